@@ -12,10 +12,18 @@ from typing import Any, Protocol, TypeAlias
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.light import transport_for
 from karmada.kube.client.network_transport import NetworkTransport
-from karmada.kube.client.transport import Answer, AnswerTransport, Call, Socket, StreamTransport, WatchEvent
+from karmada.kube.client.transport import (
+    Answer,
+    AnswerTransport,
+    Call,
+    RawTransport,
+    Socket,
+    StreamTransport,
+    WatchEvent,
+)
 
 
-class MemberTransport(AnswerTransport, StreamTransport, Protocol):
+class MemberTransport(AnswerTransport, StreamTransport, RawTransport, Protocol):
     """The way to one member: a connection over the network, unless the member is in this process."""
 
     config: RestConfig
@@ -55,6 +63,12 @@ class SwitchingTransport:
 
     def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
         return self._current.watch(call)
+
+    async def body(self, call: Call) -> bytes:
+        return await self._current.body(call)
+
+    def lines(self, call: Call) -> AsyncIterator[bytes]:
+        return self._current.lines(call)
 
     def stream(self, call: Call) -> AsyncIterator[bytes]:
         return self._current.stream(call)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -16,6 +16,8 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 from karmada.kube.server.http.inprocess import InProcess
 from karmada.members.access import TIMEOUT
+
+T = TypeVar("T")
 
 
 class State(Enum):
@@ -78,11 +80,20 @@ class InMemoryTransport:
             return Answer(error.code, {}, orjson.dumps(error.status()))
         return await self._inner.answer(call, headers)
 
-    async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+    async def body(self, call: Call) -> bytes:
         await self._network.enter()
-        events = self._inner.watch(call)
+        return await self._inner.body(call)
+
+    def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+        return self._until_cut(self._inner.watch(call))
+
+    def lines(self, call: Call) -> AsyncIterator[bytes]:
+        return self._until_cut(self._inner.lines(call))
+
+    async def _until_cut(self, events: AsyncIterator[T]) -> AsyncIterator[T]:
+        await self._network.enter()
         cut = asyncio.create_task(self._network.until_changed())
-        following: asyncio.Task[WatchEvent | None] | None = None
+        following: asyncio.Task[T | None] | None = None
         try:
             while True:
                 following = asyncio.create_task(_next(events))
@@ -106,6 +117,6 @@ class InMemoryTransport:
         """Nothing is held open."""
 
 
-async def _next(events: AsyncIterator[WatchEvent]) -> WatchEvent | None:
+async def _next(events: AsyncIterator[T]) -> T | None:
     """None at the end."""
     return await anext(events, None)

@@ -59,14 +59,26 @@ class NetworkTransport(ABC):
         """The body of a long answer, piece by piece, for so many seconds at most."""
 
     async def call(self, call: Call) -> Any:
+        _, headers, body = await self._answered(call)
+        try:
+            return answers.parsed(headers.get("Content-Type", ""), body)
+        except ValueError as error:
+            raise ConnectionFailed(f"{self._base}: {error}") from error
+
+    async def body(self, call: Call) -> bytes:
+        return (await self._answered(call)).body
+
+    async def _answered(self, call: Call) -> Answer:
+        """The response once it is a good one."""
         data = None if call.body is None else orjson.dumps(call.body)
         until = self._clock.monotonic() + (self.config.timeout or answers.RETRY_SECONDS)
         renewed = False
         for attempt in range(answers.MAX_RETRIES + 1):
             credential = await self._credential()
-            status, headers, body = await self._limited(call, data, credential)
+            got = await self._limited(call, data, credential)
+            status, headers, body = got
             if 200 <= status < 300:
-                return self._value(headers, body)
+                return got
             if status == 401 and not renewed and self._credentials.rejected(credential):
                 renewed = True
                 continue
@@ -77,12 +89,6 @@ class NetworkTransport(ABC):
                 raise answers.failure(self._base, status, headers, body)
             await self._clock.sleep(pause)
         raise AssertionError("unreachable")
-
-    def _value(self, headers: Mapping[str, str], body: bytes) -> Any:
-        try:
-            return answers.parsed(headers.get("Content-Type", ""), body)
-        except ValueError as error:
-            raise ConnectionFailed(f"{self._base}: {error}") from error
 
     async def _limited(self, call: Call, data: bytes | None, credential: Credential) -> Answer:
         await self.limiter.acquire()
@@ -114,6 +120,11 @@ class NetworkTransport(ABC):
         return got
 
     async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+        async with contextlib.aclosing(self.lines(call)) as lines:
+            async for line in lines:
+                yield answers.watch_event(self._base, line)
+
+    async def lines(self, call: Call) -> AsyncGenerator[bytes, None]:
         pending: list[bytes] = []
         size = 0
         seconds = float(call.query.get("timeoutSeconds") or 0)
@@ -126,7 +137,7 @@ class NetworkTransport(ABC):
                     pending, size = ([rest] if rest else []), len(rest)
                     for line in lines:
                         if line:
-                            yield answers.watch_event(self._base, line)
+                            yield line
                 if size > WATCH_LINE_BYTES:
                     limit = readable(WATCH_LINE_BYTES)
                     raise ConnectionFailed(f"{self._base}: an event of the watch is larger than {limit}")

@@ -96,3 +96,13 @@ class StreamTransport(Transport, Protocol):
 
     async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
         """A WebSocket with one of the subprotocols, the first being the most wanted."""
+
+
+class RawTransport(Transport, Protocol):
+    """A transport that also returns bodies unparsed: for caches of bytes, which need nothing but the names in them."""
+
+    async def body(self, call: Call) -> bytes:
+        """The body of the response to a `call`, with the same retries and errors."""
+
+    def lines(self, call: Call) -> AsyncIterator[bytes]:
+        """The events of a `watch` as lines of JSON; an ERROR event is a line, too."""

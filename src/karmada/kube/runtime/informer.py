@@ -1,9 +1,9 @@
 """Informers: a live copy of one resource, and handlers that are called for every change.
 
-An informer lists once (any cached state will do), then watches from the list's resourceVersion. A stream that ends is
-resumed from the last version seen (events and bookmarks both move it). When the server no longer has that version
-(410), the informer lists again, not older than its cache, and delivers the difference to the handlers; when even
-that version is unknown there (a restored or replaced server), it takes the latest state whatever its version.
+An informer lists once (any cached state will do), then watches from the list's resourceVersion, which events and
+bookmarks both move (the loop is the reflector's). When the server no longer has that version (410), the informer lists
+again, not older than its cache, and delivers the difference to the handlers; when even that version is unknown there (a
+restored or replaced server), it takes the latest state whatever its version.
 
 Handlers are plain functions `(old, new)`: an added object has no old, a deleted one no new. They run inside the
 informer's one task, in order, without a task or a queue per event; they must be quick and must not wait (a controller's
@@ -16,37 +16,27 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
-import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from karmada.kube.client.client import Client
-from karmada.kube.client.discovery import NoMatch
-from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock, RealClock
-from karmada.kube.objects.errors import ApiError, Expired, Gone, NotFound, Timeout
+from karmada.kube.objects.errors import Expired, Gone, Timeout
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache, IndexFn, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.reflector import EVENTS_IN_A_ROW, Reflector, WatchFailed
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.versions import number, version
-from karmada.kube.runtime.waiting import Backoff, cancel_and_wait
 
 Handler: TypeAlias = Callable[[Obj | None, Obj | None], None]
 
 log = get_logger("informer")
-_EVENTS_IN_A_ROW = 512
-_SHORT_WATCH = 1.0
-_WATCH_TIMEOUT = (300, 600)
 
 
-class WatchFailed(Exception):
-    """A watch stream that is invalid or ends too soon; it is retried after a pause."""
-
-
-class Informer:
+class Informer(Reflector):
     def __init__(
         self,
         client: Client,
@@ -74,33 +64,25 @@ class Informer:
 
         With `metadata_only` nothing but `metadata` may be relied on (the rest does not travel over the network).
         """
-        self.gvr = gvr
+        super().__init__(gvr, clock or RealClock(), optional=optional)
         self._transform = None if on_demand else transform
         self._paged = paged or on_demand
-        self._optional = optional
         self.namespace = namespace
         self.label_selector = label_selector
         self.field_selector = field_selector
         self.metadata_only = metadata_only
         self.cache = OnDemandCache(indexes, transform) if on_demand else Cache(indexes)
-        self.resource_version = ""
-        """How far it has come; "" until the first list of a history is complete."""
         self.history = 0
         """Raised whenever the server may be another one, so that versions cannot be compared with those before."""
-        self.last_error: Exception | None = None
         self._client = client
-        self._clock = clock or RealClock()
         self._handlers: list[Handler] = []
         self._undelivered: list[Handler] = []
         """Handlers that have not been called for the existing objects."""
         self._synced = asyncio.Event()
         self._when_synced: builtins.list[Callable[[], None]] = []
         self._changed: asyncio.Future[None] | None = None
-        self._task: asyncio.Task[None] | None = None
         self._version_unavailable = False
         self._listing: _Listing | None = None
-        self._backoff = Backoff(self._clock, first=0.2, most=30.0)
-        self._events = 0
 
     # reading
 
@@ -220,7 +202,7 @@ class Informer:
             handler(old, new)
         except Exception as error:
             obj = new if new is not None else old
-            log.exception("A handler failed", error, resource=_name(self.gvr), key=str(key_of(obj)) if obj else "")
+            log.exception("A handler failed", error, resource=self._named, key=str(key_of(obj)) if obj else "")
 
     def _notify(self, old: Obj | None, new: Obj | None) -> None:
         for handler in self._handlers:
@@ -228,23 +210,8 @@ class Informer:
 
     # life
 
-    def start(self) -> None:
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name=f"informer {_name(self.gvr)}")
-
-    @property
-    def running(self) -> bool:
-        return self._task is not None and not self._task.done()
-
-    async def stop(self) -> None:
-        """End the watch; the cache stays as it is. No handler is called after this returns."""
-        task, self._task = self._task, None
-        if task is not None:
-            await cancel_and_wait(task)
-
-    def retry_now(self) -> None:
-        """The server is back: do not wait any longer before the next attempt."""
-        self._backoff.cut_short()
+    async def _not_served(self) -> None:
+        await self._listed(set(), "")
 
     def forget_history(self) -> None:
         """The server may be another one: its versions say nothing about those seen before."""
@@ -252,26 +219,6 @@ class Informer:
         self.resource_version = ""
         self.history += 1
         self._listing = None
-
-    async def _run(self) -> None:
-        while True:
-            try:
-                await self._list()
-                self._backoff.reset()
-                await self._watch_on()
-            except (Expired, Gone) as error:
-                log.v(2).info("Watch history is gone, listing again", resource=_name(self.gvr), err=error.message)
-            except (ApiError, ConnectionFailed, WatchFailed, NoMatch) as error:
-                if self._optional and isinstance(error, NotFound | NoMatch):
-                    await self._listed(set(), "")
-                else:
-                    self.last_error = error
-                    log.info("List or watch failed, trying again", resource=_name(self.gvr), err=str(error))
-                await self._backoff.pause()
-            except Exception as error:
-                self.last_error = error
-                log.exception("List or watch failed unexpectedly, trying again", error, resource=_name(self.gvr))
-                await self._backoff.pause()
 
     # list
 
@@ -356,33 +303,6 @@ class Informer:
 
     # watch
 
-    async def _watch_on(self) -> None:
-        """Watch, and resume whenever the server ends the stream; returns only by an exception."""
-        while True:
-            started = self._clock.monotonic()
-            before = self._events
-            try:
-                await self._watch_once()
-            except (Expired, Gone):
-                raise
-            except Timeout as error:
-                if error.has_cause("ResourceVersionTooLarge"):
-                    self.forget_history()
-                    raise
-                await self._pause_watch(error)
-            except (ApiError, ConnectionFailed) as error:
-                if isinstance(error, ApiError) and error.http_code in (400, 403, 404, 405, 422):
-                    raise
-                await self._pause_watch(error)
-            else:
-                if self._events == before and self._clock.monotonic() - started < _SHORT_WATCH:
-                    await self._pause_watch(WatchFailed("the watch ended at once and without an event"))
-
-    async def _pause_watch(self, error: Exception) -> None:
-        self.last_error = error
-        log.v(2).info("Watch failed, resuming", resource=_name(self.gvr), err=str(error))
-        await self._backoff.pause()
-
     async def _watch_once(self) -> None:
         stream = await self._client.watch(
             self.gvr,
@@ -390,7 +310,7 @@ class Informer:
             resource_version=self.resource_version,
             label_selector=self.label_selector,
             field_selector=self.field_selector,
-            timeout=random.randint(*_WATCH_TIMEOUT),
+            timeout=self._watch_seconds(),
             metadata_only=self.metadata_only,
         )
         async with contextlib.AsyncExitStack() as stack:
@@ -400,7 +320,7 @@ class Informer:
             async for kind, obj in stream:
                 self._apply(kind, obj)
                 self._events += 1
-                if self._events % _EVENTS_IN_A_ROW == 0:
+                if self._events % EVENTS_IN_A_ROW == 0:
                     await asyncio.sleep(0)
 
     def _apply(self, kind: str, obj: Obj) -> None:
@@ -433,7 +353,3 @@ class _Listing:
         self.seen: set[Key] = set()
         self.complete = False
         """All of it is stored: what was not seen is being removed."""
-
-
-def _name(resource: GVR | GVK) -> str:
-    return str(resource.group_resource) if isinstance(resource, GVR) else str(resource.group_kind)

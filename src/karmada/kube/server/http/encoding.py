@@ -91,9 +91,14 @@ async def encode_list(
             "items": items,
         }
         return finish(whole, form, pretty)
-    if result.objects is None and form.media == JSON and not pretty:
-        return _join(resource, _list_meta(resource, result.metadata), result.entries)
-    return finish(list_object(result), form, pretty)
+    return plain_list(result) if form.media == JSON and not pretty else finish(list_object(result), form, pretty)
+
+
+def plain_list(result: ListResult) -> bytes:
+    """In JSON: of stored objects the bytes as they are."""
+    if result.objects is not None:
+        return dumps(list_object(result))
+    return _join(result.resource, _list_meta(result.resource, result.metadata), result.entries)
 
 
 def _objects(result: ListResult) -> Iterable[Obj]:

@@ -6,7 +6,8 @@ very objects the watch cache shares with everybody: read-only.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,11 +15,12 @@ import orjson
 
 from karmada.kube.client.transport import Answer, Call, WatchEvent
 from karmada.kube.objects.errors import ApiError, BadRequest, error_from_status
+from karmada.kube.objects.shared import Packed
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.audit.interface import GONE, Audits, FollowsRequest, Sent, new_audit_id
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.handlers.pipeline import Pipeline
-from karmada.kube.server.http.encoding import list_object, partial
+from karmada.kube.server.http.encoding import list_object, partial, plain_list
 from karmada.kube.server.http.list_stream import collected
 from karmada.kube.server.http.negotiation import Offer, negotiate
 from karmada.kube.server.http.request import Query, Request, parse_path
@@ -98,7 +100,7 @@ class InProcess:
             return _parsed(result)
         raise BadRequest(f"{call.method} {call.path} is a stream and cannot be called in-process")
 
-    async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+    async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
         request = self._request(call)
         trail = self._trail(call, request)
         result = await self._run(request, trail, goes_on=True)
@@ -118,6 +120,19 @@ class InProcess:
             result.subscription.close()
             if trail is not None:
                 trail.finish(200)
+
+    async def body(self, call: Call) -> bytes:
+        """A list as the bytes that are stored."""
+        request = self._request(call)
+        result = await self._run(request, self._trail(call, request))
+        if not isinstance(result, ListResult):
+            raise BadRequest(f"{call.path} is not a list")
+        return plain_list(result)
+
+    async def lines(self, call: Call) -> AsyncGenerator[bytes, None]:
+        async with contextlib.aclosing(self.watch(call)) as events:
+            async for kind, obj in events:
+                yield b'{"type":"%b","object":%b}' % (kind.encode(), Packed.of(obj).raw)
 
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
         """As over HTTPS, for pages and single objects; an error is an answer, too."""

@@ -15,11 +15,12 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable
 from itertools import takewhile
+from typing import Protocol
 
 from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.shared import Compressor
-from karmada.kube.server.storage.interface import Compacted, Event, Store, StoreUnavailable
+from karmada.kube.server.storage.interface import Compacted, Event, StoreUnavailable
 from karmada.kube.server.watchcache.entry import DELETED, Change, Entry, change_of, entry_of, prefix, with_revision
 from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Matches, Revisions, Subscribers, Subscription
@@ -27,6 +28,11 @@ from karmada.kube.server.watchcache.subscription import Matches, Revisions, Subs
 _FRAMES = 256  # changes whose encoded frame is kept for watchers that are a little late
 BUFFER = 10_000
 _HISTORY_PAGE = 1_000
+
+
+class Past(Protocol):
+    async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
+        """As a Store has it; Compacted where that is forgotten."""
 
 
 class _Bucket:
@@ -56,12 +62,13 @@ class Collection:
     def __init__(
         self,
         resource: GroupResource,
-        store: Store,
+        store: Past,
         position: Revisions,
         subscribers: Subscribers,
         floor: int,
         keep: History,
     ) -> None:
+        """`store` has what happened before what is remembered here."""
         self._keep = keep
         self.resource = resource
         self.count = 0
@@ -201,19 +208,22 @@ class Collection:
         previous = bucket.entries.get(name) if bucket is not None else None
         entry = Entry(key, namespace, name, revision, with_revision(value, revision)) if value is not None else None
         change = change_of(key, entry, revision, previous, time)
+        self.take(change)
+        return change.entry
+
+    def take(self, change: Change) -> None:
+        """The change that follows on the current state."""
+        entry = change.entry
         if change.type == DELETED:
-            self._remove(namespace, name)
+            self._remove(entry.namespace, entry.name)
         else:
-            if bucket is None:
-                bucket = self._bucket(namespace)
-            if previous is None:
+            if change.previous is None:
                 self.count += 1
-            bucket.put(change.entry)
-            self._compressor.add(change.entry)
-        self.changed = revision
+            self._bucket(entry.namespace).put(entry)
+            self._compressor.add(entry)
+        self.changed = change.revision
         self._remember(change)
         self._subscribers.dispatch(change)
-        return change.entry
 
     def trim(self, now: float) -> None:
         """Forget changes that are too old or too many."""

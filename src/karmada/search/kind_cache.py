@@ -1,0 +1,326 @@
+"""One resource of one cluster: listed once, then watched, kept as the bytes that the member sent.
+
+Nothing is parsed but the names: a list is split into the bytes of its objects, of which name, namespace, uid and
+version are read. What has not changed for a while is compressed. The current state and the recent changes are a
+Collection, as in the server's own watch cache, so watches resume from versions of the member within that window; a
+list after a gap (410) ends them and makes older versions expired, as a member itself would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextlib
+from collections.abc import Iterable, Sequence
+from sys import intern
+from typing import Final, NoReturn, cast
+
+import msgspec
+import orjson
+
+from karmada.kube.client.client import JSON, resource_path
+from karmada.kube.client.discovery import Mapping as Kind
+from karmada.kube.client.limits import LIST_BYTES
+from karmada.kube.client.transport import Call, ConnectionFailed, RawTransport
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.errors import Expired, Gone, TooManyRequests, error_from_status
+from karmada.kube.objects.shared import Compressor
+from karmada.kube.runtime.reflector import EVENTS_IN_A_ROW, Reflector, WatchFailed
+from karmada.kube.runtime.time_slice import TimeSlice
+from karmada.kube.server.storage.interface import Compacted, Event
+from karmada.kube.server.watchcache.collection import Collection
+from karmada.kube.server.watchcache.entry import ADDED, DELETED, MODIFIED, Change, prefix
+from karmada.kube.server.watchcache.history import History
+from karmada.kube.server.watchcache.subscription import Matches, Subscribers, Subscription
+from karmada.search.cached_object import CachedObject, Form
+from karmada.search.registries import Namespaces, covers, upstream
+from karmada.search.sinks import Sink
+
+PAGE: Final = 500
+KEEP: Final = History(seconds=300.0, at_least=100, at_most=2_000, most_bytes=4 << 20)
+"""Changes that watches can resume over; there is such a window for every resource of every cluster."""
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    version: str = msgspec.field(name="resourceVersion", default="")
+
+
+class _Head(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _ListMetadata(msgspec.Struct):
+    version: str = msgspec.field(name="resourceVersion", default="")
+    token: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct):
+    metadata: _ListMetadata
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+_head = msgspec.json.Decoder(_Head).decode
+_page = msgspec.json.Decoder(_Page).decode
+_event = msgspec.json.Decoder(_Event).decode
+
+
+class _Forgotten:
+    """There is nothing behind the window."""
+
+    async def history(self, _prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:  # noqa: ARG002
+        raise Compacted(until)
+
+
+class ReflectedKind(Reflector):
+    def __init__(
+        self,
+        cluster: str,
+        kind: Kind,
+        namespaces: Namespaces,
+        transport: RawTransport,
+        clock: Clock,
+        sinks: Sequence[Sink] = (),
+    ) -> None:
+        super().__init__(kind.gvr, clock, optional=True)
+        self.cluster = cluster
+        self.kind = kind
+        self.namespaces = namespaces
+        self.revision = 0
+        """`resource_version` as a number."""
+        self._transport = transport
+        self._sinks = tuple(sinks)
+        self._form = Form(kind.gvk)
+        self._prefix = prefix(kind.gvr.group_resource)
+        namespace, self._filtered = upstream(namespaces)
+        self._path = resource_path(kind.gvr, namespace)
+        resource = kind.gvr.group_resource
+        self._collection = Collection(resource, _Forgotten(), self, Subscribers(_wake_later), 0, KEEP)
+        self._synced = asyncio.Event()
+        self._other_history = False
+        """The member may be another one: equal versions do not mean equal objects."""
+
+    # reading
+
+    @property
+    def synced(self) -> bool:
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    def __len__(self) -> int:
+        return self._collection.count
+
+    def get(self, namespace: str, name: str) -> CachedObject | None:
+        return cast(CachedObject | None, self._collection.get(namespace, name))
+
+    def list(self, namespace: str = "") -> builtins.list[CachedObject]:
+        return cast(builtins.list[CachedObject], self._collection.list(namespace))
+
+    def snapshot(self, revision: int, namespace: str = "") -> builtins.list[CachedObject] | None:
+        return cast(builtins.list[CachedObject] | None, self._collection.snapshot(revision, namespace))
+
+    async def subscribe(
+        self, since: int | None = None, *, namespace: str = "", name: str = "", matches: Matches | None = None
+    ) -> Subscription:
+        if not self.synced or not self.resource_version:
+            raise TooManyRequests(f"storage is (re)initializing: cluster {self.cluster}", retry_after=1)
+        return await self._collection.subscribe(since, namespace=namespace, name=name, matches=matches)
+
+    # life
+
+    async def stop(self) -> None:
+        await super().stop()
+        self._collection.end_watches()
+
+    def forget_history(self) -> None:
+        self._other_history = True
+        self.resource_version = ""
+        self._collection.end_watches()
+
+    async def _not_served(self) -> None:
+        await self._replace([], "0")
+
+    # list
+
+    async def _list(self) -> None:
+        limit, token = PAGE, ""
+        found: builtins.list[CachedObject] = []
+        compressor: Compressor[CachedObject] = Compressor()
+        while True:
+            query = {"limit": str(limit)} if limit else {}
+            if token:
+                query["continue"] = token
+            try:
+                body = await self._transport.body(Call("GET", self._path, query, accept=JSON, most=LIST_BYTES))
+            except (Expired, Gone):
+                if not token:
+                    raise
+                limit, token = 0, ""  # the snapshot expired between two pages: again, in one piece
+                found.clear()
+                continue
+            page = self._decoded(body)
+            await self._read(page.items or (), found, compressor)
+            token = page.metadata.token
+            if not token:
+                break
+        await self._replace(found, page.metadata.version)
+
+    def _decoded(self, body: bytes) -> _Page:
+        try:
+            return _page(body)
+        except msgspec.MsgspecError as error:
+            raise self._nonsense("list", error) from error
+
+    def _nonsense(self, what: str, error: Exception) -> ConnectionFailed:
+        return ConnectionFailed(f"cluster {self.cluster}: the {what} of {self._named} makes no sense: {error}")
+
+    async def _read(
+        self,
+        items: Iterable[msgspec.Raw],
+        found: builtins.list[CachedObject],
+        compressor: Compressor[CachedObject],
+    ) -> None:
+        turn = TimeSlice()
+        for raw in items:
+            obj = self._object(raw)
+            if obj is not None:
+                found.append(obj)
+                compressor.add(obj)
+            if turn.is_over():
+                await turn.next()
+
+    def _object(self, raw: msgspec.Raw) -> CachedObject | None:
+        """The object of these bytes, the one that is cached if it is the same; None for one that is not wanted."""
+        try:
+            metadata = _head(raw).metadata
+            revision = int(metadata.version)
+        except ValueError as error:  # those of msgspec are such
+            raise self._nonsense("object", error) from error
+        name, namespace = metadata.name, metadata.namespace
+        if self._filtered and not covers(self.namespaces, namespace):
+            return None
+        known = self.get(namespace, name)
+        if known is not None and known.revision == revision and not self._other_history:
+            return known
+        key = f"{self._prefix}{namespace}/{name}" if namespace else self._prefix + name
+        obj = CachedObject(key, intern(namespace), name, revision, self._form.normal(memoryview(raw)))
+        return known if known is not None and known.revision == revision and known.raw == obj.raw else obj
+
+    async def _replace(self, found: builtins.list[CachedObject], version: str) -> None:
+        """These are all there are. Sinks get the difference first, so that they never lag behind a reader."""
+        if self._sinks:
+            await self._report(found)
+        revision = int(version)
+        if self._other_history or not self.synced or not self._holds(found):
+            found.sort(key=_list_order)
+            self._collection.reset(revision)
+            self._collection.load(found)
+        self.revision, self.resource_version = revision, version
+        self._other_history = False
+        self.last_error = None
+        self._synced.set()
+        for sink in self._sinks:
+            sink.replaced(self.cluster, self.kind.gvr)
+
+    def _holds(self, found: builtins.list[CachedObject]) -> bool:
+        """Whether a list brought nothing new, so that watches can go on."""
+        return len(found) == len(self) and all(self.get(obj.namespace, obj.name) is obj for obj in found)
+
+    async def _report(self, found: builtins.list[CachedObject]) -> None:
+        turn = TimeSlice()
+        gone = {(obj.namespace, obj.name): obj for obj in self.list()}
+        for obj in found:
+            old = gone.pop((obj.namespace, obj.name), None)
+            if old is not obj:
+                if old is not None and old.uid != obj.uid:
+                    self._deleted(old)
+                self._upserted(obj)
+            if turn.is_over():
+                await turn.next()
+        for old in gone.values():
+            self._deleted(old)
+            if turn.is_over():
+                await turn.next()
+
+    def _upserted(self, obj: CachedObject) -> None:
+        for sink in self._sinks:
+            sink.upsert(self.cluster, self.kind.gvr, obj)
+
+    def _deleted(self, obj: CachedObject) -> None:
+        for sink in self._sinks:
+            sink.delete(self.cluster, self.kind.gvr, obj.namespace, obj.name, obj.uid)
+
+    # watch
+
+    async def _watch_once(self) -> None:
+        query = {
+            "watch": "true",
+            "resourceVersion": self.resource_version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(self._watch_seconds()),
+        }
+        lines = self._transport.lines(Call("GET", self._path, query, accept=JSON))
+        async with contextlib.AsyncExitStack() as stack:
+            close = getattr(lines, "aclose", None)
+            if close is not None:
+                stack.push_async_callback(close)
+            async for line in lines:
+                self._apply(line)
+                self._events += 1
+                if self._events % EVENTS_IN_A_ROW == 0:
+                    await asyncio.sleep(0)
+
+    def _apply(self, line: bytes) -> None:
+        try:
+            event = _event(line)
+            if event.type == "ERROR":
+                self._refused(event.object)
+            revision = int(_head(event.object).metadata.version)
+        except ValueError as error:
+            raise self._nonsense("watch", error) from error
+        if event.type in (ADDED, MODIFIED):
+            self._store(event.object)
+        elif event.type == DELETED:
+            self._forget(event.object)
+        elif event.type != "BOOKMARK":
+            raise WatchFailed(f"unknown event type {event.type!r}")
+        self.revision, self.resource_version = revision, str(revision)
+
+    def _refused(self, status: msgspec.Raw) -> NoReturn:
+        raise error_from_status(orjson.loads(memoryview(status)))
+
+    def _store(self, raw: msgspec.Raw) -> None:
+        obj = self._object(raw)
+        if obj is None:
+            return
+        previous = self.get(obj.namespace, obj.name)
+        if previous is obj:
+            return
+        now = self._clock.monotonic()
+        self._collection.take(Change(ADDED if previous is None else MODIFIED, obj, previous, now))
+        self._upserted(obj)
+
+    def _forget(self, raw: msgspec.Raw) -> None:
+        last = self._object(raw)
+        previous = self.get(last.namespace, last.name) if last is not None else None
+        if last is None or previous is None:
+            return
+        self._collection.take(Change(DELETED, last, previous, self._clock.monotonic()))
+        self._deleted(previous)
+
+
+def _list_order(obj: CachedObject) -> tuple[str, str]:
+    return obj.namespace + "/", obj.name
+
+
+def _wake_later(subscription: Subscription) -> None:
+    asyncio.get_running_loop().call_soon(subscription.wake)
