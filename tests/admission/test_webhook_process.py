@@ -162,6 +162,9 @@ async def test_metrics_and_health_have_addresses_of_their_own(
         url = f"https://127.0.0.1:{port}/mutate-work"
         async with session.post(url, data=review_request(), ssl=trusting(certificates)) as response:
             assert response.status == 200
+        for path in ("readyz", "readyz/"):
+            async with session.get(f"https://127.0.0.1:{port}/{path}", ssl=trusting(certificates)) as response:
+                assert (response.status, await response.text()) == (200, "ok"), "where its probe looks"
         for page in ("healthz", "readyz", "readyz/webhook"):
             async with session.get(f"http://127.0.0.1:{health}/{page}") as response:
                 assert (response.status, await response.text()) == (200, "ok")

@@ -84,6 +84,8 @@ class WebhookServer:
         for hook in HOOKS:
             app.router.add_post(hook.path, self._reviewer(hook))
         app.router.add_post("/convert", self._convert)
+        for path in ("/readyz", "/readyz/"):
+            app.router.add_get(path, self._ready)
         shorten_malformed_requests()
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
@@ -107,6 +109,12 @@ class WebhookServer:
             return _json(review)
 
         return handle
+
+    async def _ready(self, _request: web.Request) -> web.Response:
+        """It serves: that is all there is to be ready for."""
+        from aiohttp import web
+
+        return web.Response(text="ok")
 
     async def _convert(self, request: web.Request) -> web.Response:
         from karmada.admission.conversion import answer

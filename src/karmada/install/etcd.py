@@ -1,4 +1,8 @@
-"""etcd in the host cluster: a StatefulSet whose members know each other by name."""
+"""etcd in the host cluster: a StatefulSet whose members know each other by name.
+
+Every client needs a certificate: there is no listener without TLS for those who may forward ports to the pod. Probes
+use a path that etcd has had for long, so that older images can be given.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ def etcd_command(options: Options) -> list[str]:
         "/usr/local/bin/etcd",
         "--name=$(POD_NAME)",
         "--listen-peer-urls=http://$(POD_IP):2380",
-        "--listen-client-urls=https://$(POD_IP):2379,http://127.0.0.1:2379",
+        "--listen-client-urls=https://$(POD_IP):2379",
         "--listen-metrics-urls=http://$(POD_IP):2381",
         f"--advertise-client-urls=https://{etcd_host(options, '$(POD_NAME)')}:2379",
         f"--initial-cluster={','.join(members)}",
@@ -65,8 +69,8 @@ def etcd_stateful_set(options: Options) -> Obj:
         ],
         ports=[("client", 2379), ("server", 2380), ("metrics", 2381)],
         probes={
-            "livenessProbe": http_probe("/livez", 2381, 60, 10, 5, tls=False),
-            "readinessProbe": http_probe("/readyz", 2381, 10, 5, 5, tls=False, fails=30),
+            "livenessProbe": http_probe("/health?serializable=true", 2381, 60, 10, 5, tls=False),
+            "readinessProbe": http_probe("/health", 2381, 1, 2, 5, tls=False, fails=30),
         },
         pull_policy=options.images.pull_policy,
         env=[pod_name()],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 from karmada.cli.commands.rotate_authority import rotate_authority as rotate_authority_command
 from karmada.kube.server.auth.pki import Pki
 from karmada.kube.server.auth.shared_keys import FILES, ForeignKeys, rotate_authority, share_keys
+from karmada.kube.server.storage.interface import Stored
 from karmada.kube.server.storage.memory import MemoryStore
 
 
@@ -30,6 +32,25 @@ async def test_the_second_server_takes_the_keys_of_the_first(tmp_path: Path) -> 
     first, second = Pki.open(tmp_path / "one"), Pki.open(tmp_path / "two")
     assert first.ca.cert_pem == second.ca.cert_pem
     assert first.signing_key_pem == second.signing_key_pem
+
+
+class _Overtaken(MemoryStore):
+    """Between a read and what follows from it, others have their turn."""
+
+    async def get(self, key: str) -> Stored | None:
+        found = await super().get(key)
+        await asyncio.sleep(0)
+        return found
+
+
+async def test_servers_that_start_together_on_an_empty_store_have_the_same_keys(tmp_path: Path) -> None:
+    store = _Overtaken()
+    await store.open()
+    folders = [tmp_path / name for name in ("one", "two", "three")]
+    await asyncio.gather(*(share_keys(store, folder) for folder in folders))
+    assert len({Pki.open(folder).ca.cert_pem for folder in folders}) == 1
+    for folder in folders:
+        await share_keys(store, folder)
 
 
 async def test_keys_that_are_there_already_are_the_ones_that_are_shared(tmp_path: Path) -> None:

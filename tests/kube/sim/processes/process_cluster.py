@@ -25,7 +25,8 @@ TABLE = ImageTable(
             image="known/server",
             command=(sys.executable, str(SERVER)),
             commands={"python": (sys.executable,)},
-        )
+        ),
+        ImageRule(image="known/nameless", command=(sys.executable, str(SERVER)), resolve_names=True),
     ]
 )
 SMALL = Profile("processes", latencies=INSTANT, pools=(NodePool(count=2),), system_pods=False)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.kube.sim.processes.commands import Translation, UnknownCommand, command_line
+from karmada.kube.sim.processes.commands import Translation, UnknownCommand, command_line, translated_env
 from karmada.kube.sim.processes.images import ImageRule
 
 RULE = ImageRule(image="*/karmada-agent", command=("python", "-m", "agent"), commands={"ctl": ("/opt/ctl", "-q")})
@@ -143,3 +143,14 @@ def test_cluster_names_are_replaced_for_programs_that_cannot_look_them_up(text: 
     known = {"etcd-0.etcd.shop.svc": "127.9.0.7", "etcd-0.etcd.shop.svc.cluster.local": "127.9.0.7"}
     assert Translation("/R", [], "", lambda name: known.get(name, ""))(text) == expected
     assert Translation("/R", [], "")(text) == text
+
+
+def test_variables_of_the_runtime_keep_their_paths_wherever_a_volume_is_mounted() -> None:
+    translate = Translation("/R", ["/tmp", "/data"], "")
+    own = {"NAMES": "/tmp/sim/names.json", "HOME": "/tmp/sim/root"}
+    env = {**own, "HOME": "/data", "CACHE": "/tmp/cache"}
+    assert translated_env(env, own, translate) == {
+        "NAMES": "/tmp/sim/names.json",
+        "HOME": "/R/data",
+        "CACHE": "/R/tmp/cache",
+    }

@@ -77,6 +77,17 @@ async def test_a_deployment_of_a_known_image_is_reached_through_its_service(clus
     await eventually(both)
 
 
+async def test_a_program_that_cannot_look_up_names_is_started_when_its_names_have_addresses(cluster: Whole) -> None:
+    peer = {"image": "known/nameless", "args": ["first.peers.default.svc.cluster.local"]}
+    await cluster.admin.create(PODS, pod("second", container=peer))
+    await eventually(lambda: found(cluster, "second").get("status", {}).get("podIP"))
+    assert not pids(cluster)
+    await cluster.admin.create(SERVICES, service("peers", selector={"app": "first"}, clusterIP="None"))
+    await cluster.admin.create(PODS, pod("first", hostname="first", subdomain="peers"))
+    address = await ready(cluster, "first")
+    assert address in await fetched(await ready(cluster, "second"), 8080, "/args")
+
+
 async def test_a_service_is_reached_at_its_node_ports_and_its_load_balancer(cluster: Whole) -> None:
     await cluster.admin.create(SERVICES, service("web", type="LoadBalancer"))
     await cluster.deploy(1, containers=[{"name": "main", "image": "known/server:1"}])

@@ -41,6 +41,8 @@ BACKDATE = 300.0
 """Certificates are valid a little before they were made, for clocks that are behind."""
 
 ADMIN_USER = "system:admin"
+AUTHORITIES = {"ca": "kubernetes", "front-proxy-ca": "front-proxy-ca"}
+"""The files of the authorities, and the common names in their certificates."""
 SERVER_USAGES = ("digital signature", "key encipherment", "server auth")
 CLIENT_USAGES = ("digital signature", "key encipherment", "client auth")
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
@@ -386,8 +388,10 @@ class Pki:
     ) -> Pki:
         private_directory(directory)
         with locked(directory):
-            ca = CertificateAuthority.load_or_create(directory, "ca", common_name="kubernetes")
-            proxy_ca = CertificateAuthority.load_or_create(directory, "front-proxy-ca")
+            ca, proxy_ca = (
+                CertificateAuthority.load_or_create(directory, name, common_name=common)
+                for name, common in AUTHORITIES.items()
+            )
             names = tuple(serving_names(host_name or socket.gethostname(), service_ip, extra_sans))
             serving, admin, proxy = _leaves(directory, ca, proxy_ca, names, now())
             return cls(

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import orjson
 
+from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.auth.files import private_directory, read_optional, write_private
-from karmada.kube.server.auth.pki import CertificateAuthority, Pki
+from karmada.kube.server.auth.pki import AUTHORITIES, CertificateAuthority, Pki, generate_key_pem
 from karmada.kube.server.storage.interface import RevisionConflict, Store
 from karmada.kube.server.storage.open import open_store
 from karmada.kube.server.watchcache.entry import encode_value
@@ -24,6 +25,7 @@ KEY = "internal/keys/shared"
 OLD_AUTHORITY = "old-ca.crt"
 _FORMER = "former"
 """The entry with the digests of files that were replaced."""
+log = get_logger("shared-keys")
 FILES = ("ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.key")
 
 
@@ -45,14 +47,23 @@ async def share_keys(store: Store, directory: Path) -> None:
     """Make the keys in `directory` and those in the store the same."""
     stored = await store.get(KEY)
     if stored is None:
-        Pki.open(directory)
-        mine = {name: (directory / name).read_bytes() for name in FILES}
         try:
-            await store.write(KEY, _encode(mine), expected=0)
+            await store.write(KEY, _encode(_own(directory)), expected=0)
         except RevisionConflict:
-            stored = await store.get(KEY)
-    if stored is not None:
-        _take(_decode(stored.value), directory)
+            log.info("Another server was first: its keys are used")
+        stored = await store.get(KEY)
+    assert stored is not None, "keys are never deleted"
+    _take(_decode(stored.value), directory)
+
+
+def _own(directory: Path) -> dict[str, bytes]:
+    """The keys of this directory. New ones are not in it before the store has them: other servers may be starting."""
+    if any((directory / name).exists() for name in FILES):
+        Pki.open(directory)
+        return {name: (directory / name).read_bytes() for name in FILES}
+    made = {name: CertificateAuthority.create(common).pair for name, common in AUTHORITIES.items()}
+    files = {f"{name}.crt": pair.cert_pem for name, pair in made.items()}
+    return {**files, **{f"{name}.key": pair.key_pem for name, pair in made.items()}, "sa.key": generate_key_pem()}
 
 
 async def rotate_authority(store: Store) -> bytes:
@@ -61,7 +72,7 @@ async def rotate_authority(store: Store) -> bytes:
     if stored is None:
         raise ValueError("the store has no keys of a control plane yet: start a server on it first")
     shared = _decode(stored.value)
-    made = CertificateAuthority.create("kubernetes").pair
+    made = CertificateAuthority.create(AUTHORITIES["ca"]).pair
     former = shared.get(_FORMER, b"").split() + [_digest(shared[name]) for name in ("ca.crt", "ca.key")]
     fresh = shared | {"ca.crt": made.cert_pem, "ca.key": made.key_pem, _FORMER: b"\n".join(former)}
     await store.write(KEY, _encode(fresh), expected=stored.revision)

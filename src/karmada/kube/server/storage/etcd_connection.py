@@ -89,16 +89,31 @@ def _dialled(address: str) -> tuple[str, list[tuple[str, Any]]]:
 class Member:
     def __init__(self, address: str, tls: Tls | None) -> None:
         self.address = address
-        target, options = _dialled(address)
-        if tls is None:
+        self._tls = tls
+        self._former: list[Any] = []
+        self._dial(*_dialled(address))
+
+    def _dial(self, target: str, options: list[tuple[str, Any]]) -> None:
+        self._target = target
+        if self._tls is None:
             self._channel = grpc.aio.insecure_channel(target, options)
         else:
-            credentials = grpc.ssl_channel_credentials(tls.authority, tls.key or None, tls.certificate or None)
+            authority, certificate, key = self._tls
+            credentials = grpc.ssl_channel_credentials(authority, key or None, certificate or None)
             self._channel = grpc.aio.secure_channel(target, credentials, options)
         self._unary: dict[str, Any] = {}
 
+    def _follow_name(self) -> None:
+        """In a process of a simulated cluster: the name may lead elsewhere by now, which DNS would have said."""
+        target, options = _dialled(self.address)
+        if target != self._target:
+            self._former.append(self._channel)
+            self._dial(target, options)
+
     async def ready(self, seconds: float) -> bool:
         """Whether a connection stands, waiting this long for one that is being made."""
+        if cluster_names.enabled():
+            self._follow_name()
         state = self._channel.get_state(try_to_connect=True)
         try:
             async with asyncio.timeout(seconds):
@@ -124,7 +139,8 @@ class Member:
         )(metadata=_HAS_LEADER)
 
     async def close(self) -> None:
-        await self._channel.close()
+        for channel in (*self._former, self._channel):
+            await channel.close()
 
 
 class Connection:

@@ -132,5 +132,6 @@ def _texts(word: Word, values: Mapping[str, str]) -> list[str]:
     return texts if quoted or texts != [""] else []
 
 
-def translated_env(env: Mapping[str, str], translate: Translation) -> dict[str, str]:
-    return {name: translate(value) for name, value in env.items()}
+def translated_env(env: Mapping[str, str], own: Mapping[str, str], translate: Translation) -> dict[str, str]:
+    """What the pod says, translated; the runtime's own variables have the paths of this machine."""
+    return {name: value if own.get(name) == value else translate(value) for name, value in env.items()}

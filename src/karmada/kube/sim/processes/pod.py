@@ -28,6 +28,8 @@ from karmada.kube.sim.processes.volumes import PodVolumes, VolumeError, referenc
 log = get_logger("processes")
 _PASSED_ON = ("LANG", "LC_ALL", "TZ")
 _RETRY_SECONDS = 10.0
+_NAMES_LOOKS, _NAMES_PAUSE = 300, 0.1
+"""How long a program that cannot look up names waits for those on its command line to have addresses."""
 
 
 class Settings:
@@ -59,6 +61,20 @@ class Settings:
     @property
     def names_file(self) -> Path:
         return self.folder / "names.json"
+
+
+class _Names:
+    """Addresses of cluster names, and those names that have none yet."""
+
+    def __init__(self, resolve: Callable[[str], str]) -> None:
+        self._resolve = resolve
+        self.unknown: set[str] = set()
+
+    def __call__(self, name: str) -> str:
+        found = self._resolve(name)
+        if not found:
+            self.unknown.add(name)
+        return found
 
 
 class ProcessPod:
@@ -122,16 +138,27 @@ class ProcessPod:
         """The volumes as they are now, and what the container's program is started with."""
         (root / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
         await self._volumes.prepare(self.pod)
-        env = await Description(self._settings.client, self.pod, spec).environment(self._base_env(root))
+        own = self._base_env(root)
+        env = await Description(self._settings.client, self.pod, spec).environment(own)
         paths = self._volumes.mount(root, spec, env)
         rule = self._settings.table.of(spec.get("image") or "")
         assert rule is not None
-        resolve = self._resolve if rule.resolve_names else None
-        translate = Translation(str(root), paths, self.address, resolve)
+        names = _Names(self._resolve) if rule.resolve_names else None
+        translate = Translation(str(root), paths, self.address, names)
         directory = root / str(spec.get("workingDir") or "").lstrip("/")
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         argv = command_line(rule, spec, env, translate)
-        return Launch(rule, argv, translated_env(env, translate), directory, translate, self.address)
+        if names is not None and names.unknown:
+            await self._wait_for(names.unknown)
+            argv = command_line(rule, spec, env, translate)
+        return Launch(rule, argv, translated_env(env, own, translate), directory, translate, self.address)
+
+    async def _wait_for(self, names: set[str]) -> None:
+        """Until these names have addresses: a program in a container would look them up when it needs them."""
+        for _ in range(_NAMES_LOOKS):
+            if all(map(self._resolve, names)):
+                return
+            await asyncio.sleep(_NAMES_PAUSE)
 
     @property
     def address(self) -> str:
