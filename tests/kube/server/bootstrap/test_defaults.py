@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -10,6 +12,8 @@ import pytest
 from karmada.components.server import control_plane_server
 from karmada.kube.kinds.rbac import aggregate
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.errors import Invalid
+from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
@@ -95,3 +99,29 @@ async def test_on_a_disk_they_share_a_few_syncs(tmp_path: Path) -> None:
     await server.stop()
     assert sum(batches) > 180
     assert len([size for size in batches if size]) < 40
+
+
+async def test_a_service_whose_address_another_server_has_just_taken_for_it_is_waited_for(tmp_path: Path) -> None:
+    server = ApiServer(ServerConfig(data_dir=tmp_path, storage="memory://", port=0, controllers=False))
+    await server.start()
+    services, spec = GVR("", "v1", "services"), {"ports": [{"port": 443}]}
+
+    def wanted(name: str, **more: str) -> Obj:
+        meta = {"name": name, "namespace": "default"}
+        return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {**spec, **more}}
+
+    waiting = asyncio.create_task(server._defaults.ensure([wanted("own", clusterIP="10.96.0.1")]))
+    await asyncio.sleep(0)
+    await server.client().create(services, wanted("own"))  # as if by another server
+    await waiting
+    with pytest.raises(Invalid, match="already allocated"):
+        await _with_little_patience(server, wanted("other", clusterIP="10.96.0.1"))
+    await server.stop()
+
+
+async def _with_little_patience(server: ApiServer, wanted: Obj) -> None:
+    clock = FakeClock()
+    ensuring = asyncio.create_task(replace(server._defaults, clock=clock).ensure([wanted]))
+    while not ensuring.done():
+        await clock.advance(60)
+    await ensuring

@@ -18,7 +18,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import AlreadyExists, Conflict, NotFound
+from karmada.kube.objects.errors import AlreadyExists, Conflict, Invalid, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
@@ -33,6 +33,7 @@ from karmada.kube.server.registry import Registry
 from karmada.kube.server.storage.interface import RevisionConflict
 from karmada.kube.server.watchcache.cache import Cache, storage_key
 
+_LOOKS, _LOOK_SECONDS = 50, 0.1
 Mend = Callable[[Obj, Obj], Obj | None]
 """(existing, wanted) → what to write; None: leave it."""
 
@@ -164,12 +165,26 @@ class Defaults:
             made = await self.client.create(resource.gvr, wanted)
         except AlreadyExists:
             return  # another server has made it
+        except Invalid:
+            if wanted["kind"] == "Service" and await self._appears(resource, wanted):
+                return  # its address was taken because another server was making it
+            raise
         try:
             made = await self._complete(resource, made)
         except (Conflict, NotFound):
             return  # and has changed it by now
         if alike and resource.from_storage is None:
             remember(self.version, wanted, made)
+
+    async def _appears(self, resource: Resource, wanted: Obj) -> bool:
+        """Whether another server that starts at the same time makes it, too."""
+        meta = wanted["metadata"]
+        for _ in range(_LOOKS):
+            await self.cache.fresh()
+            if self.cache.get(resource.group_resource, meta.get("namespace", ""), meta["name"]) is not None:
+                return True
+            await self.clock.sleep(_LOOK_SECONDS)
+        return False
 
     async def _complete(self, resource: Resource, made: Obj) -> Obj:
         """With its status, so that a kind is served as soon as it is defined, and controllers find nothing to do."""
