@@ -7,24 +7,17 @@ SPDY) become a pipe. `clusters/*/proxy` is fan_out.py's.
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
-import aiohttp
-import orjson
 from aiohttp import web
 
 from karmada.apiserver.fan_out import FanOut
-from karmada.apiserver.forwarding import forward, inner_path
-from karmada.apiserver.members import Member, Members, unanswered
-from karmada.kube.client.bodies import read_body
-from karmada.kube.client.limits import LIST_BYTES
+from karmada.apiserver.forwarding import call, forward, inner_path, inner_target
+from karmada.apiserver.members import Members
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result, TakeOver
 
 EVERY = "*"
-IN_PROCESS_SECONDS = 60.0
 
 
 class ClusterProxy:
@@ -40,23 +33,9 @@ class ClusterProxy:
             return await self._fan_out.answer(request)
         member = await self._members.get(request.info.name)
         if request.in_process:
-            return await self._call(request, member)
+            return await call(self._members, member, request, *inner_target(request))
         raw: web.BaseRequest = request.raw
         path, _, query = raw.raw_path.partition("?")
         if not request.info.rest and not path.endswith("/") and raw.method in ("GET", "HEAD"):
             return RawResult(b"", "text/plain", 301, {"Location": path + "/" + (f"?{query}" if query else "")})
         return TakeOver(lambda front: forward(self._members, member, request, front, inner_path(path), query))
-
-    async def _call(self, request: Request, member: Member) -> Result:
-        """For callers in this process: the whole response."""
-        query = "&".join(f"{quote(key)}={quote(value)}" for key, value in request.query.items())
-        headers = [(name, value) for name, value in request.headers.items() if value] + member.identity(request.user)
-        url = member.url(quote(request.info.rest), query)
-        body = request.body or (orjson.dumps(request.obj) if request.obj is not None else None)
-        response = await self._members.send(member, request.method, url, headers, body, IN_PROCESS_SECONDS)
-        media = response.headers.get("Content-Type", "application/json")
-        try:
-            async with response:
-                return RawResult(await read_body(response, LIST_BYTES), media, response.status)
-        except (aiohttp.ClientError, OSError) as error:
-            raise unanswered(error, member) from error

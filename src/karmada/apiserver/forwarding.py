@@ -4,26 +4,50 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
+import aiohttp
+import orjson
 from aiohttp import web
 
-from karmada.apiserver.members import Member, Members
+from karmada.apiserver.members import Member, Members, unanswered
+from karmada.kube.client.bodies import read_body
+from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.server.http.relaying import body_of, forwarded_headers, pass_on
 from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import RawResult, Result
 
 _PARTS_BEFORE = 7
 """/apis/GROUP/VERSION/RESOURCE/NAME/proxy/ and what comes behind."""
 
 
+IN_PROCESS_SECONDS = 60.0
+
+
 async def forward(
     members: Members, member: Member, request: Request, raw: web.BaseRequest, path: str, query: str
 ) -> web.StreamResponse:
+    """A body that was read already is sent as it is now, without the encoding that it came in."""
     headers = forwarded_headers(raw, member.identity(request.user))
-    headers = [(name, value) for name, value in headers if name != "Host"]
+    dropped = ("Host", "Content-Encoding") if request.body else ("Host",)
+    headers = [(name, value) for name, value in headers if name.title() not in dropped]
     response = await members.send(member, raw.method, member.url(path, query), headers, body_of(request, raw))
     try:
         return await pass_on(raw, response)
     finally:
         response.close()
+
+
+async def call(members: Members, member: Member, request: Request, path: str, query: str) -> Result:
+    """For callers in this process: the whole response."""
+    headers = [(name, value) for name, value in request.headers.items() if value] + member.identity(request.user)
+    body = request.body or (orjson.dumps(request.obj) if request.obj is not None else None)
+    url = member.url(path, query)
+    response = await members.send(member, request.method, url, headers, body, IN_PROCESS_SECONDS)
+    media = response.headers.get("Content-Type", "application/json")
+    try:
+        async with response:
+            return RawResult(await read_body(response, LIST_BYTES), media, response.status)
+    except (aiohttp.ClientError, OSError) as error:
+        raise unanswered(error, member) from error
 
 
 def inner_target(request: Request) -> tuple[str, str]:

@@ -28,7 +28,7 @@ from karmada.kube.server.outbound.https import Outbound, Target, Trust, why
 from karmada.members.access import NoAccess, check_encrypted, way_to
 
 SECRETS = GroupResource("", "secrets")
-_GENERAL_GROUPS = frozenset({"system:authenticated", "system:unauthenticated"})
+GENERAL_GROUPS = frozenset({"system:authenticated", "system:unauthenticated"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Member:
     def identity(self, user: User) -> list[tuple[str, str]]:
         """The headers that impersonate the user in the member."""
         headers = [("Authorization", f"bearer {self.token}"), ("Impersonate-User", user.name)]
-        return headers + [("Impersonate-Group", group) for group in user.groups if group not in _GENERAL_GROUPS]
+        return headers + [("Impersonate-Group", group) for group in user.groups if group not in GENERAL_GROUPS]
 
 
 FindSecret = Callable[[str, str], Awaitable[Obj | None]]
@@ -70,6 +70,9 @@ class Members:
 
     def names(self) -> list[str]:
         return [cluster["metadata"]["name"] for cluster in self._reader.list(CLUSTERS)]
+
+    def has(self, name: str) -> bool:
+        return self._reader.get(CLUSTERS, "", name) is not None
 
     async def get(self, name: str) -> Member:
         """NotFound for an unknown cluster; a plain error for one that cannot be reached as it is set up."""

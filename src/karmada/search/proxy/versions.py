@@ -6,7 +6,7 @@ as base64url of its JSON. Clients treat it as opaque; what cannot be decoded cou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -53,6 +53,10 @@ class Versions:
 
     def __contains__(self, cluster: str) -> bool:
         return cluster in self._by_cluster
+
+    def __iter__(self) -> Iterator[str]:
+        """The clusters that have a version of their own."""
+        return iter(self._by_cluster)
 
 
 class Continue(NamedTuple):

@@ -12,11 +12,13 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from types import FrameType
 from typing import Any
 
 from aiohttp import web
+from yarl import URL
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.deadline import Deadline
@@ -44,7 +46,7 @@ from karmada.kube.server.http.metrics import UNKNOWN, RequestMetrics
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Query, Request, RequestInfo, parse_path
 from karmada.kube.server.http.responses import Responses
-from karmada.kube.server.http.results import Result
+from karmada.kube.server.http.results import Result, TakeOver
 
 MAX_BODY = 3 * 1024 * 1024
 REQUEST_SECONDS = 60.0
@@ -175,8 +177,7 @@ class HttpFront:
         request: Request | None = None
         trail: FollowsRequest | None = None
         panic = False
-        follows = info.subresource == "log" and query.flag("follow")
-        long_running = info.verb == "watch" or info.subresource in CONNECT_SUBRESOURCES or follows
+        long_running = _is_long(info, query)
         if long_running:
             self._long_running += 1
         else:
@@ -245,7 +246,7 @@ class HttpFront:
         try:
             with Deadline(seconds) as deadline:
                 if raw.can_read_body:
-                    request.body = await self._read_body(raw, request)
+                    request.body = await self.read_body(raw, request)
                 return await self._seated(request, self._pipeline.handle)
         except TimeoutError:
             if not deadline.expired:
@@ -264,7 +265,26 @@ class HttpFront:
         finally:
             self._flow.leave(seat)
 
-    async def _read_body(self, raw: web.BaseRequest, request: Request) -> bytes:
+    async def rerouted(self, request: Request, path: str, query: str) -> Result:
+        """What the same request to another path results in: of the same caller, and with all that requests go through.
+
+        Path and query are encoded.
+        """
+        parsed = Query.parse(query)
+        info = parse_path(request.method, path, parsed)
+        other = replace(
+            request, info=info, query=parsed, long_running=_is_long(info, parsed), authorized=False, form=None
+        )
+        if request.in_process:
+            return await self._pipeline.run(other)
+        raw: web.BaseRequest = request.raw
+        raw = other.raw = raw.clone(rel_url=URL(f"{path}?{query}" if query else path, encoded=True))
+        other.seat = self._flow.classify(request.user, attributes_of(info))
+        result = await self._result(raw, other)
+        request.form = other.form
+        return TakeOver(lambda _raw: result.run(raw)) if isinstance(result, TakeOver) else result
+
+    async def read_body(self, raw: web.BaseRequest, request: Request) -> bytes:
         """A body that is still coming takes no seat; but one user has only so many of them on the way."""
         name = request.user.name
         if self._reading.get(name, 0) >= MAX_READING and not request.user.is_master:
@@ -337,6 +357,11 @@ async def _read_body(raw: web.BaseRequest) -> bytes:
         return await inflate(await raw.read(), raw.headers.get("Content-Encoding", ""), MAX_BODY)
     except web.HTTPRequestEntityTooLarge:
         raise RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}") from None
+
+
+def _is_long(info: RequestInfo, query: Query) -> bool:
+    follows = info.subresource == "log" and query.flag("follow")
+    return info.verb == "watch" or info.subresource in CONNECT_SUBRESOURCES or follows
 
 
 def _requested_seconds(query: Query) -> float:

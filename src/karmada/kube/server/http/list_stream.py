@@ -6,7 +6,7 @@ a time.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import NamedTuple
 
@@ -31,7 +31,9 @@ class _Shape(NamedTuple):
     show: Callable[[Obj], Obj] | None
 
 
-async def stream_list(result: StreamedList, form: Form, include: str, pretty: bool, now: float) -> AsyncIterator[bytes]:
+async def stream_list(
+    result: StreamedList, form: Form, include: str, pretty: bool, now: float
+) -> AsyncGenerator[bytes, None]:
     """The body of the response, piece by piece."""
     shape = _shape(result, form, include, now)
     write, between, opening, end = _writing(shape, form, pretty)

@@ -152,6 +152,9 @@ class Responses:
                 break
         else:
             return web.Response(body=begun, headers=headers)
+        if raw.method == "HEAD":
+            await pieces.aclose()
+            return web.Response(headers=headers)
         gzip = raw.method == "GET" and "gzip" in request.headers.get("Accept-Encoding", "")
         if gzip:
             headers["Content-Encoding"] = "gzip"

@@ -6,15 +6,14 @@ and nobody serialises it again.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.watchcache.entry import Entry
-from karmada.kube.server.watchcache.subscription import Subscription
+from karmada.kube.server.watchcache.entry import Change, Entry
 
 
 @dataclass(slots=True)
@@ -59,13 +58,27 @@ class StreamedList:
     batches: AsyncGenerator[Sequence[bytes], None]
 
 
+class Changes(Protocol):
+    """Changes in batches, as a Subscription has them; waiting for the next batch can be cancelled without a loss."""
+
+    @property
+    def progress(self) -> int | str:
+        """The resourceVersion up to which the reader has everything."""
+
+    def close(self) -> None: ...
+
+    def __aiter__(self) -> AsyncIterator[list[Change]]: ...
+
+    async def __anext__(self) -> list[Change]: ...
+
+
 @dataclass(slots=True)
 class WatchResult:
     """A watch: `initial` objects (as ADDED), a bookmark if requested, then the changes of `subscription`."""
 
     resource: Resource
     initial: list[Entry]
-    subscription: Subscription
+    subscription: Changes
     revision: int
     bookmarks: bool
     end_of_initial: bool

@@ -22,9 +22,8 @@ from karmada.kube.server.http.encoding import partial
 from karmada.kube.server.http.negotiation import PROTOBUF, Form
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.protobuf_form import frame as protobuf_frame
-from karmada.kube.server.http.results import WatchResult
+from karmada.kube.server.http.results import Changes, WatchResult
 from karmada.kube.server.watchcache.entry import Change, Entry
-from karmada.kube.server.watchcache.subscription import Subscription
 
 BOOKMARK_SECONDS = 60.0
 BEFORE_END_SECONDS = 2.0
@@ -97,7 +96,7 @@ class Frames:
             return shown
         return partial(obj, self._form.version) if self._form.transform else obj
 
-    def bookmark(self, revision: int, *, end_of_initial: bool = False) -> bytes:
+    def bookmark(self, revision: int | str, *, end_of_initial: bool = False) -> bytes:
         resource = self._watch.resource
         gvk = resource.gvk
         meta: Obj = {"resourceVersion": str(revision)}
@@ -166,7 +165,7 @@ def _next_bookmark(now: float, ends: float) -> float:
     return min(due, last) if now < last else due
 
 
-async def _next(subscription: Subscription, seconds: float) -> list[Change] | None:
+async def _next(subscription: Changes, seconds: float) -> list[Change] | None:
     """The next batch, [] when the time is up first, None when the subscription has ended."""
     try:
         async with asyncio.timeout(max(seconds, 0)):

@@ -111,7 +111,7 @@ class Outbound:
         self,
         method: str,
         url: URL,
-        trust: Trust,
+        trust: Trust | ssl.SSLContext,
         *,
         headers: Iterable[tuple[str, str]] = (),
         data: Any = None,
@@ -120,7 +120,10 @@ class Outbound:
         proxy: str = "",
         proxy_headers: Iterable[tuple[str, str]] = (),
     ) -> Any:
-        """To any URL, directly or through an HTTP or SOCKS5 proxy; an aiohttp request context manager."""
+        """To any URL, directly or through an HTTP or SOCKS5 proxy; an aiohttp request context manager.
+
+        `trust` is a context for those that have a client certificate of their own.
+        """
         socks = proxy if is_socks(proxy) else ""
         if socks:
             proxy = ""
@@ -129,7 +132,7 @@ class Outbound:
             url,
             headers=CIMultiDict(headers),
             data=data,
-            ssl=self.tls(trust),
+            ssl=trust if isinstance(trust, ssl.SSLContext) else self.tls(trust),
             server_hostname=server_name,
             proxy=proxy or None,
             proxy_headers=CIMultiDict(proxy_headers) if proxy else None,

@@ -1,0 +1,200 @@
+"""Lists over all clusters, in the order of their names; a page of one may end in the middle of any of them.
+
+With a limit or a continue token members are listed one after another until the page is full. Without them the list is
+streamed: first each cluster is opened, which gives the resourceVersions and most of the errors there can be, then the
+objects follow cluster by cluster, a page at a time, so that the whole of them is never in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.time_slice import TimeSlice
+from karmada.kube.server.http.options import ListOptions
+from karmada.kube.server.http.results import StreamedList
+from karmada.search.cached_object import CachedObject
+from karmada.search.interfaces import KindCache
+from karmada.search.proxy.live import Page, Reads
+from karmada.search.proxy.selecting import Matches, matching
+from karmada.search.proxy.versions import ANY, Continue, Versions
+
+PAGE: Final = 500
+"""Objects of one request to a member."""
+MOST_AT_ONCE: Final = 4_000
+"""Objects that may be in memory while all clusters are opened."""
+LARGEST_LIMIT: Final = 10_000
+"""What a page has at most, however large its limit is: it is put together before it is sent."""
+BATCH: Final = 100
+"""Cached objects that are sent in one piece."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is listed; `selectors` are the query parameters for members."""
+
+    resource: Resource
+    namespace: str
+    options: ListOptions
+    selectors: Mapping[str, str]
+
+
+class _Start(NamedTuple):
+    """Where a list begins: the clusters that are still to be listed, the token of the first of them."""
+
+    caches: Sequence[KindCache]
+    versions: Versions
+    token: str
+
+
+class _Opened(NamedTuple):
+    """A cluster whose objects are ready to be sent."""
+
+    cluster: str
+    version: str
+    batches: AsyncGenerator[Sequence[bytes], None]
+
+
+class Lists:
+    def __init__(self, live: Reads) -> None:
+        self._live = live
+
+    async def list(self, wanted: Wanted, caches: Sequence[KindCache]) -> StreamedList:
+        """`caches` are those of the clusters that may be read, by the name of the cluster."""
+        if not caches:
+            return _nothing(wanted.resource)
+        start = _start(wanted.options, caches)
+        if wanted.options.limit:
+            return await self._page(wanted, start, caches)
+        return await self._whole(wanted, start, caches)
+
+    # pages
+
+    async def _page(self, wanted: Wanted, start: _Start, caches: Sequence[KindCache]) -> StreamedList:
+        versions, items = start.versions.copy(), list[bytes]()
+        following, token, remaining = Continue(), start.token, None
+        left = min(wanted.options.limit, LARGEST_LIMIT)
+        for at, cache in enumerate(start.caches):
+            version = "" if token else start.versions.get(cache.cluster)
+            while True:
+                page = await self._live.page(cache, wanted.namespace, _query(wanted, version, left, token))
+                items += page.items
+                left -= len(page.items)
+                remaining = page.remaining if remaining is None and not at else remaining
+                version, token = "", page.token
+                if left <= 0 or not token:
+                    break
+            versions.set(cache.cluster, page.version)
+            if left <= 0:
+                following = _following(cache, token, start.caches[at + 1 :])
+                break
+        await self._complete(wanted, versions, caches)
+        metadata: Obj = {"resourceVersion": versions.encode()}
+        if following.cluster:
+            metadata["continue"] = following._replace(versions=versions.encode()).encode()
+        if remaining is not None:
+            metadata["remainingItemCount"] = remaining
+        return StreamedList(wanted.resource, metadata, _one(items))
+
+    async def _complete(self, wanted: Wanted, versions: Versions, caches: Sequence[KindCache]) -> None:
+        """The positions of clusters that were not listed: a watch begins, and the list goes on, at the same time."""
+        missing = [cache for cache in caches if cache.cluster not in versions]
+        one = {"limit": "1"}
+        pages: list[Page] = await asyncio.gather(*(self._live.page(c, wanted.namespace, one) for c in missing))
+        for cache, page in zip(missing, pages, strict=True):
+            versions.set(cache.cluster, page.version)
+
+    # streams
+
+    async def _whole(self, wanted: Wanted, start: _Start, caches: Sequence[KindCache]) -> StreamedList:
+        versions = start.versions.copy()
+        first = max(1, min(PAGE, MOST_AT_ONCE // max(1, len(start.caches))))
+        tokens = [start.token, *[""] * len(start.caches)]
+        opened: list[_Opened] = await asyncio.gather(
+            *(
+                self._open(wanted, cache, "" if token else start.versions.get(cache.cluster), token, first)
+                for cache, token in zip(start.caches, tokens, strict=False)
+            )
+        )
+        for each in opened:
+            versions.set(each.cluster, each.version)
+        await self._complete(wanted, versions, caches)
+        return StreamedList(wanted.resource, {"resourceVersion": versions.encode()}, _in_turn(opened))
+
+    async def _open(self, wanted: Wanted, cache: KindCache, version: str, token: str, first: int) -> _Opened:
+        if version == ANY and cache.synced:
+            objects = cache.list(wanted.namespace)
+            selected = _cached(objects, cache.cluster, matching(wanted.resource, wanted.options))
+            return _Opened(cache.cluster, cache.resource_version, selected)
+        query = _query(wanted, "" if version == ANY else version, first, token)
+        if query.get("resourceVersion") and "resourceVersionMatch" not in query:
+            query["resourceVersionMatch"] = "NotOlderThan"  # with a limit, none would mean just this version
+        page = await self._live.page(cache, wanted.namespace, query)
+        return _Opened(cache.cluster, page.version, self._pages(wanted, cache, page))
+
+    async def _pages(self, wanted: Wanted, cache: KindCache, page: Page) -> AsyncGenerator[Sequence[bytes], None]:
+        while True:
+            yield page.items
+            if not page.token:
+                return
+            page = await self._live.page(cache, wanted.namespace, _query(wanted, "", PAGE, page.token))
+
+
+def _start(options: ListOptions, caches: Sequence[KindCache]) -> _Start:
+    if not options.token:
+        return _Start(caches, Versions.decode(options.resource_version), "")
+    position = Continue.decode(options.token)
+    left = [cache for cache in caches if cache.cluster >= position.cluster] if position.cluster else list(caches)
+    there = bool(left) and left[0].cluster == position.cluster
+    return _Start(left, Versions.decode(position.versions), position.token if there else "")
+
+
+def _following(cache: KindCache, token: str, behind: Sequence[KindCache]) -> Continue:
+    if token:
+        return Continue("", cache.cluster, token)
+    return Continue("", behind[0].cluster) if behind else Continue()
+
+
+def _query(wanted: Wanted, version: str, limit: int, token: str) -> dict[str, str]:
+    query = {**wanted.selectors, "limit": str(limit)}
+    if token:
+        return {**query, "continue": token}
+    if version:
+        query["resourceVersion"] = version
+        if wanted.options.match:
+            query["resourceVersionMatch"] = wanted.options.match
+    return query
+
+
+def _nothing(resource: Resource) -> StreamedList:
+    """No cluster was listed that could have named the kind."""
+    return StreamedList(replace(resource, gvk=GVK("", "v1", ""), list_kind="List"), {"resourceVersion": ""}, _one([]))
+
+
+async def _one(items: list[bytes]) -> AsyncGenerator[Sequence[bytes], None]:
+    yield items
+
+
+async def _in_turn(opened: Iterable[_Opened]) -> AsyncGenerator[Sequence[bytes], None]:
+    for each in opened:
+        async with aclosing(each.batches) as batches:
+            async for batch in batches:
+                yield batch
+
+
+async def _cached(
+    objects: list[CachedObject], cluster: str, matches: Matches | None
+) -> AsyncGenerator[Sequence[bytes], None]:
+    """Of a list as it was when the cluster was opened."""
+    turn = TimeSlice()
+    for start in range(0, len(objects), BATCH):
+        batch = objects[start : start + BATCH]
+        yield [obj.stamped(cluster) for obj in batch if matches is None or matches(obj)]
+        if turn.is_over():
+            await turn.next()

@@ -1,0 +1,61 @@
+"""The body of an update, as the member gets it: without what the proxy has added to the object.
+
+Clients send back what they have read: under a resourceVersion of the proxy and marked with its cluster. The member gets
+its own resourceVersion, so that an update of a stale object is still refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from karmada.api.well_known import CACHED_FROM_CLUSTER
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.http.negotiation import JSON, PROTOBUF, YAML
+from karmada.search.proxy.versions import Versions
+
+Codec = tuple[Callable[[bytes], Any], Callable[[Any], bytes]]
+_YAML = (YAML, "application/x-yaml", "text/yaml")
+
+
+def for_member(body: bytes, content_type: str, cluster: str, protobuf: Codec | None = None) -> bytes:
+    """The body in the same content type; as it is if nothing has to change, or if it cannot be read."""
+    codec = _codec(content_type.partition(";")[0].strip().lower() or JSON, protobuf)
+    if codec is None:
+        return body
+    read, write = codec
+    try:
+        obj = read(body)
+    except ValueError:
+        return body
+    if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
+        return body
+    return write(obj) if _restore(obj["metadata"], cluster) else body
+
+
+def _codec(media: str, protobuf: Codec | None) -> Codec | None:
+    if media == JSON:
+        return orjson.loads, orjson.dumps
+    if media in _YAML:
+        from karmada.kube.schema.yamlio import dump_yaml, load_yaml
+
+        return load_yaml, dump_yaml
+    return protobuf if media == PROTOBUF else None
+
+
+def _restore(metadata: Obj, cluster: str) -> bool:
+    """In place; whether there was something to change."""
+    changed = False
+    annotations = metadata.get("annotations")
+    if isinstance(annotations, dict) and CACHED_FROM_CLUSTER in annotations:
+        del annotations[CACHED_FROM_CLUSTER]
+        if not annotations:
+            del metadata["annotations"]
+        changed = True
+    version = metadata.get("resourceVersion")
+    if isinstance(version, str) and list(versions := Versions.decode(version)):
+        metadata["resourceVersion"] = versions.get(cluster)
+        changed = True
+    return changed
