@@ -27,7 +27,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.manager import Component
 from karmada.kube.runtime.own_writes import OwnWrites
-from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.runtime.periodic import Periodic
 
 COMPONENT: Final = "karmada-descheduler"
 SUCCEEDED, FAILED = "DescheduleBindingSucceed", "DescheduleBindingFailed"
@@ -62,20 +62,18 @@ class Options:
     """How long a replica may be unschedulable before it is descheduled."""
 
 
-async def _at_once() -> None:
-    """Nothing is awaited."""
-
-
 def descheduler_parts(
     context: Context,
     estimators: Estimators,
     options: Options | None = None,
-    before: Callable[[], Awaitable[None]] = _at_once,
+    before: Callable[[], Awaitable[None]] | None = None,
 ) -> list[Reconciler | Component]:
     """`before` is awaited ahead of the first round, and holds up nothing else."""
     options = options or Options()
     descheduler = Descheduler(context, estimators, options.threshold)
-    return [descheduler, Rounds(context, descheduler, options.interval, before)]
+    pause = max(options.interval, _SHORTEST_PAUSE)
+    rounds = Periodic("descheduling rounds", descheduler.enqueue, pause, context.clock, at_once=True, before=before)
+    return [descheduler, rounds]
 
 
 class Descheduler(Reconciler):
@@ -133,32 +131,3 @@ class Descheduler(Reconciler):
 
 def _short(binding: Obj) -> Iterable[str]:
     return (_YES,) if concerns(binding) else ()
-
-
-class Rounds:
-    """A first round as soon as estimators can be called, and each next one some time after the end of the last."""
-
-    name = "descheduling rounds"
-
-    def __init__(
-        self, context: Context, descheduler: Descheduler, interval: float, before: Callable[[], Awaitable[None]]
-    ) -> None:
-        self._before = before
-        self._clock = context.clock
-        self._descheduler = descheduler
-        self._pause = max(interval, _SHORTEST_PAUSE)
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=self.name)
-
-    async def stop(self) -> None:
-        task, self._task = self._task, None
-        if task is not None:
-            await cancel_and_wait(task)
-
-    async def _run(self) -> None:
-        await self._before()
-        while True:
-            await self._descheduler.enqueue()
-            await self._clock.sleep(self._pause)

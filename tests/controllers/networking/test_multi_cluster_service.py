@@ -12,6 +12,7 @@ from karmada.api.cluster import Cluster
 from karmada.api.networking import MultiClusterService
 from karmada.api.work import ResourceBinding, Work
 from karmada.controllers.networking.carriers import ENDPOINT_SLICES
+from karmada.controllers.networking.load_balancer_status import LOAD_BALANCER_STATUS
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.rehearsal.network import State
@@ -441,11 +442,16 @@ def test_a_balanced_service_has_the_addresses_of_all_clusters(fleet: ServingFlee
         expected = {address["ip"] for balancer in there for address in balancer["ingress"]}
         assert expected
         assert addresses() == expected
-        elsewhere = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}
-        await fleet.client.patch(SERVICE, "serve", "default", elsewhere, subresource="status")
-        await fleet.client.patch(SERVICES, "serve", "default", {"metadata": {"labels": {"a": "b"}}})
-        await fleet.run()
+        await set_address("192.0.2.9", LOAD_BALANCER_STATUS)
+        assert addresses() == expected, "what we wrote ourselves, before a restart too, is brought up to date"
+        await set_address("192.0.2.1", "another-load-balancer")
         assert addresses() == {"192.0.2.1"}, "somebody else's load balancer stays"
+
+    async def set_address(ip: str, manager: str) -> None:
+        status = {"status": {"loadBalancer": {"ingress": [{"ip": ip}]}}}
+        await fleet.client.patch(SERVICE, "serve", "default", status, subresource="status", field_manager=manager)
+        await fleet.client.patch(SERVICES, "serve", "default", {"metadata": {"labels": {"touched": ip}}})
+        await fleet.run()
 
     def addresses() -> set[str]:
         status = fleet.stored(SERVICE)["serve"]["status"]

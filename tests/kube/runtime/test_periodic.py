@@ -40,3 +40,21 @@ async def test_it_may_begin_with_a_round() -> None:
     await clock.advance(60)
     assert [time - began for time in times] == [0, 60]
     await periodic.stop()
+
+
+async def test_what_comes_before_the_first_round_is_tried_until_it_is_done() -> None:
+    clock, done = FakeClock(), list[str]()
+
+    async def before() -> None:
+        done.append("before")
+        if len(done) == 1:
+            raise ValueError("not this time")
+
+    async def work() -> None:
+        done.append("round")
+
+    periodic = Periodic("sweep", work, 60, clock, at_once=True, before=before)
+    await periodic.start()
+    await clock.advance(120)
+    assert done == ["before", "before", "round", "round"]
+    await periodic.stop()

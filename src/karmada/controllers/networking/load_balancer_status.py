@@ -1,7 +1,7 @@
 """MultiClusterServices of type LoadBalancer: their status has the addresses of the Service in all members.
 
 The Service's own status has them already, put together from its clusters. A load balancer before those of the clusters
-is somebody else's to run: addresses that are none of the Service's are left as they are.
+is somebody else's to run: addresses that another manager of the field has set (managedFields) are left as they are.
 """
 
 from __future__ import annotations
@@ -28,14 +28,24 @@ def is_balanced(service: Obj) -> bool:
     return "LoadBalancer" in ((service.get("spec") or {}).get("types") or ())
 
 
+def address_managers(service: Obj) -> frozenset[str]:
+    """Who has set addresses in the status."""
+    entries = meta.metadata(service).get("managedFields") or ()
+    return frozenset(entry.get("manager", "") for entry in entries if _has_addresses(entry.get("fieldsV1") or {}))
+
+
+def _has_addresses(fields: Obj) -> bool:
+    return "f:ingress" in ((fields.get("f:status") or {}).get("f:loadBalancer") or {})
+
+
 class LoadBalancerStatus(Reconciler):
     name = LOAD_BALANCER_STATUS
 
     def __init__(self, context: Context) -> None:
-        self._client = context.client
+        self._client = context.connect(LOAD_BALANCER_STATUS)
+        self._managers = frozenset({LOAD_BALANCER_STATUS, context.client.field_manager})
+        """Whose addresses are ours: the second is that of stores which earlier versions wrote."""
         self._services = context.informers.of(MultiClusterService.gvr)
-        self._ours: dict[Key, list[Obj]] = {}
-        """What was written last."""
         self.watches = (
             Watch(MultiClusterService.gvr, when=spec_changed),
             Watch(SERVICES, metadata_only=True, map_to=self._of_service),
@@ -48,16 +58,20 @@ class LoadBalancerStatus(Reconciler):
     async def reconcile(self, key: Key) -> Result:
         service = self._services.get(key)
         if service is None or meta.is_deleting(service) or not is_balanced(service):
-            self._ours.pop(key, None)
             return Done
         wanted, status = await self._addresses(key), service.get("status") or {}
-        present = (status.get("loadBalancer") or {}).get("ingress") or []
-        known = [*wanted, *self._ours.get(key, ())]
-        if all(address in known for address in present):
-            balancer = {"ingress": wanted} if wanted else {}
+        balancer = {"ingress": wanted} if wanted else {}
+        if status.get("loadBalancer") != balancer and await self._may_write(key):
             await set_status(self._client, MultiClusterService.gvr, service, {**status, "loadBalancer": balancer})
-        self._ours[key] = wanted
         return Done
+
+    async def _may_write(self, key: Key) -> bool:
+        """Whether the addresses are not set, or by us; informers keep no managedFields, so it is read."""
+        try:
+            service = await self._client.get(MultiClusterService.gvr, key.name, key.namespace)
+        except NotFound:
+            return False
+        return address_managers(service) <= self._managers
 
     async def _addresses(self, key: Key) -> list[Obj]:
         """Of the Service's load balancers in all members."""

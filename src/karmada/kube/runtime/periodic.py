@@ -13,12 +13,23 @@ log = get_logger("periodic")
 
 
 class Periodic:
-    """A component for a Manager. `at_once`: it begins with a round, not with a pause."""
+    """A component for a Manager.
+
+    `at_once`: it begins with a round, not with a pause. `before`: ahead of the first round, this is done once.
+    """
 
     def __init__(
-        self, name: str, work: Callable[[], Awaitable[None]], seconds: float, clock: Clock, *, at_once: bool = False
+        self,
+        name: str,
+        work: Callable[[], Awaitable[None]],
+        seconds: float,
+        clock: Clock,
+        *,
+        at_once: bool = False,
+        before: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.name = name
+        self._before = before
         self._work = work
         self._seconds = seconds
         self._clock = clock
@@ -34,10 +45,14 @@ class Periodic:
             self._task = None
 
     async def _run(self) -> None:
+        before = self._before
         if not self._at_once:
             await self._clock.sleep(self._seconds)
         while True:
             try:
+                if before is not None:
+                    await before()
+                    before = None
                 await self._work()
             except Exception as error:
                 log.exception("A round failed, trying again later", error, work=self.name)
