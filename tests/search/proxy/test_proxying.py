@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from karmada.apiserver.mount import mount_clusters
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import Expired
 from karmada.kube.objects.types import Obj
+from karmada.kube.schema.protobuf import decode
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.http.negotiation import PROTOBUF
+from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.outbound.https import Outbound
 from karmada.search.proxy.control_plane import LocalControlPlane
 from karmada.search.proxy.mounting import mount_proxy
@@ -277,6 +281,24 @@ async def test_an_update_is_sent_in_the_words_of_the_member(plane: Plane) -> Non
     await plane.http("PUT", f"{PODS}/a", pod)
     [body] = plane.members["m1"].bodies
     assert orjson.loads(body)["metadata"] == {"name": "a", "namespace": "default", "resourceVersion": "101"}
+
+
+async def test_an_update_in_protobuf_stays_in_protobuf(plane: Plane) -> None:
+    definitions = plane.server.definitions
+    pod = {**(await plane.http("GET", f"{PODS}/a")).json(), "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    await plane.http("PUT", f"{PODS}/a", ProtobufForm(definitions).object(pod), content_type=PROTOBUF)
+    [body] = plane.members["m1"].bodies
+    _, _, sent = decode(body, definitions)
+    assert sent["metadata"] == {"name": "a", "namespace": "default", "resourceVersion": "101"}
+    assert plane.members["m1"].headers[0]["Content-Type"] == PROTOBUF
+
+
+async def test_a_compressed_update_is_read(plane: Plane) -> None:
+    pod = orjson.dumps((await plane.http("GET", f"{PODS}/a")).json())
+    await plane.http("PUT", f"{PODS}/a", gzip.compress(pod), headers={"Content-Encoding": "gzip"})
+    [body] = plane.members["m1"].bodies
+    assert orjson.loads(body)["metadata"]["resourceVersion"] == "101"
+    assert "Content-Encoding" not in plane.members["m1"].headers[0]
 
 
 async def test_a_new_object_has_no_cluster(plane: Plane) -> None:
