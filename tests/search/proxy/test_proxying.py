@@ -20,6 +20,7 @@ from karmada.kube.objects.errors import Expired
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.protobuf import decode
 from karmada.kube.server.app import ApiServer
+from karmada.kube.server.audit.config import AuditConfig
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.http.negotiation import PROTOBUF
 from karmada.kube.server.http.protobuf_form import ProtobufForm
@@ -69,7 +70,8 @@ class Plane:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Plane]:
     folder: Path = tmp_path_factory.mktemp("data")
-    server = ApiServer(ServerConfig(data_dir=folder, storage="memory://", port=0))
+    audit = AuditConfig(log_path=folder / "audit.log")
+    server = ApiServer(ServerConfig(data_dir=folder, storage="memory://", port=0, audit=audit))
     mount_clusters(server, server.authorizer, allow_insecure=True)
     outbound = Outbound()
     server.closing.append(outbound.close)
@@ -349,6 +351,18 @@ async def test_what_is_not_registered_is_the_control_planes(plane: Plane) -> Non
     table = (await plane.http("GET", path, headers=TABLE)).json()
     assert table["kind"] == "Table"
     assert (await plane.http("DELETE", f"{path}/c")).code == 200
+
+
+async def test_what_is_done_in_the_control_plane_is_in_its_audit_log(plane: Plane) -> None:
+    log = plane.server.config.data_dir / "audit.log"
+    written = log.stat().st_size
+    await plane.http("POST", f"{PROXY}/api/v1/namespaces/default/configmaps?fieldManager=me", {"kind": "Pod"})
+    events = [orjson.loads(line) for line in log.read_bytes()[written:].splitlines()]
+    within, around = [event for event in events if event["userAgent"] == "tests/1"]
+    assert within["objectRef"]["resource"] == "configmaps"
+    assert (within["verb"], within["requestURI"]) == ("create", "/api/v1/namespaces/default/configmaps?fieldManager=me")
+    assert (within["user"]["username"], within["responseStatus"]["code"]) == ("system:admin", 400)
+    assert around["objectRef"]["resource"] == "proxying"
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis", "/version", "/healthz", "/openapi/v3", "/apis/apps/v1"])

@@ -40,6 +40,7 @@ from karmada.kube.server.auth.user import User
 from karmada.kube.server.flowcontrol.control import FlowControl
 from karmada.kube.server.flowcontrol.levels import refused
 from karmada.kube.server.handlers.pipeline import Pipeline, attributes_of
+from karmada.kube.server.http.audited import audited
 from karmada.kube.server.http.gate import Gate
 from karmada.kube.server.http.inflate import inflate
 from karmada.kube.server.http.metrics import UNKNOWN, RequestMetrics
@@ -266,21 +267,23 @@ class HttpFront:
             self._flow.leave(seat)
 
     async def rerouted(self, request: Request, path: str, query: str) -> Result:
-        """What the same request to another path results in: of the same caller, and with all that requests go through.
-
-        Path and query are encoded.
+        """What the same request to another path results in: of the same caller, and with all that requests go through,
+        the audit log included. Path and query are encoded.
         """
         parsed = Query.parse(query)
         info = parse_path(request.method, path, parsed)
         other = replace(
             request, info=info, query=parsed, long_running=_is_long(info, parsed), authorized=False, form=None
         )
-        if request.in_process:
-            return await self._pipeline.run(other)
-        raw: web.BaseRequest = request.raw
-        raw = other.raw = raw.clone(rel_url=URL(f"{path}?{query}" if query else path, encoded=True))
+        raw: web.BaseRequest | None = request.raw
+        target = f"{path}?{query}" if query else path
+        sent = Sent(target, request.headers, (raw.remote if raw is not None else "") or "")
+        trail = None if self._audit is None else self._audit.begin(sent, info, request.user, new_audit_id(), 0.0)
+        if raw is None:
+            return await audited(self._pipeline.run, other, trail)
+        raw = other.raw = raw.clone(rel_url=URL(target, encoded=True))
         other.seat = self._flow.classify(request.user, attributes_of(info))
-        result = await self._result(raw, other)
+        result = await audited(partial(self._result, raw), other, trail)
         request.form = other.form
         return TakeOver(lambda _raw: result.run(raw)) if isinstance(result, TakeOver) else result
 

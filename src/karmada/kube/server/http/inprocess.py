@@ -17,9 +17,10 @@ from karmada.kube.client.transport import Answer, Call, WatchEvent
 from karmada.kube.objects.errors import ApiError, BadRequest, error_from_status
 from karmada.kube.objects.shared import Packed
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.audit.interface import GONE, Audits, FollowsRequest, Sent, new_audit_id
+from karmada.kube.server.audit.interface import Audits, FollowsRequest, Sent, new_audit_id
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.handlers.pipeline import Pipeline
+from karmada.kube.server.http.audited import audited
 from karmada.kube.server.http.encoding import list_object, partial, plain_list
 from karmada.kube.server.http.list_stream import collected
 from karmada.kube.server.http.negotiation import Offer, negotiate
@@ -56,32 +57,10 @@ class InProcess:
         if self._audit is None:
             return None
         uri = f"{call.path}?{urlencode(call.query)}" if call.query else call.path
-        trail = self._audit.begin(Sent(uri, request.headers), request.info, self._user, new_audit_id(), 0.0)
-        if trail is not None:
-            trail.request = request
-        return trail
+        return self._audit.begin(Sent(uri, request.headers), request.info, self._user, new_audit_id(), 0.0)
 
     async def _run(self, request: Request, trail: FollowsRequest | None, *, goes_on: bool = False) -> Result:
-        if trail is None:
-            return await self._pipeline.run(request)
-        code, panic = GONE, False
-        try:
-            result = await self._pipeline.run(request)
-            trail.respond(result)
-            code = getattr(result, "status", 200)
-        except ApiError as error:
-            trail.fail(error.status())
-            code, goes_on = error.code, False
-            raise
-        except Exception:
-            code, panic, goes_on = 500, True, False
-            raise
-        finally:
-            if goes_on and code != GONE:
-                trail.started(code)
-            else:
-                trail.finish(code, panic=panic)
-        return result
+        return await audited(self._pipeline.run, request, trail, goes_on=goes_on)
 
     async def call(self, call: Call) -> Any:
         request = self._request(call)
