@@ -16,6 +16,8 @@ from benchmarks.scenarios.propagation.rollout import Overridden
 from karmada.kube.client.kubeconfig import load_config
 
 _SECONDS = 60.0
+_EVENTS = 15
+"""Of a Deployment for two members: those on itself, its binding and its Works."""
 
 
 def test_a_few_deployments_are_measured_in_a_process_of_their_own(tmp_path: Path) -> None:
@@ -24,6 +26,7 @@ def test_a_few_deployments_are_measured_in_a_process_of_their_own(tmp_path: Path
     figures, processes = found.measurement.figures, found.measurement.processes
     assert figures["Works"] == pytest.approx(6 / figures["all done"])
     assert 0 < figures["all requested"] <= figures["all done"] < found.seconds
+    assert figures["writes per object"] > figures["events per object"] >= _EVENTS
     assert set(processes) == {CONTROL_PLANE, MEMBERS, CLIENT}
     assert all(use.resident > 10 for use in processes.values())
     assert list(tmp_path.glob("run-*")) == []

@@ -1,8 +1,9 @@
 """What is common to all that is measured of many objects: the seconds until the last member has the last of them.
 
 A Work is one object on its way to one member. CPU is counted until the control plane is at rest again, since what comes
-after the arrival (conditions, aggregated status) is part of the cost; what it uses at rest anyway is looked at before.
-What the members use is reported too: they do the same in every run, so it shows how fast the machine was just then.
+after the arrival (conditions, aggregated status, events) is part of the cost; what it uses at rest anyway is looked at
+before, and its writes are counted for the same time. What the members use is reported too: they do the same in every
+run, so it shows how fast the machine was just then.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from benchmarks.planes import plane
 from benchmarks.processes import CLIENT, MEMBERS, Meter, at_rest, until_at_rest
 from benchmarks.propagating import Space, space
 from benchmarks.scenario import Figure, Measurement, Place, Sizes
+from benchmarks.writes import written
 from karmada.kube.objects.gvk import GVR
 
 _LOOK_SECONDS = 2.0
@@ -34,6 +36,8 @@ def throughput_figures(
         Figure(name="control plane, CPU per Work", unit="ms"),
         Figure(name="members, CPU per Work", unit="ms"),
         Figure(name="control plane, resident", unit="MiB", goals=memory or {}),
+        Figure(name="writes per object"),
+        Figure(name="events per object", better="higher"),
     )
 
 
@@ -80,6 +84,7 @@ class Throughput(ABC):
         if space.plane.ours:
             await until_at_rest(control.values(), seconds=_REST_SECONDS)
         always = 0.0 if space.plane.ours else await at_rest(control.values(), _LOOK_SECONDS)
+        before = await written(space.plane.control)
         meter, began = Meter(pids), time.perf_counter()
         with place.looking_at(control) if space.plane.ours else nullcontext():
             await self.request(space, objects)
@@ -89,12 +94,15 @@ class Throughput(ABC):
         if control:
             await until_at_rest(control.values(), above=always, seconds=_REST_SECONDS)
         uses = meter.use()
+        wrote = (await written(space.plane.control)).since(before)
         await self.check(space)
         figures = {"Works": objects * members / seconds, "all requested": requested, "all done": seconds}
         if control:
             busy = sum(uses[name].cpu_seconds for name in control)
             figures["control plane, CPU per Work"] = busy / (objects * members) * 1e3
             figures["control plane, resident"] = sum(uses[name].resident for name in control)
+            figures["writes per object"] = wrote.revisions / objects
+            figures["events per object"] = wrote.events / objects
         if MEMBERS in uses:
             figures["members, CPU per Work"] = uses[MEMBERS].cpu_seconds / (objects * members) * 1e3
         costs = {f"CPU of {name}, s": uses[name].cpu_seconds for name in pids if name != CLIENT}

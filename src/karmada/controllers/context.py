@@ -9,6 +9,7 @@ from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.event_writer import EventWriter
 from karmada.kube.runtime.events import EventRecorder
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.informers import Informers
@@ -16,9 +17,6 @@ from karmada.kube.runtime.manager import Component
 from karmada.members.members import Members
 from karmada.members.switching import Open, over_network
 
-_BACKLOG = 64
-"""Normal events of one source that may wait. Written as fast as possible they took a fifth of the control plane's time,
-and more of an agent's, for which each is a request over the network."""
 CONTROLLER_MANAGER = "karmada-controller-manager"
 
 
@@ -90,6 +88,7 @@ class Context:
     shared: list[Component] = field(default_factory=list)
     """What several controllers use, and starts before them."""
     _client: Client | None = None
+    _events: EventWriter | None = None
     _members: Members | None = None
 
     @property
@@ -113,16 +112,22 @@ class Context:
         return self._members
 
     def components(self) -> Iterator[Component]:
-        """The shared components to start, as far as they were requested: members, recorders, others."""
+        """The shared components to start, as far as they were requested: members, events, others."""
         if self._members is not None:
             yield self._members
-        yield from self.recorders.values()
+        if self._events is not None:
+            yield self._events
         yield from self.shared
+
+    @property
+    def events(self) -> EventWriter:
+        """Writes the events of all recorders, behind what they report."""
+        if self._events is None:
+            self._events = EventWriter(self.client, clock=self.clock, behind=True)
+        return self._events
 
     def recorder(self, component: str) -> EventRecorder:
         recorder = self.recorders.get(component)
         if recorder is None:
-            recorder = self.recorders[component] = EventRecorder(
-                self.client, component, clock=self.clock, backlog=_BACKLOG
-            )
+            recorder = self.recorders[component] = EventRecorder(self.client, component, writer=self.events)
         return recorder

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,6 +11,8 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden, ServiceUnavailable
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.event_metrics import EventMetrics
+from karmada.kube.runtime.event_writer import QUEUE_FULL, EventWriter
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
 from tests.support.fake_api import EVENTS, FakeApi
 
@@ -124,38 +127,54 @@ async def test_a_refused_event_is_given_up_at_once(recorder: EventRecorder, fake
     assert len(fake.calls) == 1
 
 
-@pytest.fixture
-async def sparing(client: Client, clock: FakeClock) -> AsyncIterator[EventRecorder]:
-    recorder = EventRecorder(client, "execution", clock=clock, waiting=20, backlog=10)
-    yield recorder
-    await recorder.stop()
-
-
 def about(number: int) -> Obj:
     return {**POD, "metadata": {**POD["metadata"], "uid": f"{number}"}}
 
 
-async def test_normal_events_are_left_out_while_many_wait_and_minor_ones_first(
-    sparing: EventRecorder, fake: FakeApi
+async def test_an_event_that_equals_one_that_waits_raises_its_count(
+    client: Client, fake: FakeApi, clock: FakeClock
+) -> None:
+    recorder = EventRecorder(client, "scheduler", clock=clock)
+    for _ in range(3):
+        recorder.event(POD, NORMAL, "Pulled", "image")
+        await clock.advance(1)
+    await recorder.start()
+    await recorder.flush()
+    await recorder.stop()
+    (event,) = fake.listed(EVENTS)
+    assert (event["count"], event["firstTimestamp"]) == (3, "2023-11-14T22:13:20Z")
+    assert event["lastTimestamp"] == "2023-11-14T22:13:22Z"
+    assert len(fake.calls) == 1
+
+
+async def test_what_does_not_fit_into_the_queue_is_dropped_and_counted_by_component_and_cause(
+    client: Client, clock: FakeClock, fake: FakeApi
 ) -> None:
     made: list[str] = []
 
-    def emit(reason: str, sort: str = NORMAL, *, minor: bool = False) -> None:
-        def message() -> str:
-            made.append(reason)
-            return reason
+    def message() -> str:
+        made.append("a message")
+        return "text"
 
-        for number in range(12):
-            sparing.event(about(number), sort, reason, message, minor=minor)
-
-    emit("Minor", minor=True)
-    emit("Normal")
-    emit("Bad", WARNING)
-    assert [made.count(reason) for reason in ("Minor", "Normal", "Bad")] == [5, 5, 10]
-    assert sparing.dropped == 7 + 7 + 2
-    await sparing.start()
-    await sparing.flush()
-    assert [event["message"] for event in fake.listed(EVENTS)] == [*["Bad"] * 10, *["Minor"] * 5, *["Normal"] * 5]
+    writer = EventWriter(client, clock=clock, waiting=10)
+    execution, detector = (EventRecorder(client, name, writer=writer) for name in ("execution", "detector"))
+    for number in range(12):
+        execution.event(about(number), NORMAL, "Synced", message)
+        detector.event(about(number), WARNING, "Failed", "text")
+    assert len(made) == 10, "no message is made for an event that is dropped"
+    assert writer.dropped == {("execution", QUEUE_FULL): 2, ("detector", QUEUE_FULL): 2}
+    assert (execution.dropped, detector.dropped) == (2, 2)
+    metrics = EventMetrics(writer)
+    (family,) = metrics.collect()
+    assert {(sample.labels["component"], sample.labels["cause"]): sample.value for sample in family.samples} == {
+        ("execution", QUEUE_FULL): 2,
+        ("detector", QUEUE_FULL): 2,
+    }
+    await writer.start()
+    await writer.flush()
+    await writer.stop()
+    written = [event["type"] for event in fake.listed(EVENTS)]
+    assert (written.count("Warning"), written.count("Normal")) == (10, 10)
 
 
 class SlowClient(Client):
@@ -172,22 +191,64 @@ class SlowClient(Client):
         return await super().create(kind, obj)
 
 
-async def test_the_slower_the_server_the_longer_normal_events_wait_and_warnings_do_not(
-    client: Client, clock: FakeClock
+@pytest.fixture
+async def slow(client: Client, clock: FakeClock) -> SlowClient:
+    return SlowClient(client, clock)
+
+
+@pytest.fixture
+async def behind(slow: SlowClient, clock: FakeClock) -> AsyncIterator[EventRecorder]:
+    writer = EventWriter(slow, clock=clock, behind=True, waiting=1000)
+    await writer.start()
+    yield EventRecorder(slow, "execution", writer=writer)
+    await writer.stop()
+
+
+async def test_normal_events_gather_and_are_written_together(
+    behind: EventRecorder, slow: SlowClient, clock: FakeClock
 ) -> None:
-    slow = SlowClient(client, clock)
-    recorder = EventRecorder(slow, "execution", clock=clock, backlog=10)
-    await recorder.start()
+    for number in range(15):
+        behind.event(about(number), NORMAL, "Synced", "text")
+        await clock.advance(0.005)
+    assert slow.written == []
+    await clock.advance(0.15)
+    assert len(slow.written) == 15
+
+
+async def test_a_warning_waits_for_nothing(behind: EventRecorder, slow: SlowClient, clock: FakeClock) -> None:
+    behind.event(POD, NORMAL, "Synced", "text")
+    await clock.advance(0.05)
+    behind.event(POD, WARNING, "Failed", "text")
+    await clock.advance(0.1)
+    assert slow.written == ["Synced", "Failed"]
+
+
+async def test_warnings_overtake_normal_events_of_which_many_wait(
+    behind: EventRecorder, slow: SlowClient, clock: FakeClock
+) -> None:
+    for number in range(100):
+        behind.event(about(number), NORMAL, "Synced", "text")
+    behind.event(POD, WARNING, "Failed", "text")
+    await clock.advance(0.1)
+    assert (len(slow.written), slow.written[-1]) == (16, "Failed")
+
+
+async def test_the_more_events_wait_the_more_are_written_at_once_so_that_a_burst_loses_none(
+    behind: EventRecorder, slow: SlowClient, clock: FakeClock
+) -> None:
+    for number in range(1000):
+        behind.event(about(number), NORMAL, "Synced", "text")
+    await clock.advance(0.1)
+    assert len(slow.written) == 31, "a 32nd of them"
+    await clock.advance(10.0)
+    assert len(slow.written) == 1000
+    assert behind.dropped == 0
+
+
+async def test_a_flush_lets_nothing_gather(behind: EventRecorder, slow: SlowClient, clock: FakeClock) -> None:
     for reason in ("First", "Second"):
-        recorder.event(POD, NORMAL, reason, "text")
-    await clock.advance(0.1)
-    assert slow.written == ["First"]
-    await clock.advance(0.5)
-    recorder.event(POD, WARNING, "Failed", "text")
-    await clock.advance(0.1)
-    assert slow.written == ["First", "Failed"]
-    await clock.advance(0.25)
-    assert slow.written == ["First", "Failed"], "Normal events are written for a tenth of the time"
-    await clock.advance(0.2)
-    assert slow.written == ["First", "Failed", "Second"]
-    await recorder.stop()
+        behind.event(POD, NORMAL, reason, "text")
+        flushed = asyncio.ensure_future(behind.flush())
+        await clock.advance(0.1)
+        assert flushed.done()
+    assert slow.written == ["First", "Second"]

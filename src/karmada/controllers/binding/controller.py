@@ -199,7 +199,7 @@ class Binding(Reconciler):
         if changed or not outcomes:
             message = f"Sync work of {self._kind.shown(binding)} successful."
             for obj in (binding, template):
-                self._recorder.event(obj, NORMAL, "SyncWorkSucceed", message, minor=not changed)
+                self._recorder.event(obj, NORMAL, "SyncWorkSucceed", message)
 
     async def _ensure_all(self, binding: Obj, template: Obj) -> list[bool | BaseException]:
         """For each target: whether its Work was written, or the error."""

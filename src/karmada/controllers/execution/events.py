@@ -1,7 +1,4 @@
-"""The events of the execution controller: on Works, and on the templates that their manifests come from.
-
-Normal events of Works are minor: they are left out when there are many.
-"""
+"""The events of the execution controller: on Works, and on the templates that their manifests come from."""
 
 from __future__ import annotations
 
@@ -32,11 +29,11 @@ class ExecutionEvents:
         self._recorder = recorder
 
     def dispatching(self, work: Obj, message: str) -> None:
-        self._recorder.event(work, NORMAL, "WorkDispatching", message, minor=True)
+        self._recorder.event(work, NORMAL, "WorkDispatching", message)
 
     def synced(self, work: Obj, cluster: str) -> None:
         message = f"Sync work({full_name(work)}) to cluster({cluster}) successful."
-        self._recorder.event(work, NORMAL, "SyncSucceed", message, minor=True)
+        self._recorder.event(work, NORMAL, "SyncSucceed", message)
 
     def not_synced(self, work: Obj, cluster: str, error: str) -> None:
         message = f"Failed to sync work({full_name(work)}) to cluster({cluster}), err: {error}"

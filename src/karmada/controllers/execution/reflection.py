@@ -88,4 +88,4 @@ class Reflector:
 
     def emit(self, work: Obj, reflection: Reflection) -> None:
         for event in reflection.events:
-            self._recorder.event(work, *event, minor=event.type == NORMAL)
+            self._recorder.event(work, *event)

@@ -78,38 +78,34 @@ class QuotaSync(Reconciler):
             return Done
         assignments = assignments_of(quota)
         try:
-            withdrawn = await self._withdraw(key, keep=assignments)
-            sent = await self._send_all(quota, assignments)
+            await self._withdraw(key, keep=assignments)
+            await self._send_all(quota, assignments)
         except Conflict:
             raise
         except ApiError as error:
             self._recorder.event(quota, WARNING, "SyncWorkFailed", str(error))
             raise
         message = f"Sync works for FederatedResourceQuota({key}) succeed."
-        self._recorder.event(quota, NORMAL, "SyncWorkSucceed", message, minor=not (withdrawn or sent))
+        self._recorder.event(quota, NORMAL, "SyncWorkSucceed", message)
         return Done
 
-    async def _withdraw(self, key: Key, keep: Iterable[str]) -> bool:
-        """Delete the Works of clusters without an assignment; whether there were any."""
+    async def _withdraw(self, key: Key, keep: Iterable[str]) -> None:
+        """Delete the Works of clusters without an assignment."""
         found = [work for work in self._works.by_index(BY_QUOTA, str(key)) if cluster_of(work) not in keep]
         for work in found:
             if not meta.is_deleting(work):
                 await delete_if_exists(
                     self._client, Work.gvr, meta.name(work), meta.namespace(work), uid=meta.uid(work)
                 )
-        return bool(found)
 
-    async def _send_all(self, quota: Obj, assignments: dict[str, Obj]) -> bool:
-        """Whether any Work was written. The errors of all clusters are one."""
+    async def _send_all(self, quota: Obj, assignments: dict[str, Obj]) -> None:
+        """The errors of all clusters are one."""
         calls = [self._send(quota, cluster, hard) for cluster, hard in assignments.items() if self._is_joined(cluster)]
-        outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        raise_together(outcomes)
-        return any(outcomes)
+        raise_together(await asyncio.gather(*calls, return_exceptions=True))
 
-    async def _send(self, quota: Obj, cluster: str, hard: Obj) -> bool:
+    async def _send(self, quota: Obj, cluster: str, hard: Obj) -> None:
         labels = {well_known.QUOTA_NAMESPACE: meta.namespace(quota), well_known.QUOTA_NAME: meta.name(quota)}
-        written = await self._writer.ensure(cluster, resource_quota(quota, hard), labels=labels)
-        return written.outcome != "unchanged"
+        await self._writer.ensure(cluster, resource_quota(quota, hard), labels=labels)
 
     def _is_joined(self, name: str) -> bool:
         cluster = self._clusters.get(Key("", name))

@@ -11,6 +11,7 @@ from random import Random
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.event_writer import EventWriter
 from karmada.kube.runtime.events import EventRecorder
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
@@ -48,7 +49,9 @@ class Context:
         recorder = self.recorders.get(component)
         if recorder is None:
             name = {"default-scheduler": SCHEDULER, "kubelet": KUBELET}.get(component, CONTROLLER_MANAGER)
-            recorder = EventRecorder(self.client(name), component, clock=self.clock, host="", waiting=_EVENTS)
+            client = self.client(name)
+            writer = EventWriter(client, clock=self.clock, waiting=_EVENTS)
+            recorder = EventRecorder(client, component, host="", writer=writer)
             self.recorders[component] = recorder
         return recorder
 

@@ -325,13 +325,12 @@ class BindingScheduler(Reconciler):
             self._emit(binding, WARNING, FAILED, report.message)
 
     def _emit(self, binding: Obj, sort: str, reason: str, text: str | Callable[[], str]) -> None:
-        """On the binding, and on its resource. Success is minor: left out when there are many events."""
-        minor = sort == NORMAL
-        self._recorder.event(binding, sort, reason, text, minor=minor)
+        """On the binding, and on its resource."""
+        self._recorder.event(binding, sort, reason, text)
         resource = binding["spec"].get("resource") or {}
         parts = {key: resource[key] for key in ("name", "namespace", "uid", "resourceVersion") if resource.get(key)}
         about = {"apiVersion": resource.get("apiVersion"), "kind": resource.get("kind"), "metadata": parts}
-        self._recorder.event(about, sort, reason, text, minor=minor)
+        self._recorder.event(about, sort, reason, text)
 
     @property
     def _called(self) -> str:

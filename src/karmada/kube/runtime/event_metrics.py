@@ -1,0 +1,23 @@
+"""How many events a process has dropped, by their component and the cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from karmada.kube.runtime.event_writer import EventWriter
+
+
+class EventMetrics(Collector):
+    def __init__(self, writer: EventWriter) -> None:
+        self._writer = writer
+
+    def collect(self) -> Iterable[Metric]:
+        family = CounterMetricFamily(
+            "event_recorder_dropped_events", "Events that were not written", labels=["component", "cause"]
+        )
+        for labels, count in sorted(self._writer.dropped.items()):
+            family.add_metric(labels, count)
+        yield family
