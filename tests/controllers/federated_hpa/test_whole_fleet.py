@@ -109,7 +109,8 @@ class Scaled:
         await self.client.create(CronFederatedHPA.gvr, {**head, **made}, "default")
 
     async def rescaled(self) -> list[str]:
-        """The messages of its changes of replicas, in their order."""
+        """The messages of its changes of replicas, in their order; events are written behind."""
+        await self.fleet.run(1)
         events = (await self.client.list_all(EVENTS, "default")).items
         found = [event for event in events if event["reason"] == "SuccessfulRescale"]
         return [event["message"] for event in sorted(found, key=lambda event: event["firstTimestamp"])]
