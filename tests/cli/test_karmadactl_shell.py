@@ -453,8 +453,6 @@ def test_a_reader_who_has_enough_is_no_error() -> None:
 @pytest.mark.parametrize(
     ("args", "instead"),
     [
-        ("init", "karmadactl local-up"),
-        ("deinit", "karmadactl local-down"),
         ("addons list", "inside the control plane"),
         ("addons enable karmada-search", "inside the control plane"),
         ("addons disable all", "inside the control plane"),

@@ -27,8 +27,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         ("cordon --foo", 1, "", "error: unknown flag: --foo\nSee 'kubectl karmada cordon --help' for usage.\n"),
         ("gte", 1, "", 'error: unknown command "gte" for "kubectl karmada"\n\nDid you mean this?\n\tget\n\n'),
         ("--kubeconfig=/none cordon m1", 1, "", "error: stat /none: no such file or directory\n"),
-        ("init", 1, "", "error: init is not available yet in this version. Start a control plane on this machine with "
-         "'kubectl karmada local-up', or run 'karmada' as a server\n"),
+        ("init --port 0", 1, "", "error: --port: 0 is not a port\n"),
     ],
 )  # fmt: skip
 def test_kubectl_karmada(

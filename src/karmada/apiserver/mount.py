@@ -55,9 +55,9 @@ def mount(
     """Before the server starts."""
     gates = gates or default_gates()
     server.more_defaults += [
-        *_namespaces(),
+        *system_namespaces(),
         *_definitions(),
-        *_proxy_rights(),
+        *proxy_rights(),
         *tenant_roles(),
         *registration_rights(),
     ]
@@ -114,12 +114,13 @@ def _definitions() -> tuple[Obj, ...]:
     return tuple(crd_manifests())
 
 
-def _namespaces() -> list[Obj]:
+def system_namespaces() -> list[Obj]:
+    """Those of the control plane itself, and of the credentials of clusters."""
     names = (SYSTEM_NAMESPACE, CLUSTER_NAMESPACE)
     return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": _OURS}} for name in names]
 
 
-def _proxy_rights() -> list[Obj]:
+def proxy_rights() -> list[Obj]:
     """Grants the administrator the proxy of every cluster; administrators grant it to others in the same way."""
     name, group = "cluster-proxy-admin", "rbac.authorization.k8s.io"
     rule = {"apiGroups": [CLUSTERS.group], "resources": ["clusters/proxy"], "verbs": ["*"]}

@@ -113,7 +113,7 @@ def api_server(options: Options) -> Obj:
 def api_server_probes() -> Obj:
     return {
         "livenessProbe": http_probe("/livez", API_PORT, 15, 30, 5),
-        "readinessProbe": http_probe("/readyz", API_PORT, 0, 5, 5),
+        "readinessProbe": http_probe("/readyz", API_PORT, 0, 3, 5),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -105,6 +105,8 @@ def options_from(given: Given) -> Options:
     volume = _volume(given, store)
     if external is None:
         _check_volume(volume, value(given, "etcd-replicas") if store == "etcd" else 1)
+    else:
+        volume = replace(volume, mode="emptyDir")
     _check_numbers(given)
     return Options(
         namespace=value(given, "namespace"),

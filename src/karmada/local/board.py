@@ -1,4 +1,4 @@
-"""Progress of a start: one row per part, redrawn on a terminal, printed as one line per result elsewhere."""
+"""Progress of a start: one row per part, redrawn on a terminal; elsewhere a line per result, or per change."""
 
 from __future__ import annotations
 
@@ -26,8 +26,17 @@ class Row:
 
 
 class Board:
-    def __init__(self, out: TextIO, *, live: bool | None = None, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        out: TextIO,
+        *,
+        live: bool | None = None,
+        changes: bool = False,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`changes`: where it is no terminal, print a line for everything that a row shows, not for results alone."""
         self._out = out
+        self._changes = changes
         self._live = out.isatty() if live is None else live
         self._fancy = (out.encoding or "").lower().replace("-", "") == "utf8"
         self._now = now
@@ -85,8 +94,8 @@ class Board:
         row.text, row.state, row.seconds = text, state, self.seconds
         if self._live:
             self._draw()
-        elif state != "doing":  # not a terminal: only results are printed
-            sign, after = ("", f" ({row.seconds:.1f} s)") if state == "done" else ("FAILED: ", "")
+        elif state != "doing" or self._changes:
+            sign, after = ("FAILED: ", "") if state == "failed" else ("", f" ({row.seconds:.1f} s)")
             self._out.write(f"  {name}: {sign}{text}{after}\n")
             self._out.flush()
 

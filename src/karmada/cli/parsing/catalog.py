@@ -23,9 +23,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "edit": ("edit:edit", "Edit a resource in an editor"),
     },
     "Cluster Registration Commands": {
-        "init": ("later:init", "Install a control plane into a cluster"),
+        "init": ("init:init", "Install a control plane into a cluster"),
         "deinit": (
-            "later:deinit",
+            "deinit:deinit",
             "Remove a control plane from the cluster it was installed into",
         ),
         "addons": ("later:addons", "List, enable and disable optional components"),

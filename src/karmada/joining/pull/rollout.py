@@ -47,10 +47,11 @@ async def wait_for_rollout(client: Client, deployment: Placed, *, seconds: float
 async def _problems(client: Client, deployment: Placed) -> list[str]:
     selector = ",".join(f"{k}={v}" for k, v in deployment.obj["spec"]["selector"]["matchLabels"].items())
     pods = (await client.list_all(_PODS, deployment.namespace, label_selector=selector)).items
-    return [f"pod {pod['metadata']['name']}: {_problem(pod)}" for pod in pods] or ["it has no pods"]
+    return [f"pod {pod['metadata']['name']}: {problem_of(pod)}" for pod in pods] or ["it has no pods"]
 
 
-def _problem(pod: Obj) -> str:
+def problem_of(pod: Obj) -> str:
+    """Why a pod is not ready, in a few words."""
     status = pod.get("status") or {}
     for container in status.get("containerStatuses") or ():
         for state in (container.get("state") or {}, container.get("lastState") or {}):

@@ -1,0 +1,79 @@
+"""The objects that a control plane needs besides its programs, for the separate layout.
+
+`karmada` creates them by itself on every start. A kube-apiserver, ours or Kubernetes' own, knows nothing of Karmada: it
+gets the definitions of the kinds, the webhooks, the way to the aggregated API server, roles, and what clusters need to
+register.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Final
+
+from karmada.admission.registration import webhook_configurations
+from karmada.api.crds import Webhook, crd_manifests
+from karmada.apiserver.mount import proxy_rights, system_namespaces
+from karmada.apiserver.registration import cluster_info, registration_rights
+from karmada.apiserver.tenant_roles import tenant_roles
+from karmada.install.certificates import CA, Certificates
+from karmada.install.host import namespace
+from karmada.install.names import AGGREGATED, WEBHOOK, service_host
+from karmada.install.options import Options
+from karmada.kube.objects.types import Obj
+
+CLUSTERS_API: Final = "v1alpha1.cluster.karmada.io"
+
+
+def control_plane_objects(options: Options, server: str, certificates: Certificates) -> list[Obj]:
+    """In the order in which they are applied; `server` is the address for clients."""
+    authority = certificates[CA].cert_pem
+    webhook = f"https://{WEBHOOK}.{options.namespace}.svc:443"
+    names = {obj["metadata"]["name"]: obj for obj in (namespace(options.namespace), *system_namespaces())}
+    return [
+        *names.values(),
+        *crd_manifests(webhook=Webhook(f"{webhook}/convert", authority)),
+        *webhook_configurations(webhook, authority),
+        aggregated_name(options),
+        clusters_api(options, authority),
+        *proxy_rights(),
+        *tenant_roles(),
+        *registration_rights(),
+        cluster_info(server, authority),
+    ]
+
+
+def aggregated_name(options: Options) -> Obj:
+    """The Service by which the API server finds the one behind it, which is in the host cluster."""
+    return external_name(AGGREGATED, options.namespace, options.domain)
+
+
+def external_name(service: str, in_namespace: str, domain: str) -> Obj:
+    """A Service of the control plane that stands for one of the host cluster."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": service, "namespace": in_namespace},
+        "spec": {"type": "ExternalName", "externalName": service_host(service, in_namespace, domain)},
+    }
+
+
+def clusters_api(options: Options, authority: bytes) -> Obj:
+    return api_service(CLUSTERS_API, AGGREGATED, options.namespace, authority, 2000, 10)
+
+
+def api_service(name: str, service: str, in_namespace: str, authority: bytes, group: int, version: int) -> Obj:
+    """An APIService of this name; `group` and `version` are its priorities."""
+    of_version, _, of_group = name.partition(".")
+    return {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": name, "labels": {"app": service, "apiserver": "true"}},
+        "spec": {
+            "group": of_group,
+            "version": of_version,
+            "groupPriorityMinimum": group,
+            "versionPriority": version,
+            "caBundle": base64.b64encode(authority).decode(),
+            "service": {"name": service, "namespace": in_namespace, "port": 443},
+        },
+    }

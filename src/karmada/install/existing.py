@@ -1,0 +1,90 @@
+"""What an earlier run installed, and that this one goes on with it instead of installing something else over it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from karmada.install.flags import Given, restored
+from karmada.install.names import API_SERVER, OPTIONS
+from karmada.install.options import InstallError, Options, options_from
+from karmada.kube.client.client import Client
+from karmada.kube.objects.errors import Forbidden, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+
+CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
+DEPLOYMENTS: Final = GVR("apps", "v1", "deployments")
+SECRETS: Final = GVR("", "v1", "secrets")
+FLAGS_KEY: Final = "flags.json"
+
+
+async def found(client: Client, kind: GVR, name: str, namespace: str) -> Obj | None:
+    try:
+        return await client.get(kind, name, namespace)
+    except NotFound:
+        return None
+
+
+async def with_earlier(client: Client, given: Given) -> Options:
+    """The options of this run: its flags, and those of an earlier run where this one says nothing.
+
+    InstallError when that would be another layout or another store than the state is in.
+    """
+    wanted = options_from(given)
+    try:
+        saved = await found(client, CONFIG_MAPS, OPTIONS, wanted.namespace)
+    except Forbidden:
+        return wanted  # the check of rights lists this one with all others
+    if saved is None:
+        _check_unknown(await found(client, DEPLOYMENTS, API_SERVER, wanted.namespace), wanted)
+        return wanted
+    earlier = _flags(saved)
+    options = options_from({**earlier, **given})
+    _check_same_place(options_from(_only_saved(earlier, given)), options)
+    return options
+
+
+def _flags(saved: Obj) -> dict[str, Any]:
+    try:
+        return restored(orjson.loads((saved.get("data") or {}).get(FLAGS_KEY) or "{}"))
+    except ValueError as error:
+        metadata = saved["metadata"]
+        raise InstallError(
+            f"ConfigMap {metadata['namespace']}/{metadata['name']} has no flags that can be read ({error}): delete it "
+            "and give the flags of the first installation"
+        ) from error
+
+
+def _only_saved(earlier: Given, given: Given) -> dict[str, Any]:
+    """The earlier installation, with the files of this machine, which are not saved."""
+    return {**{name: text for name, text in given.items() if name.startswith("external-etcd-client")}, **earlier}
+
+
+def _check_same_place(before: Options, now: Options) -> None:
+    if (before.all_in_one, before.store) == (now.all_in_one, now.store):
+        return
+    raise InstallError(
+        f"namespace {now.namespace} has {_words(before)}; these flags would install {_words(now)} ({now.why}), without "
+        "its data. Leave them out to repair or upgrade it. To move, write a backup ('karmadactl backup'), 'karmadactl "
+        "deinit', init, and 'karmadactl restore'."
+    )
+
+
+def _words(options: Options) -> str:
+    layout = "one Deployment" if options.all_in_one else "separate components"
+    return f"{layout} on {'SQLite' if options.store == 'sqlite' else 'etcd'}"
+
+
+def _check_unknown(deployment: Obj | None, wanted: Options) -> None:
+    """A control plane that another tool installed may be continued with the same layout only."""
+    if deployment is None:
+        return
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    separate = any("kube-apiserver" in word for each in containers for word in each.get("command") or ())
+    if separate and wanted.all_in_one:
+        raise InstallError(
+            f"namespace {wanted.namespace} has a control plane that another tool installed, with separate components: "
+            "say --all-in-one=false and its other flags to take it over, or install into another --namespace"
+        )

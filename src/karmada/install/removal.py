@@ -1,0 +1,135 @@
+"""Removing an installation from the host cluster: everything that has its label, and the label of its node.
+
+The state stays (claims and folders), unless the namespace goes as a whole: whoever removes a control plane by mistake
+can install it again with its data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from karmada.api import well_known
+from karmada.install.existing import CONFIG_MAPS, DEPLOYMENTS, SECRETS
+from karmada.install.names import ETCD_NODE
+from karmada.install.options import InstallError
+from karmada.install.preflight import NODES, SERVICES
+from karmada.install.waiting import until
+from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import SYSTEM, Clock
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.times import format_duration
+from karmada.kube.objects.types import Obj
+
+NAMESPACES: Final = GVR("", "v1", "namespaces")
+STATEFUL_SETS: Final = GVR("apps", "v1", "statefulsets")
+SERVICE_ACCOUNTS: Final = GVR("", "v1", "serviceaccounts")
+CLAIMS: Final = GVR("", "v1", "persistentvolumeclaims")
+PODS: Final = GVR("", "v1", "pods")
+_KINDS: Final = (
+    (DEPLOYMENTS, 'delete deployment "{}"'),
+    (STATEFUL_SETS, 'delete StatefulSet: "{}"'),
+    (SERVICES, 'delete Service "{}"'),
+    (SECRETS, 'delete Secrets "{}"'),
+    (CONFIG_MAPS, 'delete ConfigMap "{}"'),
+    (SERVICE_ACCOUNTS, 'delete ServiceAccount "{}"'),
+)
+"""With the line that reports each."""
+ADDONS: Final = ("karmada-descheduler", "karmada-metrics-adapter", "karmada-search", "karmada-dashboard")
+ESTIMATOR: Final = "karmada-scheduler-estimator-"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    namespace: str
+    purge_namespace: bool = False
+    addons: bool = False
+    """Addons, too, which have no label of an installation."""
+    dry_run: bool = False
+    seconds: float = 120.0
+    """How long to wait until pods, and the namespace, are gone."""
+
+
+async def remove(client: Client, removal: Removal, say: Say, clock: Clock = SYSTEM) -> None:
+    """NotFound when there is no such namespace; InstallError when something does not go away."""
+    await client.get(NAMESPACES, removal.namespace)
+    chosen = [(kind, line, obj) for kind, line in _KINDS for obj in await _of_installation(client, kind, removal)]
+    for kind, line, obj in chosen:
+        name = obj["metadata"]["name"]
+        say(line.format(name))
+        if not removal.dry_run:
+            await _delete(client, kind, name, removal.namespace)
+    if removal.purge_namespace:
+        say(f'delete Namespace "{removal.namespace}"')
+        if not removal.dry_run:
+            await _delete(client, NAMESPACES, removal.namespace, "")
+    await _unlabel_nodes(client, removal, say)
+    if not removal.dry_run:
+        await _until_gone(
+            client, removal, [obj for kind, _, obj in chosen if kind in (DEPLOYMENTS, STATEFUL_SETS)], clock
+        )
+
+
+async def _of_installation(client: Client, kind: GVR, removal: Removal) -> list[Obj]:
+    found = (await client.list_all(kind, removal.namespace)).items
+    return [obj for obj in found if _is_ours(obj) or (removal.addons and is_addon(obj))]
+
+
+def _is_ours(obj: Obj) -> bool:
+    return well_known.BOOTSTRAPPING in (obj["metadata"].get("labels") or {})
+
+
+def is_addon(obj: Obj) -> bool:
+    """By its name: Karmada's own addons are recognised, too."""
+    name = obj["metadata"]["name"]
+    return name in ADDONS or name.startswith(ESTIMATOR)
+
+
+async def _delete(client: Client, kind: GVR, name: str, namespace: str) -> None:
+    try:
+        await client.delete(kind, name, namespace, propagation="Background")
+    except NotFound:
+        return  # somebody else was faster
+
+
+async def _unlabel_nodes(client: Client, removal: Removal, say: Say) -> None:
+    nodes = (await client.list_all(NODES, label_selector=ETCD_NODE)).items
+    if not nodes:
+        say(f"node not found by label {ETCD_NODE}")
+    for node in nodes:
+        name = node["metadata"]["name"]
+        say(f'remove node "{name}" labels "{ETCD_NODE}"')
+        if not removal.dry_run:
+            labels = {key: None for key in node["metadata"]["labels"] if ETCD_NODE in key}
+            await client.patch(NODES, name, "", {"metadata": {"labels": labels}}, type="merge")
+
+
+async def _until_gone(client: Client, removal: Removal, workloads: list[Obj], clock: Clock) -> None:
+    """Until pods have ended, so that a new installation finds their ports and volumes free."""
+    apps = sorted({obj["spec"]["selector"]["matchLabels"].get("app", "") for obj in workloads} - {""})
+
+    async def look() -> str:
+        selector = f"app in ({','.join(apps)})" if apps else ""
+        left = (await client.list_all(PODS, removal.namespace, label_selector=selector)).items if apps else []
+        if left:
+            return f"{len(left)} pods are still there, such as {left[0]['metadata']['name']}"
+        if not removal.purge_namespace:
+            return ""
+        try:
+            await client.get(NAMESPACES, removal.namespace)
+        except NotFound:
+            return ""
+        return f"namespace {removal.namespace} is still there"
+
+    awaited = await until(look, removal.seconds, clock, lambda _text: None)
+    if awaited:
+        raise InstallError(f"not everything is gone after {format_duration(removal.seconds)}: {awaited}")
+
+
+async def kept_claims(client: Client, namespace: str) -> list[str]:
+    """The claims with the state, which stay."""
+    found = (await client.list_all(CLAIMS, namespace, label_selector=well_known.BOOTSTRAPPING)).items
+    return [obj["metadata"]["name"] for obj in found]
