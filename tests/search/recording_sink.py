@@ -1,4 +1,4 @@
-"""A sink that keeps what it is told of, as an index would."""
+"""A sink that keeps what it is given, as an index would."""
 
 from __future__ import annotations
 

@@ -92,21 +92,27 @@ class Members:
         allow_insecure: bool = False,
         own: RestConfig | None = None,
         open_way: Open = over_network,
+        disable_compression: bool = False,
     ) -> None:
-        """`own`, for an agent, is the way to its cluster, whatever the Cluster says; then no Secret is read."""
+        """`own`, for an agent, is the way to its cluster, whatever the Cluster says; then no Secret is read.
+
+        `disable_compression` is for those who list much: members compress more slowly than they send.
+        """
         self._open = open_way
         self._allow_insecure = allow_insecure
         self._own = own
         self._clusters = informers.of(Cluster.gvr)
         self.secrets = informers.of(SECRETS) if own is None else None
         self._clock = clock
-        self._agent = user_agent
+        self._settings: dict[str, Any] = {"user_agent": user_agent, "disable_compression": disable_compression}
         self._members: dict[str, Member] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped = False
         self._unsubscribe: list[Callable[[], None]] = []
         self.gone: list[Callable[[str], None]] = []
         """Called with the name of a cluster that is no more."""
+        self.moved: list[Callable[[str], None]] = []
+        """Called with the name of a cluster behind which another one may be from now on."""
 
     async def start(self) -> None:
         self._unsubscribe = [self._clusters.add_handler(self._cluster_changed)]
@@ -141,10 +147,10 @@ class Members:
 
     def _access(self, cluster: Obj) -> RestConfig:
         if self._own is not None:
-            return replace(self._own, user_agent=self._agent)
+            return replace(self._own, **self._settings)
         key, secrets = secret_key(cluster), self.secrets
         secret = secrets.get(Key(*key)) if key is not None and secrets is not None else None
-        return replace(access_of(cluster, secret, allow_insecure=self._allow_insecure), user_agent=self._agent)
+        return replace(access_of(cluster, secret, allow_insecure=self._allow_insecure), **self._settings)
 
     # changes
 
@@ -184,9 +190,13 @@ class Members:
         member.trouble = None
         if config != member.transport.config:
             log.info("The access to a cluster has changed", cluster=member.name)
+            history = member.history
             leaving = member.switch(config)
             if leaving is not None:
                 self._later(leaving, f"switch {member.name}")
+            if member.history != history:
+                for call in self.moved:
+                    call(member.name)
 
     def _later(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)

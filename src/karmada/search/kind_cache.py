@@ -104,6 +104,7 @@ class ReflectedKind(Reflector):
         resource = kind.gvr.group_resource
         self._collection = Collection(resource, _Forgotten(), self, Subscribers(_wake_later), 0, KEEP)
         self._synced = asyncio.Event()
+        self._histories = 0
         self._other_history = False
         """The member may be another one: equal versions do not mean equal objects."""
 
@@ -142,6 +143,7 @@ class ReflectedKind(Reflector):
         self._collection.end_watches()
 
     def forget_history(self) -> None:
+        self._histories += 1
         self._other_history = True
         self.resource_version = ""
         self._collection.end_watches()
@@ -152,7 +154,7 @@ class ReflectedKind(Reflector):
     # list
 
     async def _list(self) -> None:
-        limit, token = PAGE, ""
+        limit, token, history = PAGE, "", self._histories
         found: builtins.list[CachedObject] = []
         compressor: Compressor[CachedObject] = Compressor()
         while True:
@@ -172,6 +174,8 @@ class ReflectedKind(Reflector):
             token = page.metadata.token
             if not token:
                 break
+        if history != self._histories:
+            raise Expired("the pages of this list may be of different clusters")
         await self._replace(found, page.metadata.version)
 
     def _decoded(self, body: bytes) -> _Page:
@@ -262,6 +266,8 @@ class ReflectedKind(Reflector):
     # watch
 
     async def _watch_once(self) -> None:
+        if self._other_history:
+            raise Expired("the cluster may be another one by now")
         query = {
             "watch": "true",
             "resourceVersion": self.resource_version,
@@ -280,6 +286,8 @@ class ReflectedKind(Reflector):
                     await asyncio.sleep(0)
 
     def _apply(self, line: bytes) -> None:
+        if self._other_history:
+            raise Expired("the cluster may be another one by now")
         try:
             event = _event(line)
             if event.type == "ERROR":

@@ -20,6 +20,7 @@ from karmada.kube.objects.types import Obj
 from karmada.members.access import secret_key
 
 Namespaces: TypeAlias = frozenset[str]
+NOT_READY: Final = "it is not Ready"
 ALL: Final[Namespaces] = frozenset({""})
 """Every namespace; also those of resources that live in none."""
 
@@ -80,7 +81,7 @@ def why_not(cluster: Obj) -> str:
     """Why nothing of a cluster is cached; empty for one that can be."""
     if secret_key(cluster) is None:
         return "it has no spec.secretRef, so nothing in it can be read (a cluster in mode Pull may come without one)"
-    return "" if is_ready(cluster) else "it is not Ready"
+    return "" if is_ready(cluster) else NOT_READY
 
 
 def named_kinds(registries: Iterable[Obj]) -> list[GVK]:
