@@ -240,7 +240,7 @@ async def test_progress_is_a_line_for_each_change(host: Host) -> None:
     lines = host.output.getvalue().splitlines()
     assert any(line.startswith("  preflight: the API server will be at https://") for line in lines)
     assert any("Issued certificate authority ca" in line for line in lines)
-    assert any(line.startswith("  karmada-apiserver: applied Deployment karmada-apiserver (") for line in lines)
+    assert any(line.startswith("  karmada-apiserver: created Deployment karmada-apiserver (") for line in lines)
     assert any(line.startswith("  karmada-apiserver: ready (") for line in lines)
     assert len(lines) == len(set(lines))
 

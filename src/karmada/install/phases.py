@@ -203,12 +203,12 @@ class Installation:
         async def wrote(obj: Obj, outcome: Outcome) -> None:
             if outcome != "unchanged":
                 changed.append(outcome)
-            self.board.doing(name, f"applied {obj['kind']} {obj['metadata']['name']}")
+                self.board.doing(name, f"{outcome} {obj['kind']} {obj['metadata']['name']}")
             await self.wrote(f"{obj['kind']}/{obj['metadata']['name']}")
 
         await apply_all(client, objects, wrote)
         counted = [f"{changed.count(word)} {word}" for word in ("created", "updated") if word in changed]
-        self.board.done(name, f"{', '.join(counted) or 'nothing to change'} of {len(objects)} objects")
+        self.board.done(name, f"{len(objects)} objects, {', '.join(counted) or 'nothing to change'}")
 
 
 Phase: TypeAlias = Callable[[Installation], Awaitable[None]]
