@@ -447,25 +447,6 @@ def test_a_reader_who_has_enough_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
-# what is not there yet
-
-
-@pytest.mark.parametrize(
-    ("args", "instead"),
-    [
-        ("addons list", "inside the control plane"),
-        ("addons enable karmada-search", "inside the control plane"),
-        ("addons disable all", "inside the control plane"),
-    ],
-)
-def test_what_this_version_cannot_do_says_so_and_what_to_use_instead(args: str, instead: str) -> None:
-    code, out, err = said(*args.split())
-    assert (code, out) == (1, "")
-    assert "not available yet in this version" in err
-    assert instead in err
-    assert err.count("\n") == 1
-
-
 # speed
 
 
@@ -485,7 +466,7 @@ def test_showing_something_loads_nothing_heavy(args: list[str]) -> None:
 
 def test_no_command_loads_what_it_may_not_need() -> None:
     heavy = "aiohttp", "orjson", "msgspec", "yaml", "cryptography", "karmada.kube.client", "karmada.kube.schema"
-    modules = sorted({COMMANDS[name.split()[0]].module for name in WORDS} | {"karmada.cli.commands.later"})
+    modules = sorted({COMMANDS[name.split()[0]].module for name in WORDS})
     program = f"import sys, {', '.join(modules)}; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

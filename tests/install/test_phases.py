@@ -211,7 +211,7 @@ async def test_an_image_that_cannot_be_pulled_is_reported_with_its_pod_and_what_
     assert "event: Warning Failed: " in text
     assert "nowhere.example/karmada:v1" in text
     assert "What to do: name a registry that has the image (--private-image-registry)" in text
-    assert text.endswith("Then run init again: it goes on from here.")
+    assert text.endswith("Then run the command again: it goes on from here.")
     await host.install({"karmada-apiserver-image": "docker.io/pykarmada/karmada:v0.1.0"})
 
 

@@ -52,7 +52,7 @@ async def until_ready(client: Client, workload: Obj, seconds: float, clock: Cloc
         raise InstallError(
             f"{shown(workload)} is not ready after {format_duration(seconds)}: {awaited}\n"
             f"{await explain(client, workload)}\n"
-            "Then run init again: it goes on from here."
+            "Then run the command again: it goes on from here."
         )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from karmada.cli.parsing.confirming import confirmed
 from karmada.cli.targeting import connect
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ async def _deinit(config: RestConfig, removal: Removal, force: bool) -> None:
     async with connect.connected(config) as host:
         await host.get(NAMESPACES, removal.namespace)
         click.echo(f"removes Karmada from namespace {removal.namespace} of {config.server}")
-        if not force and not _confirmed():
+        if not force and not confirmed():
             return
         claims = [] if removal.purge_namespace else await kept_claims(host, removal.namespace)
         await remove(host, removal, click.echo)
@@ -63,16 +63,3 @@ async def _deinit(config: RestConfig, removal: Removal, force: bool) -> None:
             f"The state is kept in PersistentVolumeClaims: {', '.join(claims)}. init with the same flags uses it."
         )
     click.echo("A folder with state on a node is kept, if there was one (default /var/lib/karmada-etcd).")
-
-
-def _confirmed() -> bool:
-    while True:
-        click.echo("Are you sure? (y/n): ", nl=False)
-        line = sys.stdin.readline()
-        answer = line.strip().lower()
-        if not answer:
-            raise connect.failure("no answer; --force removes without asking")
-        if answer in ("y", "yes"):
-            return True
-        if answer in ("n", "no"):
-            return False

@@ -28,7 +28,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "deinit:deinit",
             "Remove a control plane from the cluster it was installed into",
         ),
-        "addons": ("later:addons", "List, enable and disable optional components"),
+        "addons": ("addons:addons", "List, enable and disable optional components"),
         "join": ("join:join", "Register a cluster in push mode"),
         "unjoin": ("unjoin:unjoin", "Unregister a cluster in push mode"),
         "token": ("token:token", "Create, list and delete the tokens clusters register with"),

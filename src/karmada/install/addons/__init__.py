@@ -1,0 +1,1 @@
+"""Optional components of an installed control plane: what they consist of, and how they are enabled and disabled."""

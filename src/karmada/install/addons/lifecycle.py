@@ -1,0 +1,170 @@
+"""Enabling, disabling and looking at addons, in the host cluster and in the control plane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from karmada.install.addons import states
+from karmada.install.addons.catalog import ADDONS, Addon
+from karmada.install.addons.settings import Settings
+from karmada.install.addons.stores import is_all_in_one, store_flags
+from karmada.install.addons.workloads import SEARCH, member_secret
+from karmada.install.applying import apply
+from karmada.install.certificates import CA
+from karmada.install.existing import DEPLOYMENTS, SECRETS, found
+from karmada.install.names import API_SERVER, CERTIFICATES, ETCD, config_secret
+from karmada.install.options import InstallError
+from karmada.install.preflight import SERVICES
+from karmada.install.removal import SERVICE_ACCOUNTS, STATEFUL_SETS
+from karmada.install.secrets import certificates_in
+from karmada.install.waiting import API_SERVICES, until_available, until_ready
+from karmada.kube.client.client import Client
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.clock import SYSTEM, Clock
+from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.local.board import Board
+
+CLUSTER_ROLES: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addons:
+    """`karmada` is a client of the control plane."""
+
+    host: Client
+    karmada: Client
+    settings: Settings
+    pod_seconds: float = 120.0
+    api_seconds: float = 30.0
+    clock: Clock = SYSTEM
+
+    # look
+
+    async def look(self, report: Callable[[str, str], None]) -> None:
+        """Report every addon with its state, by name; one that cannot be found out is unknown, and the last one."""
+        api_server = await found(self.host, DEPLOYMENTS, API_SERVER, self.settings.namespace)
+        for addon in sorted(ADDONS.values(), key=lambda each: each.name):
+            if addon.per_cluster and not self.settings.cluster:
+                report(addon.name, states.UNKNOWN)
+                continue
+            try:
+                state = await self._state(addon, api_server)
+            except (ApiError, ConnectionFailed):
+                report(addon.name, states.UNKNOWN)
+                raise
+            report(addon.name, state)
+
+    async def _state(self, addon: Addon, api_server: Obj | None) -> str:
+        apis = [await found(self.karmada, API_SERVICES, name, "") for name in addon.apis]
+        if _is_built_in(addon, api_server):
+            return states.state(api_server, apis)
+        name = addon.deployment(self.settings.cluster)
+        return states.state(await found(self.host, DEPLOYMENTS, name, self.settings.namespace), apis)
+
+    # enable
+
+    async def enable(self, addons: Sequence[Addon], board: Board) -> None:
+        """One after the other; InstallError for what is missing, before anything is changed."""
+        namespace = self.settings.namespace
+        api_server = await self._api_server()
+        await self._check_secrets(addons)
+        settings = await self._completed(addons, api_server)
+        for addon in addons:
+            if _is_built_in(addon, api_server):
+                board.done(addon.name, f"is part of the control plane in {namespace}: nothing to install")
+                continue
+            await self._enable(addon, settings, board)
+
+    async def _api_server(self) -> Obj:
+        deployment = await found(self.host, DEPLOYMENTS, API_SERVER, self.settings.namespace)
+        if deployment is None:
+            raise InstallError(
+                f"there is no control plane in namespace {self.settings.namespace} of this cluster: install one with "
+                "'karmadactl init', or name its namespace with --namespace"
+            )
+        return deployment
+
+    async def _check_secrets(self, addons: Sequence[Addon]) -> None:
+        for addon in addons:
+            name = config_secret(addon.name)
+            if addon.per_cluster or await found(self.host, SECRETS, name, self.settings.namespace) is not None:
+                continue
+            raise InstallError(
+                f"secret \"{name}\" is not found in namespace {self.settings.namespace}: run 'karmadactl init', which "
+                "puts it there (again)"
+            )
+
+    async def _completed(self, addons: Sequence[Addon], api_server: Obj) -> Settings:
+        """With what the installation says of its store and its authority."""
+        settings = self.settings
+        secret = await found(self.host, SECRETS, CERTIFICATES, settings.namespace)
+        authority = certificates_in(secret).get(CA)
+        if authority is None:
+            raise InstallError(
+                f'secret "{CERTIFICATES}" of namespace {settings.namespace} has no ca.crt with its key: run '
+                "'karmadactl init', which puts it there (again)"
+            )
+        store: list[str] = []
+        if any(addon.name == SEARCH and not _is_built_in(addon, api_server) for addon in addons):
+            etcd = await found(self.host, STATEFUL_SETS, ETCD, settings.namespace)
+            store = store_flags(api_server, etcd, settings.namespace, settings.domain)
+        return replace(settings, authority=authority.cert_pem, store=store)
+
+    async def _enable(self, addon: Addon, settings: Settings, board: Board) -> None:
+        objects = addon.host(settings)
+        show = partial(board.doing, addon.name)
+        for obj in objects:
+            await apply(self.host, obj)
+        try:
+            await until_ready(self.host, objects[-1], self.pod_seconds, self.clock, show)
+            for obj in addon.control_plane(settings):
+                await apply(self.karmada, obj)
+            for name in addon.apis:
+                await until_available(self.karmada, name, self.api_seconds, self.clock, show)
+        except InstallError:
+            board.fail(addon.name, "not ready")
+            raise
+        board.done(addon.name, "enabled")
+
+    # disable
+
+    async def disable(self, addons: Sequence[Addon], say: Say) -> None:
+        """What is not there counts as removed."""
+        api_server = await found(self.host, DEPLOYMENTS, API_SERVER, self.settings.namespace)
+        for addon in addons:
+            if _is_built_in(addon, api_server):
+                say(f"{addon.name} is part of the control plane in one Deployment, and stays")
+                continue
+            await self._disable(addon)
+            say(f"{addon.deployment(self.settings.cluster)} is disabled")
+
+    async def _disable(self, addon: Addon) -> None:
+        """The way to it first, so that nobody is sent to a server that is gone."""
+        namespace, name = self.settings.namespace, addon.deployment(self.settings.cluster)
+        for api in addon.apis:
+            await _delete(self.karmada, API_SERVICES, api)
+        for role in addon.rights:
+            await _delete(self.karmada, CLUSTER_ROLES, role["metadata"]["name"])
+        if addon.apis:
+            await _delete(self.karmada, SERVICES, addon.name, namespace)
+        for kind in (DEPLOYMENTS, SERVICES, SERVICE_ACCOUNTS):
+            await _delete(self.host, kind, name, namespace)
+        if addon.per_cluster:
+            await _delete(self.host, SECRETS, member_secret(self.settings.cluster), namespace)
+
+
+def _is_built_in(addon: Addon, api_server: Obj | None) -> bool:
+    return addon.built_in and api_server is not None and is_all_in_one(api_server)
+
+
+async def _delete(client: Client, kind: GVR, name: str, namespace: str = "") -> None:
+    try:
+        await client.delete(kind, name, namespace, propagation="Background")
+    except NotFound:
+        return
