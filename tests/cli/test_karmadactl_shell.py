@@ -295,6 +295,7 @@ WORDS = {
     "drill": ["--fail", "m1"],
     "promote": ["deployments", "d", "-C", "m1"],
     "rewrite": ["secrets"],
+    "search": ["web"],
     "taint": ["clusters", "m1", "a=b:NoSchedule"],
     "token create": [],
     "token delete": ["abcdef"],

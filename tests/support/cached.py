@@ -23,8 +23,8 @@ from karmada.search.sinks import Sink
 
 PODS, DEPLOYMENTS, NODES = GVR("", "v1", "pods"), GVR("apps", "v1", "deployments"), GVR("", "v1", "nodes")
 KINDS = {
-    PODS: Kind(PODS, GVK("", "v1", "Pod"), True),
-    DEPLOYMENTS: Kind(DEPLOYMENTS, GVK("apps", "v1", "Deployment"), True),
+    PODS: Kind(PODS, GVK("", "v1", "Pod"), True, short_names=("po",)),
+    DEPLOYMENTS: Kind(DEPLOYMENTS, GVK("apps", "v1", "Deployment"), True, short_names=("deploy",)),
     NODES: Kind(NODES, GVK("", "v1", "Node"), False),
 }
 _versions = itertools.count(1)

@@ -56,6 +56,8 @@ def kubeconfig(tmp_path: Path) -> str:
         (["version", "--logt"], ["--logtostderr"]),
         (["sim", "fail", "m1", "partition", "--how", ""], ["hang", "refuse", "watches"]),
         (["sim", "fail", "m1", "partition", "--how=r"], ["--how=refuse"]),
+        (["search", "-o", "wi"], ["wide"]),
+        (["search", "--field"], ["--field-selector"]),
         (["get", "-s", ""], ["karmada", "members", "all"]),
         (["get", "--operation-scope=m"], ["--operation-scope=members"]),
         (["get", "-o", "w"], ["wide"]),
@@ -146,6 +148,8 @@ async def test_clusters_types_names_and_namespaces_come_from_the_control_plane(p
     assert await found("cordon", "") == ["east-1", "east-2", "west-1"]
     assert await found("cordon", "w") == ["west-1"]
     assert await found("cordon", "west-1", "") == []
+    assert await found("search", "-C", "w") == ["west-1"]
+    assert await found("search", "--kind", "pods,deploym") == ["pods,deployments"]
     assert await found("taint", "clusters", "ea") == ["east-1", "east-2"]
     assert await found("get", "--clusters", "east-1,ea") == ["east-1,east-2"]
     assert await found("get", "--clusters=w") == ["--clusters=west-1"]

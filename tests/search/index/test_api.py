@@ -92,6 +92,7 @@ async def test_a_result_says_where_an_object_is_and_how_it_is() -> None:
     [
         ("kind=Deployment", ["member1/web"]),
         ("kind=deployments.apps&kind=nodes", ["member1/web", "member1/node-1"]),
+        ("kind=deploy,node", ["member1/web", "member1/node-1"]),
         ("kind=Pod&namespace=shop", ["member1/web-1", "member2/web-1"]),
         ("kind=Pod&cluster=member2", ["member2/web-2", "member2/web-1"]),
         ("fieldSelector=metadata.name%3Dnode-1", ["member1/node-1"]),
@@ -116,6 +117,20 @@ async def test_whole_objects_come_when_requested() -> None:
     async with plane() as made:
         (item,) = (await made.get("q=web-1&cluster=member1&objects=true"))["items"]
         assert item["object"]["spec"]["nodeName"] == "node-1"
+        assert item["object"]["metadata"]["annotations"] == {"resource.karmada.io/cached-from-cluster": "member1"}
+
+
+async def test_kinds_that_no_registry_selects_are_named() -> None:
+    async with plane() as made:
+        assert (await made.get("kind=po,services,Ingress"))["unregistered"] == ["ingress", "services"]
+        assert (await made.get(""))["unregistered"] == []
+
+
+async def test_the_kind_of_an_owner_may_be_a_short_name() -> None:
+    async with plane() as made:
+        made.caches.put("member2", PODS, pod("web-9", ownerReferences=[{"kind": "Deployment", "name": "web"}]))
+        await eventually(lambda: not made.index.indexing)
+        assert await made.names("owner=deploy/web") == ["member2/web-9"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from karmada.kube.objects.selectors import parse_fields, parse_labels
 from karmada.kube.objects.types import Obj
 from karmada.search.index import searching
 from karmada.search.index.database import Database, Named
-from karmada.search.index.query import Position, Query, check, expression
+from karmada.search.index.query import Position, Query, check
 from karmada.search.index.searching import namespaces, search
 from karmada.search.index.terms import words
 from karmada.search.pending import Source
@@ -78,6 +78,8 @@ ALL = ["member1/db-0", "member1/web-1", "member1/web-2", "member2/web-1", "membe
         (Query(text="failed"), ["member1/web-2"]),
         (Query(text="web -failed -member2"), ["member1/db-0", "member1/web-1"]),
         (Query(text='"web 1"'), ["member1/web-1", "member2/web-1"]),
+        (Query(text="-web"), []),
+        (Query(text="-failed", namespace="shop"), ["member1/web-1", "member2/web-1", "member2/web-5d"]),
         (Query(text="!!!"), []),
         (Query(text="nothing"), []),
         (Query(namespace="data"), ["member1/db-0"]),
@@ -174,8 +176,7 @@ def test_what_the_index_cannot_select_by_is_refused_by_name(query: Query, error:
 @settings(max_examples=200, deadline=None)
 def test_no_text_breaks_the_syntax_of_the_index(text: str) -> None:
     database = _empty()
-    search(database, Query(text=text), {1: None})
-    assert expression(text) == expression(text)
+    assert len(search(database, Query(text=text), {1: None}).hits) <= 1
 
 
 _made: list[Database] = []

@@ -50,6 +50,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Check, run and edit interpreter customizations",
         ),
     },
+    "Searching Commands": {
+        "search": ("search:search", "Find objects of all members by what is in them"),
+    },
     "Explaining Commands": {
         "why": ("why:why", "Explain why a resource is in its clusters"),
         "simulate": ("simulate:simulate", "Show what a policy would do, without applying it"),

@@ -100,7 +100,7 @@ def _plain(begun: str, values: Iterable[str], directive: int = _NO_FILES) -> Com
 
 
 _OUTPUTS = ("json", "yaml", "kyaml", "name", "jsonpath=", "go-template=", "custom-columns=")
-_TABLE_OUTPUTS = {"get": ("wide", *_OUTPUTS), "api-resources": ("wide", "name")}
+_TABLE_OUTPUTS = {"get": ("wide", *_OUTPUTS), "search": ("wide", *_OUTPUTS), "api-resources": ("wide", "name")}
 _CLUSTER_COMMANDS = frozenset({"unjoin", "unregister", "cordon", "uncordon"})
 _TYPED_COMMANDS = frozenset(
     {"get", "describe", "delete", "edit", "label", "annotate", "patch", "why", "render", "promote"}
@@ -125,6 +125,8 @@ class _Completer:
             return _in_list(begun, _run_request(self._clusters()))
         if name == "namespace":
             return _plain(begun, _run_request(self._names("namespaces")))
+        if name in ("kind", "owner") and self._found.names[0] == "search":
+            return self._searched(name, begun)
         if name.endswith("context"):
             return _plain(begun, self._contexts(name))
         if name in ("filename", "kustomize", "template") or name.endswith(("config", "file", "dir", "path")):
@@ -134,6 +136,13 @@ class _Completer:
         if name == "output":
             return _outputs(self._found.names[0], begun)
         return _plain(begun, _choices(option))
+
+    def _searched(self, flag: str, begun: str) -> Completion:
+        """Kinds in a list, or the kind of an owner, after which its name is typed."""
+        types = _run_request(self._types())
+        if flag == "kind":
+            return _in_list(begun, types)
+        return _plain(begun, [f"{kind}/" for kind in types], _NO_FILES | _NO_SPACE)
 
     def _contexts(self, flag: str) -> Iterable[str]:
         """Of the kubeconfig that goes with the flag: --cluster-context with --cluster-kubeconfig."""

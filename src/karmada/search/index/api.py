@@ -1,25 +1,25 @@
 """`search/query`: searches over HTTP, and watches of what they find as JSON lines.
 
 GET /apis/search.karmada.io/v1alpha1/search/query?q=TEXT with labelSelector, fieldSelector, owner=KIND/NAME, kind and
-cluster (both repeatable), namespace, limit, continue, objects=true (whole objects), watch=true. It is not part of
+cluster (several, with commas), namespace, limit, continue, objects=true (whole objects), watch=true. It is not part of
 Karmada's API. Who may call it is decided as for `search/cache`; it finds what the caller may list in the members.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
 from karmada.api.search import V1ALPHA1
+from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import BadRequest, Forbidden, MethodNotAllowed
-from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.selectors import parse_fields, parse_labels
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.time_slice import TimeSlice
@@ -51,10 +51,11 @@ class Wanted:
     clusters: frozenset[str]
     whole: bool
 
-    def covers(self, source: Source, kind: str) -> bool:
+    def covers(self, source: Source, names: Iterable[str]) -> bool:
+        """`names` are those of its kind."""
         if self.clusters and source.cluster not in self.clusters:
             return False
-        return not self.kinds or not self.kinds.isdisjoint(_names(source.gvr, kind))
+        return not self.kinds or not self.kinds.isdisjoint(names)
 
 
 class QueryApi:
@@ -67,7 +68,7 @@ class QueryApi:
     async def handle(self, request: Request) -> Result:
         if request.method != "GET":
             raise MethodNotAllowed()
-        wanted = parse(request.query)
+        wanted = self._parse(request.query)
         if request.query.flag("watch"):
             if request.in_process:
                 raise BadRequest("a watch of a search is served over HTTP only")
@@ -89,7 +90,17 @@ class QueryApi:
 
     async def _sources(self, wanted: Wanted) -> dict[int, Source]:
         known = await self._index.sources()
-        return {number: source for number, (source, kind) in known.items() if wanted.covers(source, kind)}
+        names = {gvr: _names(kind) for gvr, kind in self._caches.kinds.items()}
+        return {n: source for n, (source, _) in known.items() if wanted.covers(source, names.get(source.gvr, ()))}
+
+    def _parse(self, parameters: Parameters) -> Wanted:
+        """An owner's kind may be a short name, too."""
+        wanted = parse(parameters)
+        if wanted.query.owner is None:
+            return wanted
+        word, name = wanted.query.owner
+        kinds = [kind.gvk.kind for kind in self._caches.kinds.values() if word.lower() in _names(kind)]
+        return replace(wanted, query=replace(wanted.query, owner=(kinds[0] if kinds else word, name)))
 
     async def _list(self, page: Page, wanted: Wanted) -> Obj:
         return {
@@ -97,6 +108,7 @@ class QueryApi:
             "apiVersion": V1ALPHA1,
             "metadata": {"continue": page.next.encode()} if page.next else {},
             "registered": self._registered(),
+            "unregistered": self._unregistered(wanted),
             "indexing": self._index.indexing,
             "items": [item async for _, item in self._shown(page.hits, wanted)],
         }
@@ -112,6 +124,10 @@ class QueryApi:
             }
             for gvr, kind in sorted(self._caches.kinds.items())
         ]
+
+    def _unregistered(self, wanted: Wanted) -> list[str]:
+        """Kinds that were requested and that no registry selects."""
+        return sorted(wanted.kinds.difference(*(_names(kind) for kind in self._caches.kinds.values())))
 
     async def _shown(self, hits: tuple[Hit, ...], wanted: Wanted) -> AsyncIterator[tuple[Hit, Obj]]:
         """Those that are still cached; the index may lag behind."""
@@ -203,10 +219,14 @@ def parse(parameters: Parameters) -> Wanted:
     _parsed("selectors", check, query)
     return Wanted(
         query,
-        frozenset(kind.lower() for kind in parameters.all("kind") if kind),
-        frozenset(cluster for cluster in parameters.all("cluster") if cluster),
+        frozenset(kind.lower() for kind in _several(parameters, "kind")),
+        frozenset(_several(parameters, "cluster")),
         parameters.flag("objects"),
     )
+
+
+def _several(parameters: Parameters, name: str) -> list[str]:
+    return [part for given in parameters.all(name) for part in given.split(",") if part]
 
 
 def _parsed(name: str, read: Any, value: Any) -> Any:
@@ -236,10 +256,12 @@ def _limit(text: str) -> int:
 # texts
 
 
-def _names(gvr: GVR, kind: str) -> tuple[str, ...]:
+def _names(kind: Kind) -> frozenset[str]:
     """What a kind may be named by, in lower case."""
-    plain = (gvr.resource, kind.lower())
-    return (*plain, *(f"{name}.{gvr.group}" for name in plain if gvr.group))
+    group = kind.gvk.group
+    plain = {kind.gvr.resource, kind.gvk.kind.lower(), kind.singular or kind.gvk.kind.lower()}
+    qualified = {f"{name}.{group}" for name in plain} if group else set()
+    return frozenset(plain | qualified | set(kind.short_names))
 
 
 def _refusals(seen: Seen) -> str:

@@ -72,29 +72,33 @@ class Condition(NamedTuple):
     values: tuple[Any, ...]
 
 
+class Matches(NamedTuple):
+    """Expressions of FTS5: those that must match, and those that must not."""
+
+    wanted: list[str]
+    unwanted: list[str]
+
+
 # free text
 
 
-def expression(text: str) -> str:
-    """What FTS5 is given: every word must occur, as the beginning of one; `-word` must not; "quoted text" is one word.
+def words_of(text: str) -> Matches:
+    """Every word must occur, as the beginning of one; `-word` must not; "quoted text" is one word.
 
     A word that the tokenizer splits (`web-1`, `nginx:1.27`) is a phrase: its parts must follow each other.
     """
-    wanted: list[str] = []
-    unwanted: list[str] = []
+    found = Matches([], [])
     for word in _words(text)[:MOST_WORDS]:
         without = word.startswith("-") and len(word) > 1
         plain = word[1:] if without else word
         if _WORD.search(plain):
-            (unwanted if without else wanted).append(f'"{_quoted(plain)}"*')
-    if not wanted:
-        return ""
-    return " NOT ".join((f"({' AND '.join(wanted)})", *unwanted))
+            (found.unwanted if without else found.wanted).append(f'"{_quoted(plain)}"*')
+    return found
 
 
 def says_nothing(query: Query) -> bool:
     """It has a text without a word that could occur, or a selector of nothing."""
-    return bool(query.text.strip() and not expression(query.text)) or query.labels.nothing
+    return bool(query.text.strip() and not any(words_of(query.text))) or query.labels.nothing
 
 
 def _words(text: str) -> list[str]:
@@ -111,16 +115,9 @@ def _quoted(word: str) -> str:
 # exact conditions
 
 
-class Tokens(NamedTuple):
-    """Expressions of FTS5: those that must match, and those that must not."""
-
-    wanted: list[str]
-    unwanted: list[str]
-
-
-def tokens(query: Query) -> Tokens:
+def tokens(query: Query) -> Matches:
     """Of labels and fields; ValueError for operators that the index cannot select by."""
-    found = Tokens([], [])
+    found = Matches([], [])
     for requirement in query.labels.requirements:
         key, op, values = requirement
         if op not in _OPERATORS:
@@ -148,12 +145,11 @@ def conditions(query: Query) -> list[Condition]:
 
 def matched(query: Query) -> tuple[str, list[Condition]]:
     """The expression that objects must match, empty for none, and all other conditions."""
-    wanted, unwanted = tokens(query)
-    text = expression(query.text)
+    words, exact = words_of(query.text), tokens(query)
     where = conditions(query)
-    for refused in unwanted:
+    for refused in (*words.unwanted, *exact.unwanted):
         where.append(Condition("o.id NOT IN (SELECT rowid FROM words WHERE words MATCH ?)", (refused,)))
-    return " AND ".join([f"({text})", *wanted] if text else wanted), where
+    return " AND ".join((*words.wanted, *exact.wanted)), where
 
 
 def check(query: Query) -> None:

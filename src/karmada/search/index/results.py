@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from karmada.api.well_known import CACHED_FROM_CLUSTER
 from karmada.kube.kinds.tables import printer_of_kind
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
@@ -29,8 +30,14 @@ def result(hit: Hit, obj: Obj, now: float, *, whole: bool = False) -> Obj:
         "details": _details(cells),
     }
     if whole:
-        found["object"] = obj
+        found["object"] = _marked(obj, hit.source.cluster)
     return found
+
+
+def _marked(obj: Obj, cluster: str) -> Obj:
+    metadata = obj.get("metadata") or {}
+    annotations = {**(metadata.get("annotations") or {}), CACHED_FROM_CLUSTER: cluster}
+    return {**obj, "metadata": {**metadata, "annotations": annotations}}
 
 
 def gone(hit: Hit) -> Obj:
