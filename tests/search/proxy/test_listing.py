@@ -96,6 +96,12 @@ async def test_no_cluster_is_an_empty_list() -> None:
     assert await listed() == {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": ""}, "items": []}
 
 
+@pytest.mark.parametrize("limit", ["0", "10"])
+async def test_a_list_has_no_position_in_clusters_that_it_does_not_have(m1: FakeCache, limit: str) -> None:
+    page = await listed(m1, limit=limit, resourceVersion=Versions({"member1": "1001", "away": "7"}).encode())
+    assert list(Versions.decode(page["metadata"]["resourceVersion"])) == ["member1"]
+
+
 # --- from where
 
 

@@ -3,6 +3,9 @@
 With a limit or a continue token members are listed one after another until the page is full. Without them the list is
 streamed: first each cluster is opened, which gives the resourceVersions and most of the errors there can be, then the
 objects follow cluster by cluster, a page at a time, so that the whole of them is never in memory.
+
+The resourceVersion of a list has no position in clusters that it does not have: if one comes back, a watch from there
+sends all its objects.
 """
 
 from __future__ import annotations
@@ -70,6 +73,7 @@ class Lists:
         if not caches:
             return _nothing(wanted.resource)
         start = _start(wanted.options, caches)
+        start = start._replace(versions=start.versions.only({cache.cluster for cache in caches}))
         if wanted.options.limit:
             return await self._page(wanted, start, caches)
         return await self._whole(wanted, start, caches)

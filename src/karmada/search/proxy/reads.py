@@ -1,6 +1,6 @@
 """get, list and watch of registered resources, over all clusters that cache them and that let the caller read them.
 
-A cluster in which the caller has not the right is left out, with a warning that names it; if all refuse, so does this.
+A cluster in which the caller has not the right is left out, with a warning that names it; if all refuse: Forbidden.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from karmada.api.well_known import CACHED_FROM_CLUSTER
 from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.http.options import ListOptions, list_options
 from karmada.kube.server.http.request import Request, RequestInfo
 from karmada.kube.server.http.results import ObjectResult, Result
-from karmada.search.interfaces import Caches, KindCache, Reading, Rights
+from karmada.search.interfaces import Caches, KindCache, Reading
 from karmada.search.proxy.chain import CACHE
 from karmada.search.proxy.kinds import Kinds
 from karmada.search.proxy.listing import Lists, Wanted
@@ -29,6 +28,7 @@ from karmada.search.proxy.parsing import Proxied
 from karmada.search.proxy.selecting import check_fields
 from karmada.search.proxy.versions import ANY, Versions
 from karmada.search.proxy.watching import open_watch
+from karmada.search.reading import readable
 
 _SELECTORS: Final = ("labelSelector", "fieldSelector")
 
@@ -80,10 +80,8 @@ class CachedReads:
 
     async def _readable(self, request: Request, gvr: GVR, wanted: AuthzAttributes) -> list[KindCache]:
         """The caches that the caller may read; Forbidden when there are some and none of them is."""
-        rights = await self._reading.rights(request.user, wanted, self._caches.clusters(gvr))
-        if rights.refused:
-            _report(request, wanted, rights)
-        found = (self._caches.cache(cluster, gvr) for cluster in rights.allowed)
+        clusters = await readable(self._reading, request, wanted, self._caches.clusters(gvr))
+        found = (self._caches.cache(cluster, gvr) for cluster in clusters)
         return [cache for cache in found if cache is not None]
 
 
@@ -99,14 +97,6 @@ def _attributes(info: RequestInfo, namespace: str, options: ListOptions) -> Auth
 
 def _selectors(request: Request) -> Mapping[str, str]:
     return {key: value for key in _SELECTORS if (value := request.query.get(key))}
-
-
-def _report(request: Request, wanted: AuthzAttributes, rights: Rights) -> None:
-    left_out = ", ".join(sorted(rights.refused))
-    if not rights.allowed:
-        raise denied(request.user, wanted, f"no cluster allows it ({left_out})")
-    what = f"{wanted.verb} {wanted.resource}"
-    request.warn(f'clusters are left out in which user "{request.user.name}" cannot {what}: {left_out}')
 
 
 def _presented(raw: bytes, cluster: str) -> Obj:

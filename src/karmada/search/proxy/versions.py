@@ -6,7 +6,7 @@ as base64url of its JSON. Clients treat it as opaque; what cannot be decoded cou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -50,6 +50,11 @@ class Versions:
 
     def copy(self) -> Versions:
         return Versions(self._by_cluster, any_state=self._any)
+
+    def only(self, clusters: Container[str]) -> Versions:
+        """A copy without other clusters."""
+        kept = {cluster: version for cluster, version in self._by_cluster.items() if cluster in clusters}
+        return Versions(kept, any_state=self._any)
 
     def __contains__(self, cluster: str) -> bool:
         return cluster in self._by_cluster
