@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
+import uvloop
 from hypothesis import HealthCheck, settings
 
 from karmada.kube.objects.shared import assert_unmutated, detect_mutations
 from tests.support.collector import collect_rarely, free_the_dead
+from tests.support.rsa_keys import reuse_keys
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell starts in the background, and all that it starts
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -22,6 +25,7 @@ os.fsync = lambda fd: None  # noqa: ARG005 - without power there is no test eith
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 collect_rarely()
+reuse_keys()
 LONGEST_FIRST = [
     "linearity",
     "propagation_measured",
@@ -54,6 +58,12 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     finally:
         if nextitem is None or nextitem.path != item.path:
             free_the_dead()
+
+
+@pytest.hookimpl(optionalhook=True)  # older versions of the plug-in use the loop of asyncio
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Tests run on the event loop of our programs."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture(autouse=True)

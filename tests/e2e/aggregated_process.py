@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from karmada.kube.objects.types import Obj
+from tests.support import forking
 from tests.support.programs import READY_SECONDS, Program
 
 NAMESPACE = "karmada-system"
@@ -42,7 +43,7 @@ class AggregatedProcess:
         command += ["--kubeconfig", str(self.kubeconfig), "--cert-dir", str(self.certificates)]
         command += ["--bind-address", "127.0.0.1", "--secure-port", str(self.port), *self.arguments]
         with (self.folder / "log").open("a") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = forking.start(command, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def start(self) -> None:
         """Start and wait until it serves."""

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from karmada.kube.sim.admin_client import AdminClient
+from tests.support import forking
 from tests.support.eventually import eventually_blocking
 from tests.support.karmadactl import Karmadactl
-from tests.support.programs import Program
+from tests.support.programs import Program, alive
 
 QUICK = """
 latencies:
@@ -54,7 +55,20 @@ class SimFleet:
     def create(self, *arguments: str, profile: str = QUICK) -> None:
         file = self.home / "profile.yaml"
         file.write_text(profile)
+        self._run()
         self.ctl("create", *arguments, "--profile", str(file))
+
+    def _run(self) -> None:
+        """As `sim create` does unless the process runs, with one that need not load first."""
+        client = AdminClient(self.folder)
+        if client.running():
+            return
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        command = [sys.executable, "-m", "karmada.components.sim", "--data-dir", str(self.folder)]
+        with (self.folder / "sim.log").open("ab") as log:
+            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            process = forking.start(command, **streams, start_new_session=True)
+        eventually_blocking(lambda: client.running() or process.poll() is not None)
 
     def clusters(self) -> dict[str, dict[str, Any]]:
         """What `list -o json` shows, without starting a program."""
@@ -68,7 +82,7 @@ class SimFleet:
         """As when the machine loses its power."""
         pid = self.pid
         os.kill(pid, signal.SIGKILL)
-        eventually_blocking(lambda: not _alive(pid))
+        eventually_blocking(lambda: not alive(pid))
 
     def __enter__(self) -> SimFleet:
         return self
@@ -80,9 +94,3 @@ class SimFleet:
         log = self.folder / "sim.log"
         if kind is None and log.exists():
             assert "Traceback" not in log.read_text(), log.read_text()
-
-
-def _alive(pid: int) -> bool:
-    """A child that has ended and was not waited for is no longer alive."""
-    output = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return bool(output.stdout.strip()) and not output.stdout.strip().startswith("Z")

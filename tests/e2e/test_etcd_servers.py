@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ import pytest
 
 from tests.e2e.etcd_servers import start_servers
 from tests.e2e.wire_client import WireClient
+from tests.support import forking
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
@@ -150,7 +150,7 @@ def test_a_server_that_finds_no_etcd_says_where_it_looked(tmp_path: Path) -> Non
     port = free_port()
     command = [sys.executable, "-m", "karmada.components.apiserver", "--data-dir", str(tmp_path), "--port", "0"]
     command += ["--storage", f"etcd://127.0.0.1:{port}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = forking.run(command, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
     [line] = done.stderr.strip().splitlines()
     assert line.startswith(f"Error: etcd at 127.0.0.1:{port} cannot be reached")

@@ -19,6 +19,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.sim.admin_client import AdminClient
 from tests.e2e.pasting import blocks
 from tests.e2e.propagating import DEPLOYMENTS, Propagation, as_text, deployment, policy, selector
+from tests.support import forking
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program, Result
 from tests.support.terminals import TerminalSession
@@ -335,18 +336,18 @@ def test_exec_takes_the_pod_of_a_file(ctl: Program, there: Program, fleet: Propa
 def test_input_goes_through_a_command_byte_by_byte(ctl: Program, fleet: Propagation) -> None:
     data = bytes(range(256)) * 4096
     command = [*ctl._command, "exec", "-i", "solo", "-c", "main", "--cluster=member1", "--", "cat"]
-    piped = subprocess.run(command, input=data, capture_output=True, env=ctl.env, timeout=30, check=False)
+    piped = forking.run(command, input=data, env=ctl.env, timeout=30)
     assert (piped.returncode, piped.stderr) == (0, b"")
     assert piped.stdout == data
     file = fleet.sims.home / "input"
     file.write_bytes(data)
     with file.open("rb") as stream:
-        redirected = subprocess.run(command, stdin=stream, capture_output=True, env=ctl.env, timeout=30, check=False)
+        redirected = forking.run(command, stdin=stream, env=ctl.env, timeout=30)
     assert redirected.stdout == data
 
 
 def test_a_command_that_reads_nothing_does_not_wait_for_input(ctl: Program) -> None:
-    running = subprocess.Popen(
+    running = forking.start(
         [*ctl._command, "exec", "-i", "solo", "-c", "main", "--cluster=member1", "--", "hostname"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ctl.env, text=True,
     )  # fmt: skip

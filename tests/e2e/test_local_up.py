@@ -9,7 +9,6 @@ import select
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.local_environment import PORT, LocalEnvironment, contexts, settings
+from tests.support import forking
 from tests.support.eventually import LIMIT, eventually_blocking
 
 pytestmark = pytest.mark.e2e
@@ -130,7 +130,7 @@ def test_the_state_can_be_in_a_real_etcd(local: LocalEnvironment) -> None:
 def test_on_a_terminal_progress_is_drawn_and_ctrl_c_stops_everything(local: LocalEnvironment) -> None:
     primary, secondary = pty.openpty()
     command = [sys.executable, "-m", "karmada.cli.karmadactl", "local-up", *PORT, "--members", "1"]
-    process = subprocess.Popen(
+    process = forking.start(
         command, stdin=secondary, stdout=secondary, stderr=secondary, env=local.ctl.env, start_new_session=True
     )
     os.close(secondary)

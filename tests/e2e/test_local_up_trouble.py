@@ -69,6 +69,7 @@ def test_a_program_that_dies_takes_the_rest_along_and_its_last_words_are_shown(l
 def test_what_is_left_of_a_background_start_is_started_anew(local: LocalEnvironment) -> None:
     local.up(*PORT, "--members", "1")
     os.kill(local.pids()["karmada"], signal.SIGKILL)
+    eventually_blocking(lambda: "karmada" not in local.pids())
     status = local.ctl("local-status", check=False)
     assert status.code == 1
     assert "! karmada does not run; its log is ~/.karmada/logs/karmada.log" in status.err

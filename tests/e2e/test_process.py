@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support import forking
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program, ServerProcess
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.e2e
 
 def run_to_the_end(*arguments: str, seconds: float = 20) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "karmada.components.apiserver", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    return forking.run(command, text=True, timeout=seconds)
 
 
 def refused(*arguments: str) -> str:
@@ -113,7 +114,7 @@ def talkative(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProces
     command = [sys.executable, "-m", "karmada.components.apiserver", "--data-dir", str(data), "--port", "0", "-v", "6"]
     command += ["--token-auth-file", str(parent / "tokens.csv"), "--audit-log-path", str(audit)]
     with log.open("w") as stderr:
-        server.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, umask=0o022)
+        server.process = forking.start(command, stdout=subprocess.PIPE, stderr=stderr, text=True, umask=0o022)
     assert server.process.stdout is not None
     assert "Kubernetes API" in server.process.stdout.readline(), log.read_text()
     server.process.stdout.readline()

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import select
-import subprocess
 import time
 import urllib.request
 import uuid
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.sim_fleet import SimFleet
+from tests.support import forking
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program, Result
 
@@ -137,7 +137,7 @@ def at_a_terminal(program: Program, *arguments: str, typed: bytes) -> tuple[int,
     """Run with a terminal, type once there is a prompt; exit code and everything shown."""
     ours, theirs = pty.openpty()
     command = [*program._command, *arguments]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=program.env, close_fds=True)
+    process = forking.start(command, stdin=theirs, stdout=theirs, stderr=theirs, env=program.env)
     os.close(theirs)
     shown, end = b"", time.monotonic() + 20
     while time.monotonic() < end:

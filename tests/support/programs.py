@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from tests.support import forking
+
 READY_SECONDS = 20.0
 
 
@@ -46,7 +48,7 @@ class ServerProcess:
         if log is None:
             self.data_dir.mkdir(parents=True)
             log = (self.data_dir / "server.log").open("a")
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        self.process = forking.start(command, stdout=subprocess.PIPE, stderr=log, text=True)
         log.close()
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -93,20 +95,15 @@ class Program:
         self.env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(kubeconfig), "NO_COLOR": "1"}
 
     def __call__(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 60) -> Result:
-        done = subprocess.run(
-            [*self._command, *arguments], input=stdin, capture_output=True, text=True, timeout=timeout, env=self.env,
-            check=False,
-        )  # fmt: skip
+        done = forking.run([*self._command, *arguments], input=stdin, text=True, timeout=timeout, env=self.env)
         result = Result(done.returncode, done.stdout, done.stderr)
         if check and done.returncode != 0:
             raise AssertionError(f"{arguments} failed ({done.returncode}):\n{done.stdout}\n{done.stderr}")
         return result
 
     def start(self, *arguments: str, **kwargs: Any) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*self._command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env,
-            **kwargs,
-        )  # fmt: skip
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return forking.start([*self._command, *arguments], text=True, env=self.env, **{**streams, **kwargs})
 
 
 @dataclass
@@ -123,7 +120,7 @@ class ComponentProcess:
     def __enter__(self) -> ComponentProcess:
         command = [sys.executable, "-m", f"karmada.components.{self.module}", *self.arguments]
         with self.log_file.open("a") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = forking.start(command, stdout=subprocess.PIPE, stderr=log, text=True)
         assert self.process.stdout is not None
         self.line = self.process.stdout.readline()
         assert self.line.startswith(self.greeting), f"{self.line!r}\n{self.log_file.read_text()}"

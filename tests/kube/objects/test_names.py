@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable
 
@@ -92,3 +94,16 @@ def test_a_random_uuid_is_one_of_version_four() -> None:
     assert len(set(made)) == 200
     assert all(str(uuid.UUID(text)) == text and uuid.UUID(text).version == 4 for text in made)
     assert all(uuid.UUID(text).variant == uuid.RFC_4122 for text in made)
+
+
+def test_a_forked_process_makes_uuids_of_its_own() -> None:
+    program = (
+        "import os\n"
+        "from karmada.kube.objects.names import random_uuid\n"
+        "pid = os.fork()\n"
+        "if pid: os.waitpid(pid, 0)\n"
+        "print(random_uuid())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    child, parent = done.stdout.split()
+    assert child != parent

@@ -175,6 +175,7 @@ def port_name(name: str) -> list[str]:
 
 
 _identities = random.Random(os.urandom(64))
+os.register_at_fork(after_in_child=lambda: _identities.seed(os.urandom(64)))  # as `random` does: no uid comes twice
 
 
 def random_suffix(n: int = 5) -> str:

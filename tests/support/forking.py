@@ -1,0 +1,129 @@
+"""Programs of ours as processes that need not load first: they are forked from one that has (fork_server.py).
+
+`start` and `run` are `subprocess.Popen` and `subprocess.run` for tests that start `python -m karmada.…`. Tests of the
+command line itself (what it loads, its console scripts, closed streams) use subprocess.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tests.support.fork_server import MOST_BYTES, Start, close_pipes, program_of, start_of
+
+_READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "SSL_", "OPENSSL_", "OPENBLAS_", "UV_")
+"""Variables that Python and libraries have read when a program is forked; with others it is started afresh."""
+
+
+class _Server:
+    """Started on the first use; it ends when this process ends, since then nobody holds the other end of its socket."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MOST_BYTES)
+        self._socket = ours
+        command = [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())]
+        env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # a process of several threads cannot be forked
+        self.process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), env=env, stdin=subprocess.DEVNULL)
+        theirs.close()
+
+    def fork(self, start: Start, descriptors: list[int]) -> int:
+        """The descriptor from which to read the pid, and later how the process ended."""
+        reading, writing = os.pipe()
+        try:
+            socket.send_fds(self._socket, [json.dumps(asdict(start)).encode()], [writing, *descriptors])
+        finally:
+            os.close(writing)
+        return reading
+
+
+_servers: list[_Server] = []
+_starting = threading.Lock()
+
+
+def _server() -> _Server:
+    with _starting:
+        if not _servers:
+            _servers.append(_Server())
+        return _servers[0]
+
+
+class ForkedProgram(subprocess.Popen[Any]):
+    """Its parent is the server, which reports its pid and its exit."""
+
+    def _execute_child(self, *given: Any) -> None:
+        self._looking = threading.Lock()
+        try:
+            self._report = os.fdopen(_server().fork(*start_of(*given)))
+            self.pid = int(self._report.readline())
+            self._child_created = True
+        finally:
+            close_pipes(self, *given)
+
+    def _internal_poll(self, _deadstate: int | None = None) -> int | None:
+        self._look(0)
+        return self.returncode
+
+    def _wait(self, timeout: float | None) -> int:
+        if not self._look(timeout):
+            assert timeout is not None
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        return self.returncode
+
+    def _look(self, seconds: float | None) -> bool:
+        """Whether it has ended, after waiting at most so long."""
+        with self._looking:
+            if self.returncode is None and select.select([self._report], [], [], seconds)[0]:
+                self.returncode = os.waitstatus_to_exitcode(int(self._report.readline()))
+                self._report.close()
+            return self.returncode is not None
+
+
+def start(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+    """As subprocess.Popen does."""
+    kind = ForkedProgram if _forkable(command, options) else subprocess.Popen
+    return kind(command, **options)
+
+
+def run(
+    command: Sequence[str],
+    *,
+    input: Any = None,  # noqa: A002 - as there
+    timeout: float | None = None,
+    **options: Any,
+) -> subprocess.CompletedProcess[Any]:
+    """As subprocess.run does, with all output captured."""
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start(command, **{**streams, **options}) as process:
+        try:
+            out, err = process.communicate(input, timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _forkable(command: Sequence[str], options: Mapping[str, Any]) -> bool:
+    return (
+        program_of(command) is not None
+        and sys.platform == "linux"
+        and "preexec_fn" not in options
+        and not _differs(options.get("env"))
+    )
+
+
+def _differs(env: Mapping[str, str] | None) -> bool:
+    """From ours, in what is read at the start only."""
+    if env is None:
+        return False
+    names = {name for name in (*env, *os.environ) if name.startswith(_READ_AT_THE_START)}
+    return any(env.get(name) != os.environ.get(name) for name in names)

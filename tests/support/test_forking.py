@@ -1,0 +1,92 @@
+"""A forked program behaves as one that was started afresh."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import forking
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import alive
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux only")
+CTL = [sys.executable, "-m", "karmada.cli.karmadactl"]
+SERVER = [sys.executable, "-m", "karmada.components.apiserver"]
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*CTL, "options"],
+        [*CTL, "--nonsense"],
+        [*CTL, "get", "pods", "--kubeconfig", "nowhere"],
+        [*SERVER, "--help"],
+        [*SERVER, "--port", "many"],
+    ],
+    ids=" ".join,
+)
+def test_output_and_exit_code_are_those_of_a_fresh_process(words: list[str], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"text": True, "cwd": tmp_path, "env": {**os.environ, "HOME": str(tmp_path)}}
+    forked, fresh = forking.run(words, **options), subprocess.run(words, capture_output=True, **options)
+    assert (forked.returncode, forked.stdout, forked.stderr) == (fresh.returncode, fresh.stdout, fresh.stderr)
+
+
+def serving(folder: Path, **options: Any) -> subprocess.Popen[str]:
+    """A forked server that is ready."""
+    process = forking.start([*SERVER, "--data-dir", str(folder), "--port", "0"], text=True, **{**PIPES, **options})
+    assert isinstance(process, forking.ForkedProgram)
+    assert process.stdout is not None
+    assert "Kubernetes API" in process.stdout.readline()
+    return process
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_a_signal_ends_it_and_its_exit_is_seen(number: int, code: int, tmp_path: Path) -> None:
+    with serving(tmp_path) as process:
+        assert process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.01)
+        process.send_signal(number)
+        assert process.wait(60) == code
+        assert process.poll() == code
+        eventually_blocking(lambda: not alive(process.pid))
+
+
+def test_it_has_folder_session_mask_and_descriptors_of_its_own(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    with serving(tmp_path / "data", cwd=tmp_path, start_new_session=True, umask=0o27, pass_fds=(writing,)) as process:
+        of = Path(f"/proc/{process.pid}")
+        assert Path(os.readlink(of / "cwd")) == tmp_path
+        assert os.getsid(process.pid) == process.pid != os.getsid(0)
+        assert "Umask:\t0027" in (of / "status").read_text().splitlines()
+        assert os.readlink(of / "fd" / str(writing)) == os.readlink(f"/proc/self/fd/{writing}")
+        process.kill()
+    os.close(writing)
+    assert os.read(reading, 1) == b"", "the server that forks keeps nothing open"
+    os.close(reading)
+
+
+def test_its_environment_is_the_given_one(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("nonsense")
+    env = {"PATH": os.environ["PATH"], "KUBECONFIG": str(tmp_path / "config")}
+    env |= {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
+    assert str(tmp_path / "config") in forking.run([*CTL, "get", "pods"], env=env, text=True).stderr
+
+
+def test_what_python_reads_when_it_starts_makes_a_fresh_process() -> None:
+    with forking.start([*CTL, "options"], env={**os.environ, "PYTHONIOENCODING": "ascii"}, **PIPES) as process:
+        assert not isinstance(process, forking.ForkedProgram)
+        process.communicate()
+
+
+def test_other_programs_are_started_as_ever() -> None:
+    assert forking.run(["cat"], input="text", text=True).stdout == "text"
