@@ -21,6 +21,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, encoded
 from tests.support.eventually import eventually
+from tests.support.karmada_server import serving
 from tests.support.wire import Http
 
 INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
@@ -67,6 +68,12 @@ async def signed_info(server: ApiServer) -> dict[str, str]:
         return data if f"jws-kubeconfig-{TOKEN.id}" in data else None
 
     return await eventually(look)
+
+
+async def test_clusters_that_register_are_given_the_public_address(tmp_path: Path) -> None:
+    async with serving(tmp_path, public_url="https://lb.example:443") as server:
+        data = (await server.client().get(CONFIG_MAPS, "cluster-info", "kube-public"))["data"]
+    assert "server: https://lb.example:443\n" in data["kubeconfig"]
 
 
 async def test_anybody_reads_the_address_and_authority_and_nothing_else_there(server: ApiServer) -> None:

@@ -46,8 +46,8 @@ async def test_everything_but_the_state_goes_and_the_node_loses_its_label(host: 
     assert (await host.client.list_all(PODS, NAMESPACE)).items == []
 
 
-def _own_secret() -> Obj:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine", "namespace": NAMESPACE}}
+def _own_secret(name: str = "mine") -> Obj:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": NAMESPACE}}
 
 
 async def test_claims_stay_and_an_installation_after_it_uses_them(host: Host) -> None:
@@ -86,6 +86,8 @@ async def test_addons_go_when_they_are_asked_for(host: Host) -> None:
     await host.install()
     for name in ("karmada-search", "karmada-scheduler-estimator-m1", "mine"):
         await host.client.create(DEPLOYMENTS, addon(name))
+    for name in ("m1-kubeconfig", "m2-kubeconfig"):
+        await host.client.create(KINDS["secrets"], _own_secret(name))
     await remove(host.client, Removal(namespace=NAMESPACE), lambda _line: None)
     assert {name for name in await host.objects() if name.startswith("deployments")} == {
         "deployments/karmada-search",
@@ -93,7 +95,8 @@ async def test_addons_go_when_they_are_asked_for(host: Host) -> None:
         "deployments/mine",
     }
     await remove(host.client, Removal(namespace=NAMESPACE, addons=True), lambda _line: None)
-    assert {name for name in await host.objects() if name.startswith("deployments")} == {"deployments/mine"}
+    claims = {"persistentvolumeclaims/karmada-apiserver-state"}
+    assert set(await host.objects()) == {"deployments/mine", "secrets/m2-kubeconfig"} | claims
 
 
 async def test_a_namespace_that_is_not_there_is_not_found(host: Host) -> None:

@@ -61,7 +61,7 @@ def mount(
         *tenant_roles(),
         *registration_rights(),
     ]
-    server.published.append(lambda: cluster_info(server.url, server.credentials.root_pem))
+    server.published.append(lambda: cluster_info(server.config.public_url or server.url, server.credentials.root_pem))
     server.custom_resources.converters |= {
         f"{plural}.work.karmada.io": convert_all for plural in ("resourcebindings", "clusterresourcebindings")
     }

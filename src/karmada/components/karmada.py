@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -27,6 +28,12 @@ from karmada.components.server_flags import server_config, server_flags
 
 flags = together(
     server_flags,
+    click.option(
+        "--public-url",
+        default="",
+        help="URL by which clients elsewhere reach this server, such as a load balancer's; clusters that register are "
+        "given it.  [default: the advertised address and the port]",
+    ),
     feature_gates_flag,
     admission_flags,
     controller_flags,
@@ -48,7 +55,8 @@ def main(**given: Any) -> None:
       karmada --data-dir ~/.karmada &
       karmadactl join member1 --kubeconfig ~/.karmada/admin.kubeconfig --cluster-kubeconfig member1.config
     """
-    config, settings, gates = server_config(given), settings_from(given), gates_from(given)
+    config = replace(server_config(given), public_url=given["public_url"])
+    settings, gates = settings_from(given), gates_from(given)
     descheduling = descheduling_options_from(given)
     client = scheduler_client_from(given)
     taint_policies = given["allow_no_execute_taint_policy"]

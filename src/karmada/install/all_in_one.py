@@ -13,6 +13,7 @@ from karmada.install.components import (
 from karmada.install.names import API_PORT, API_SERVER, PKI_FOLDER, PROGRAMS, STATE_FOLDER
 from karmada.install.options import Options
 from karmada.install.pods import CERTIFICATE_MOUNT, certificate_volume
+from karmada.install.preflight import url_of
 from karmada.kube.objects.types import Obj
 
 
@@ -30,12 +31,14 @@ def all_in_one(options: Options) -> Obj:
 
 
 def all_in_one_flags(options: Options) -> list[str]:
+    address = options.advertise_address
     return [
         f"{PROGRAMS}/karmada",
         f"--data-dir={STATE_FOLDER}",
         "--bind-address=0.0.0.0",
         f"--secure-port={API_PORT}",
         "--advertise-address=$(POD_IP)",
+        *([f"--public-url={url_of(address, options.port)}"] if address else []),
         f"--client-ca-file={PKI_FOLDER}/ca.crt",
         *account_flags(options),
         f"--service-cluster-ip-range={SERVICE_RANGE}",

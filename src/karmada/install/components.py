@@ -94,6 +94,14 @@ def _logged(*flags: str) -> list[str]:
     return [*flags, "--v=2"]
 
 
+def _healthy(http_port: int) -> Obj:
+    """Of a program without an API: ready as soon as it responds, also while another replica leads."""
+    return {
+        "livenessProbe": http_probe("/healthz", http_port, 15, 15, 5, tls=False),
+        "readinessProbe": http_probe("/healthz", http_port, 0, 3, 5, tls=False),
+    }
+
+
 # the API server
 
 
@@ -215,7 +223,10 @@ def kube_controller_manager(options: Options) -> Obj:
         mounts=[CONFIG_MOUNT, CERTIFICATE_MOUNT],
         volumes=[config_volume(KUBE_CONTROLLER_MANAGER), certificate_volume()],
         ports=[("server", 10257)],
-        probes={"livenessProbe": http_probe("/healthz", 10257, 10, 10, 15, fails=8)},
+        probes={
+            "livenessProbe": http_probe("/healthz", 10257, 10, 10, 15, fails=8),
+            "readinessProbe": http_probe("/healthz", 10257, 0, 3, 15),
+        },
     )
     return build(work, options)
 
@@ -237,7 +248,7 @@ def scheduler(options: Options) -> Obj:
         mounts=[CONFIG_MOUNT, CERTIFICATE_MOUNT],
         volumes=[config_volume(SCHEDULER), certificate_volume()],
         ports=[("metrics", 8080)],
-        probes={"livenessProbe": http_probe("/healthz", 10351, 15, 15, 5, tls=False)},
+        probes=_healthy(http_port=10351),
     )
     return build(work, options)
 
@@ -267,7 +278,7 @@ def controller_manager(options: Options) -> Obj:
         mounts=[CONFIG_MOUNT],
         volumes=[config_volume(CONTROLLER_MANAGER)],
         ports=[("server", 10357), ("metrics", 8080)],
-        probes={"livenessProbe": http_probe("/healthz", 10357, 15, 15, 5, tls=False)},
+        probes=_healthy(http_port=10357),
     )
     return build(work, options)
 
@@ -288,6 +299,6 @@ def webhook(options: Options) -> Obj:
         mounts=[CONFIG_MOUNT, mount(WEBHOOK_CERTIFICATE, WEBHOOK_FOLDER)],
         volumes=[config_volume(WEBHOOK), secret_volume(WEBHOOK_CERTIFICATE, WEBHOOK_CERTIFICATE)],
         ports=[("webhook", SERVING_PORT), ("metrics", 8080)],
-        probes={"readinessProbe": http_probe("/readyz", SERVING_PORT, 0, 5, 5)},
+        probes={"readinessProbe": http_probe("/readyz", SERVING_PORT, 0, 3, 5)},
     )
     return build(work, options)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -17,7 +17,7 @@ from karmada.install.applying import apply_all
 from karmada.install.existing import SECRETS, found
 from karmada.install.host import Stage, aggregated_stages, all_stages, api_stages, foundation, other_stages
 from karmada.install.names import API_SERVER, CERTIFICATES, ETCD_NODE
-from karmada.install.options import Options
+from karmada.install.options import InstallError, Options
 from karmada.install.preflight import (
     NODES,
     SERVICES,
@@ -133,12 +133,12 @@ class Installation:
         await self._apply(self.host, "host objects", objects)
 
     async def api_server(self) -> None:
+        await self._reachable()
         for stage in api_stages(self.options):
-            await self._stage(stage)
+            await self._stages([stage])
 
     async def aggregated(self) -> None:
-        for stage in aggregated_stages(self.options):
-            await self._stage(stage)
+        await self._stages(aggregated_stages(self.options))
 
     async def control_plane(self) -> None:
         """What the control plane itself has to have; the all-in-one has it by itself."""
@@ -159,8 +159,7 @@ class Installation:
         self.board.done(name, "its objects are there")
 
     async def components(self) -> None:
-        for stage in other_stages(self.options):
-            await self._stage(stage)
+        await self._stages(other_stages(self.options))
 
     # what phases share
 
@@ -175,6 +174,7 @@ class Installation:
         if not self._addresses:
             nodes = (await self.host.list_all(NODES)).items
             self._addresses = addresses(nodes, self.options.advertise_address)
+            self.options = replace(self.options, advertise_address=self._addresses[0])
 
     async def _ready_certificates(self) -> None:
         await self._reachable()
@@ -187,15 +187,18 @@ class Installation:
             await self.host.patch(NODES, name, "", {"metadata": {"labels": {ETCD_NODE: ""}}}, type="merge")
             await self.wrote(f"Node/{name}")
 
-    async def _stage(self, stage: Stage) -> None:
-        await self._apply(self.host, stage.name, stage.objects)
-        show = partial(self.board.doing, stage.name)
-        try:
-            await until_ready(self.host, stage.workload, self.options.wait_seconds, self.clock, show)
-        except Exception:
-            self.board.fail(stage.name, "not ready")
-            raise
-        self.board.done(stage.name, "ready")
+    async def _stages(self, stages: Sequence[Stage]) -> None:
+        """Of components that do not need each other: they start at the same time."""
+        for stage in stages:
+            await self._apply(self.host, stage.name, stage.objects)
+        for stage in stages:
+            show = partial(self.board.doing, stage.name)
+            try:
+                await until_ready(self.host, stage.workload, self.options.wait_seconds, self.clock, show)
+            except InstallError:
+                self.board.fail(stage.name, "not ready")
+                raise
+            self.board.done(stage.name, "ready")
 
     async def _apply(self, client: Client, name: str, objects: Sequence[Obj]) -> None:
         changed: list[str] = []

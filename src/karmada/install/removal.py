@@ -6,7 +6,7 @@ can install it again with its data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,7 +56,10 @@ class Removal:
 async def remove(client: Client, removal: Removal, say: Say, clock: Clock = SYSTEM) -> None:
     """NotFound when there is no such namespace; InstallError when something does not go away."""
     await client.get(NAMESPACES, removal.namespace)
-    chosen = [(kind, line, obj) for kind, line in _KINDS for obj in await _of_installation(client, kind, removal)]
+    addons = _objects_of(await addons_of(client, removal.namespace)) if removal.addons else frozenset()
+    chosen = [
+        (kind, line, obj) for kind, line in _KINDS for obj in await _of_installation(client, kind, removal, addons)
+    ]
     for kind, line, obj in chosen:
         name = obj["metadata"]["name"]
         say(line.format(name))
@@ -73,19 +76,25 @@ async def remove(client: Client, removal: Removal, say: Say, clock: Clock = SYST
         )
 
 
-async def _of_installation(client: Client, kind: GVR, removal: Removal) -> list[Obj]:
+async def _of_installation(client: Client, kind: GVR, removal: Removal, addons: frozenset[str]) -> list[Obj]:
     found = (await client.list_all(kind, removal.namespace)).items
-    return [obj for obj in found if _is_ours(obj) or (removal.addons and is_addon(obj))]
+    return [obj for obj in found if _is_ours(obj) or obj["metadata"]["name"] in addons]
 
 
 def _is_ours(obj: Obj) -> bool:
     return well_known.BOOTSTRAPPING in (obj["metadata"].get("labels") or {})
 
 
-def is_addon(obj: Obj) -> bool:
-    """By its name: Karmada's own addons are recognised, too."""
-    name = obj["metadata"]["name"]
-    return name in ADDONS or name.startswith(ESTIMATOR)
+async def addons_of(client: Client, namespace: str) -> list[str]:
+    """The Deployments of addons, by their names: also those that Karmada's own command installed."""
+    names = [obj["metadata"]["name"] for obj in (await client.list_all(DEPLOYMENTS, namespace)).items]
+    return [name for name in names if name in ADDONS or name.startswith(ESTIMATOR)]
+
+
+def _objects_of(addons: Collection[str]) -> frozenset[str]:
+    """What an addon has is called as it is; the kubeconfig of an estimator's member is called after the member."""
+    members = (name.removeprefix(ESTIMATOR) for name in addons if name.startswith(ESTIMATOR))
+    return frozenset((*addons, *(f"{member}-kubeconfig" for member in members)))
 
 
 async def _delete(client: Client, kind: GVR, name: str, namespace: str) -> None:

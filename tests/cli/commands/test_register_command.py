@@ -15,6 +15,7 @@ from cryptography import x509
 from karmada.api.work import Work
 from karmada.cli.targeting.connect import connected
 from karmada.controllers.agent_csr_approving import CSRS
+from karmada.install.images import IMAGE
 from karmada.joining.join import cluster_id_of
 from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS
 from karmada.joining.pull.discovery import Discovery
@@ -59,7 +60,7 @@ async def test_the_printed_command_registers_a_cluster(pair: Pair) -> None:
     assert pod["serviceAccountName"] == "karmada-agent-sa"
     assert pod["tolerations"] == [{"key": "node-role.kubernetes.io/master", "operator": "Exists"}]
     (container,) = pod["containers"]
-    assert container["image"] == "docker.io/karmada/karmada-agent:v1.18.2"
+    assert container["image"] == IMAGE
     assert container["volumeMounts"] == [{"name": "kubeconfig", "mountPath": "/etc/kubeconfig"}]
     assert pod["volumes"][0]["secret"]["secretName"] == "karmada-kubeconfig"
     assert container["command"] == [
@@ -326,7 +327,7 @@ async def test_join_refuses_a_cluster_that_is_registered(pair: Pair) -> None:
 
 async def test_an_agent_that_does_not_start_is_taken_back_on_both_sides(pair: Pair) -> None:
     before = await pair.state()
-    pair.sim.add_rule("broken", Rule(Outcome("image-pull-error"), image="karmada-agent"))
+    pair.sim.add_rule("broken", Rule(Outcome("image-pull-error"), image="karmada"))
     code, out, err = await pair.register("--namespace=agents", "--discovery-timeout=3s")
     assert code == 1
     assert out.endswith("karmadactl register failed and started deleting the created resources\n")
@@ -338,7 +339,7 @@ async def test_an_agent_that_does_not_start_is_taken_back_on_both_sides(pair: Pa
 
 async def test_what_the_agent_created_before_it_failed_is_deleted_as_well(pair: Pair) -> None:
     before = await pair.state()
-    pair.sim.add_rule("broken", Rule(Outcome("never-ready"), image="karmada-agent"))
+    pair.sim.add_rule("broken", Rule(Outcome("never-ready"), image="karmada"))
     registering = asyncio.create_task(pair.register("--discovery-timeout=4s"))
 
     async def deployed() -> bool:

@@ -45,19 +45,22 @@ def deinit(
 
 
 async def _deinit(config: RestConfig, removal: Removal, force: bool) -> None:
-    from karmada.install.removal import NAMESPACES, kept_claims, remove
+    from karmada.install.removal import NAMESPACES, addons_of, kept_claims, remove
 
     async with connect.connected(config) as host:
         await host.get(NAMESPACES, removal.namespace)
         click.echo(f"removes Karmada from namespace {removal.namespace} of {config.server}")
         if not force and not confirmed():
             return
-        claims = [] if removal.purge_namespace else await kept_claims(host, removal.namespace)
         await remove(host, removal, click.echo)
+        claims = [] if removal.purge_namespace else await kept_claims(host, removal.namespace)
+        addons = [] if removal.purge_namespace or removal.addons else await addons_of(host, removal.namespace)
     if removal.dry_run:
         click.echo("nothing was removed (dry run)")
         return
     click.echo("remove Karmada successfully.")
+    if addons:
+        click.echo(f"Addons stay: {', '.join(addons)}. 'deinit --addons' removes them.")
     if claims:
         click.echo(
             f"The state is kept in PersistentVolumeClaims: {', '.join(claims)}. init with the same flags uses it."

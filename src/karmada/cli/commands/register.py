@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from karmada.cli.parsing import program
-from karmada.cli.parsing.releases import image
 from karmada.cli.targeting import connect
+from karmada.install.images import IMAGE
 
 if TYPE_CHECKING:
     from karmada.joining.pull.discovery import Discovery
@@ -51,9 +51,7 @@ _GENERATOR = "rbac-generator"
     show_default=True,
     help="How long to try to reach the control plane, and to wait for certificates and for the agent.",
 )
-@click.option(
-    "--karmada-agent-image", default=image("karmada-agent"), show_default=True, help="The image of the agent."
-)
+@click.option("--karmada-agent-image", default=IMAGE, show_default=True, help="The image of the agent.")
 @click.option("--karmada-agent-replicas", default=1, show_default=True, help="The number of agent pods.")
 @click.option(
     "--cert-expiration-seconds", default=31536000, show_default=True, help="How long the agent's certificate is valid."

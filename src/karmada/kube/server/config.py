@@ -34,6 +34,8 @@ class ServerConfig:
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     advertise_host: str = ""
+    public_url: str = ""
+    """By which clients elsewhere reach the server, where it is not the advertised address and the port."""
     extra_sans: tuple[str, ...] = ()
     kubernetes_version: str = "1.36"
     """Which built-in kinds are served and what /version says."""
