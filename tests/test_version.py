@@ -23,6 +23,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
         ("karmada.components.webhook", "karmada-webhook"),
         ("karmada.components.aggregated_apiserver", "karmada-aggregated-apiserver"),
         ("karmada.components.metrics_adapter", "karmada-metrics-adapter"),
+        ("karmada.components.search", "karmada-search"),
         ("karmada.components.apiserver", "karmada-apiserver"),
         ("karmada.components.sim", "karmada-sim"),
     ],

@@ -1,16 +1,15 @@
-"""Kinds that are stored and not acted on: the table is true, documented, and shown to users as a warning."""
+"""Something acts on every kind, or a warning says which gate that needs."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from karmada.admission.context import Settings
-from karmada.admission.not_acted_on import NOT_ACTED_ON, warning_of
+from karmada.admission.not_acted_on import warning_of
 from karmada.admission.review import respond
 from karmada.admission.table import VALIDATING
 from karmada.api.crds import all_kinds
@@ -21,7 +20,7 @@ from karmada.kube.server.config import ServerConfig
 from tests.support.wire import Http
 
 ROOT = Path(__file__).parents[2]
-ACTING = ("controllers", "scheduler", "overrides", "members", "joining", "interpreter")
+ACTING = ("controllers", "scheduler", "overrides", "members", "joining", "interpreter", "search")
 """The packages whose code makes something happen."""
 SERVICES = GroupResource("networking.karmada.io", "multiclusterservices")
 WARNING = "MultiClusterService: stored; nothing acts on it without --feature-gates=MultiClusterService=true"
@@ -40,23 +39,10 @@ def imported() -> Iterator[tuple[str, str]]:
                     yield from ((str(node.module), alias.name) for alias in node.names)
 
 
-def test_the_table_has_exactly_the_kinds_that_no_controller_uses() -> None:
+def test_something_acts_on_every_kind() -> None:
     used = set(imported())
     acted_on = {info.gvr.group_resource for info in all_kinds() if (info.type.__module__, info.type.__name__) in used}
-    stored = {info.gvr.group_resource: info.gvk.kind for info in all_kinds()}
-    assert {resource: kind for resource, kind in stored.items() if resource not in acted_on} == NOT_ACTED_ON
-
-
-def test_the_page_lists_the_same_kinds() -> None:
-    page = (ROOT / "docs/kinds.md").read_text()
-    section = page.split("## Stored, not acted on yet")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| `([\w.-]+)` \| (.*) \|$", section, re.MULTILINE)
-    listed = {(group, re.match(r"\w+", kind.strip())[0]) for group, kinds in rows for kind in _split(kinds)}
-    assert listed == {(resource.group, kind) for resource, kind in NOT_ACTED_ON.items()}
-
-
-def _split(kinds: str) -> list[str]:
-    return re.sub(r"\([^()]*(\([^()]*\))?[^()]*\)", "", kinds).split(",")
+    assert {info.gvr.group_resource for info in all_kinds()} == acted_on
 
 
 def test_a_kind_that_needs_a_gate_is_acted_on_where_it_is_on() -> None:

@@ -21,6 +21,7 @@ PROGRAMS = {
     "karmada-metrics-adapter": "metrics_adapter",
     "karmada-scheduler": "scheduler",
     "karmada-scheduler-estimator": "scheduler_estimator",
+    "karmada-search": "search",
     "karmada-webhook": "webhook",
     "karmada-sim": "sim",
     "kube-apiserver": "kube_apiserver",
@@ -54,7 +55,7 @@ def test_every_event_is_explained() -> None:
 
 def _events() -> set[str]:
     found: set[str] = set()
-    for room in ("controllers", "descheduler", "overrides", "problemdetector", "scheduler"):
+    for room in ("controllers", "descheduler", "overrides", "problemdetector", "scheduler", "search"):
         for source in (SOURCES / room).rglob("*.py"):
             for pair in _EVENT.findall(source.read_text()):
                 event = pair[0] or pair[1]
@@ -76,6 +77,7 @@ def _events() -> set[str]:
         ("scheduler/failures.py", r'^    [A-Z_]+ = "(\w+)"'),
         ("controllers/federated_hpa/controller.py", r'_(?:emit|refuse)\(round_, "(\w+)"'),
         ("controllers/federated_hpa/target.py", r'Step\(\s*"(\w+)"'),
+        ("search/registry_status.py", r'"((?:Kinds|Clusters|AllClusters)\w+)"'),
         ("kube/autoscaling/sources.py", r'(?:SourceFailed\(|UNKNOWN_SOURCE = )"(?!FailedGetExternal)(\w+)"'),
     ],
 )

@@ -13,6 +13,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.transport import Answer, Call, Socket
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.members.switching import MemberTransport
@@ -105,7 +106,7 @@ class FakeFleet:
 
     async def set_ready(self, name: str, ready: bool) -> None:
         status = {"conditions": [{"type": "Ready", "status": "True" if ready else "False"}]}
-        await self.client.patch(Cluster.gvr, name, "", {"status": status})
+        await self.client.patch(Cluster.gvr, name, "", {"status": status}, subresource="status")
 
     async def move(self, name: str, host: str) -> None:
         await self.client.patch(Cluster.gvr, name, "", {"spec": {"apiEndpoint": f"https://{host}"}})
@@ -116,9 +117,9 @@ class FakeFleet:
         """Selectors are (kind of v1, namespace); made or changed."""
         named = [{"apiVersion": "v1", "kind": kind, "namespace": namespace} for kind, namespace in selectors]
         spec = {"targetCluster": {"clusterNames": list(clusters)}, "resourceSelectors": named}
-        if (ResourceRegistry.gvr, "", name) in self.plane.objects:
+        try:
             await self.client.patch(ResourceRegistry.gvr, name, "", {"spec": spec})
-        else:
+        except NotFound:
             await self.client.create(ResourceRegistry.gvr, {"metadata": {"name": name}, "spec": spec})
 
     def registry(self, name: str) -> Obj:

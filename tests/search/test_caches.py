@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from karmada.api.cluster import Cluster
+from karmada.api.search import ResourceRegistry
 from karmada.kube.objects.clock import FakeClock
 from tests.search.fake_fleet import FakeFleet, config_map, running
 from tests.support.fake_api import CONFIG_MAPS, NODES
@@ -38,7 +39,7 @@ async def test_a_registry_fills_the_caches_of_its_clusters_and_its_end_empties_t
     assert fleet.caches.clusters(CONFIG_MAPS) == ["m1", "m2"]
     assert fleet.caches.clusters(NODES) == []
     assert {obj["metadata"]["name"] for obj in fleet.sink.objects.values()} == {"of-m1", "of-m2"}
-    await fleet.client.delete(fleet.caches._registry.gvr, "r")
+    await fleet.client.delete(ResourceRegistry.gvr, "r")
     await fleet.until(lambda: fleet.caches.clusters(CONFIG_MAPS) == [])
     assert fleet.sink.objects == {}
     assert not fleet.caches.kinds

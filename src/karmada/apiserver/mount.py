@@ -67,7 +67,7 @@ def mount(
     }
     models = gates.enabled("CustomizedClusterResourceModeling")
     mount_clusters(server, server.authorizer, models=models, allow_insecure=allow_insecure_members)
-    mount_search(server)
+    mount_registries(server)
     settings = Settings(
         client=server.client(user_agent="karmada-webhook"),
         gates=gates,
@@ -137,7 +137,8 @@ def proxy_rights() -> list[Obj]:
     ]
 
 
-def mount_search(server: ApiServer) -> None:
+def mount_registries(server: ServerCore) -> None:
+    """ResourceRegistries, on any server; what acts on them is `karmada.search`."""
     (resource,) = resources_of(ResourceRegistry)
     by_schema = resource.strategy.validate
     resource.strategy = replace(

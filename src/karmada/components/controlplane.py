@@ -8,6 +8,7 @@ karmada-controller-manager of its own process, one works and the others stand by
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,12 +30,14 @@ from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.config import ServerConfig
 from karmada.metricsadapter import adapter as metrics_adapter
 from karmada.scheduler.service.estimates import PATH
+from karmada.search import service as search_service
 
 if TYPE_CHECKING:
     from karmada.descheduler.controller import Options
 
 _NAMESPACES = GroupResource("", "namespaces")
 _RETRY_SECONDS = 1.0
+_SEARCH = search_service.Options()
 log = get_logger("control-plane")
 
 
@@ -50,8 +53,9 @@ class ControlPlane:
         estimators: ClientOptions | None = None,
         descheduling: Options | None = None,
         in_process_estimator: bool = False,
+        search: search_service.Options | None = _SEARCH,
     ) -> None:
-        """`estimators`: how those of the clusters are called by the scheduler, if they are."""
+        """`estimators`: how those of the clusters are called by the scheduler, if they are. `search`: if it is on."""
         self.clock = clock or RealClock()
         self.settings = settings or Settings()
         self.gates = gates or default_gates()
@@ -66,6 +70,10 @@ class ControlPlane:
             allow_insecure_members=self.settings.allow_insecure_members,
         )
         metrics_adapter.install(self.server, allow_insecure=self.settings.allow_insecure_members)
+        self.search: search_service.Search | None = None
+        if search is not None:
+            insecure = self.settings.allow_insecure_members
+            self.search = search_service.install(self.server, replace(search, allow_insecure=insecure))
         self.manager: Manager | None = None
         self.context: Context | None = None
         self._turns: asyncio.Task[None] | None = None
@@ -82,6 +90,8 @@ class ControlPlane:
         """Until the API is served and, unless another process holds the leases, everything runs."""
         await self.server.start()
         await until_served(self.server)
+        if self.search is not None:
+            await self.search.start()
         manager = self.manager = self._assemble()
         alone = not self.server.config.shares_storage
         if alone:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -69,6 +69,8 @@ class Extension:
         self.clock: Clock = RealClock()
         self._tls = tls
         self._following: asyncio.Task[None] | None = None
+        self.started: list[Callable[[], Awaitable[None]]] = []
+        """What begins once the server serves."""
         self.transport = transport_for(access.objects)
         self.control_plane = Client(self.transport)
         self._delegates = [Client(transport_for(way)) for way in (access.callers, access.rights)]
@@ -98,6 +100,8 @@ class Extension:
             await self.endpoint.start()
         await self.server.start()
         self._following = asyncio.create_task(self._tls.follow(), name="certificates")
+        for begin_part in self.started:
+            await begin_part()
 
     async def stop(self) -> None:
         from karmada.kube.runtime.waiting import cancel_and_wait

@@ -24,6 +24,7 @@ from karmada.components.flags import (
 )
 from karmada.components.program import CONTEXT, Program
 from karmada.components.running import ready_flag, run_server
+from karmada.components.search_flags import search_flags, search_options_from
 from karmada.components.server_flags import server_config, server_flags
 
 flags = together(
@@ -40,6 +41,7 @@ flags = together(
     in_process_estimator_flag,
     scheduler_estimator_flags,
     optional_descheduling_flags,
+    search_flags,
     ready_flag,
     logging_flags,
 )
@@ -72,6 +74,7 @@ def main(**given: Any) -> None:
             estimators=client,
             descheduling=descheduling if given["enable_descheduler"] else None,
             in_process_estimator=given["in_process_estimator"],
+            search=search_options_from(given),
         )
 
     run_server(config, make, "Control plane", given)

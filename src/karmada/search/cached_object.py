@@ -7,7 +7,7 @@ the first two out. So adding an annotation or another resourceVersion for a read
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -30,11 +30,20 @@ class _Identity(msgspec.Struct):
     uid: str = ""
 
 
+class _Labels(msgspec.Struct):
+    labels: dict[str, str] | None = None
+
+
+class _Labelled(msgspec.Struct):
+    metadata: _Labels
+
+
 class _Identified(msgspec.Struct):
     metadata: _Identity
 
 
 _head = msgspec.json.Decoder(_Head).decode
+_labelled = msgspec.json.Decoder(_Labelled).decode
 _identified = msgspec.json.Decoder(_Identified).decode
 
 
@@ -42,6 +51,11 @@ class CachedObject(Entry):
     """Never changes. `raw` are its bytes, `object()` the parsed object, shared and read-only."""
 
     __slots__ = ()
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Read each time: kept for every object of every cluster, they would take more than the objects do."""
+        return _labelled(self.raw).metadata.labels or {}
 
     @property
     def uid(self) -> str:

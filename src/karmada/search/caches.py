@@ -23,6 +23,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller, Done, Enqueue, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import EventRecorder
+from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
@@ -69,9 +70,9 @@ class MemberCaches(Reconciler):
         """`registries` has the ResourceRegistries, `control_plane` the clusters and their Secrets."""
         self._clock = clock
         self._registries = Informers(registries, clock=clock)
-        self._registry = self._registries.of(ResourceRegistry.gvr)
+        self.of_registries = self._registries.of(ResourceRegistry.gvr)
         self._informers = Informers(control_plane, clock=clock)
-        self._clusters = self._informers.of(Cluster.gvr)
+        self.of_clusters = self._informers.of(Cluster.gvr)
         self.members = Members(
             self._informers,
             clock,
@@ -117,10 +118,14 @@ class MemberCaches(Reconciler):
     @property
     def synced(self) -> bool:
         """Every cache that is wanted has its objects."""
-        if not self._registry.synced:
+        if not self.of_registries.synced:
             return False
-        nothing_wanted = len(self._registry) == 0
+        nothing_wanted = len(self.of_registries) == 0
         return nothing_wanted or (self.reconciled and all(cache.synced for cache in self.all()))
+
+    def of(self, gvr: GVR) -> Informer:
+        """The informer of Clusters, or of ResourceRegistries."""
+        return {Cluster.gvr: self.of_clusters, ResourceRegistry.gvr: self.of_registries}[gvr]
 
     def client(self, cluster: str) -> Client:
         return self.members.get(cluster).client
@@ -140,7 +145,7 @@ class MemberCaches(Reconciler):
     # life
 
     async def start(self) -> None:
-        self._unsubscribe.append(self._registry.add_handler(self._registry_changed))
+        self._unsubscribe.append(self.of_registries.add_handler(self._registry_changed))
         self._registries.start()
 
     async def stop(self) -> None:
@@ -192,7 +197,7 @@ class MemberCaches(Reconciler):
     # reconciling
 
     async def reconcile(self, _key: Key, /) -> Result | None:
-        registries, clusters = self._registry.list(), self._clusters.list()
+        registries, clusters = self.of_registries.list(), self.of_clusters.list()
         kinds = await self._kinds.of(named_kinds(registries), clusters)
         wanted = what(registries, clusters, kinds)
         unreachable = await self._apply(wanted)

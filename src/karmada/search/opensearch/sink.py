@@ -6,6 +6,7 @@ It follows registries and clusters. Nothing is connected, imported or remembered
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from karmada.api.cluster import Cluster
 from karmada.api.search import ResourceRegistry
@@ -13,7 +14,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.informer import Informer
 from karmada.search.cached_object import CachedObject
 from karmada.search.interfaces import Caches
 from karmada.search.opensearch.routes import Destination, Route, routes
@@ -24,8 +25,14 @@ from karmada.search.pending import Source
 _SECRETS = GVR("", "v1", "secrets")
 
 
+class Informs(Protocol):
+    """Has the informers of ResourceRegistries and of Clusters."""
+
+    def of(self, gvr: GVR, /) -> Informer: ...
+
+
 class OpenSearchSink:
-    def __init__(self, caches: Caches, informers: Informers, control_plane: Client, clock: Clock) -> None:
+    def __init__(self, caches: Caches, informers: Informs, control_plane: Client, clock: Clock) -> None:
         """Before the informers start."""
         self._caches = caches
         self._control_plane = control_plane

@@ -39,6 +39,9 @@ _NAMED = {"create": False, "update": True, "patch": True, "delete": True}
 """Whether the URL of a write names the object."""
 
 Endpoint = Callable[[Request, Resource], Awaitable[Result]]
+ANY = "*"
+"""The place of an endpoint that has whatever is below its resource; for resources without verbs, of which no objects
+are stored."""
 
 
 class Place(NamedTuple):
@@ -90,6 +93,8 @@ class Handlers:
         if resource.deprecation:
             request.warn(resource.deprecation)
         endpoint = self.endpoints.get(Place(resource.storage_resource, info.subresource))
+        if endpoint is None and not resource.verbs:
+            endpoint = self.endpoints.get(Place(resource.storage_resource, ANY))
         if endpoint is not None:
             return await endpoint(request, resource)
         if info.subresource:
