@@ -23,6 +23,7 @@ LONGEST_FIRST = [
     "fresh_clone",
     "local_up_trouble",
     "clusters",
+    "install_separate",
     "pull_outages",
     "failover",
     "documents",

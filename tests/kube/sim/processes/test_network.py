@@ -71,3 +71,25 @@ async def test_a_connection_that_was_accepted_when_the_listener_closes_is_reset(
         await reader.read()
     writer.close()
     await listener.close()
+
+
+async def test_a_connection_that_has_ended_by_itself_is_no_trouble_when_the_listener_closes() -> None:
+    """Its other side may still be relayed, so that its task goes on."""
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
+    ended = asyncio.Event()
+
+    async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+        await writer.wait_closed()
+        ended.set()
+        await asyncio.Event().wait()
+
+    listener = Listener(serve)
+    port = await listener.open("127.0.0.1", 0)
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    await ended.wait()
+    await listener.close()
+    await asyncio.sleep(0)
+    writer.close()
+    assert not reported

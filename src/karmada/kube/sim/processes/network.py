@@ -88,8 +88,11 @@ async def send(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """End a connection so that the other side gets an error, not an end."""
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    """End a connection so that the other side gets an error, not an end; nothing if it has ended by itself."""
+    connection = writer.get_extra_info("socket")
+    if connection is None or connection.fileno() < 0:
+        return
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
 
 

@@ -1,0 +1,192 @@
+"""A control plane in separate components, installed into a simulated host cluster, whose pods are real processes.
+
+One installation for all tests, which follow each other: what is installed is used, loses a server, and is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karmada.install.addons.catalog import ADDONS
+from tests.e2e.sim_fleet import SimFleet
+from tests.support.eventually import eventually_blocking
+from tests.support.karmadactl import Karmadactl
+from tests.support.programs import Program, Result, alive
+
+pytestmark = pytest.mark.e2e
+NAMESPACE = "karmada-system"
+REPLICAS = 2
+COMPONENTS = {
+    "etcd": 1,
+    "karmada-apiserver": REPLICAS,
+    "karmada-aggregated-apiserver": 1,
+    "kube-controller-manager": 1,
+    "karmada-scheduler": 1,
+    "karmada-controller-manager": 1,
+    "karmada-webhook": 1,
+}
+SERVED = {
+    "v1alpha1.cluster.karmada.io": "karmada-aggregated-apiserver",
+    "v1beta1.metrics.k8s.io": "karmada-metrics-adapter",
+    "v1beta1.custom.metrics.k8s.io": "karmada-metrics-adapter",
+    "v1beta2.custom.metrics.k8s.io": "karmada-metrics-adapter",
+}
+POLICY = """
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: web}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  placement:
+    clusterAffinity: {clusterNames: [member1]}
+    spreadConstraints: [{spreadByField: cluster, minGroups: LEAST, maxGroups: 1}]
+"""
+
+
+class Installed:
+    """`host` and `member` are kubectl at the clusters, `karmada` at the control plane."""
+
+    def __init__(self, fleet: SimFleet, root: Path, kubectl: str) -> None:
+        self.fleet = fleet
+        self.data = root / "karmada"
+        self.config = self.data / "karmada-apiserver.config"
+        self.ctl = Karmadactl(fleet.home, fleet.kubeconfig)
+        self.host, self.member = fleet.kubectl("host", NAMESPACE), fleet.kubectl("member1")
+        self.karmada = Program([kubectl], fleet.home, self.config)
+
+    def at_host(self, *words: str) -> Result:
+        """karmadactl with the kubeconfig of the host cluster."""
+        return self.ctl(*words, "--kubeconfig", str(self.fleet.kubeconfig), "--context", "host", timeout=180)
+
+    def addons(self, *words: str) -> Result:
+        return self.at_host("addons", *words, "--karmada-kubeconfig", str(self.config))
+
+    def states(self, *words: str) -> dict[str, str]:
+        """As `addons list` shows them."""
+        rows = [line.strip("|").split("|") for line in self.addons("list", *words).lines]
+        return {name.strip(): state.strip() for name, state in rows if name.strip() in ADDONS}
+
+    def pods(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.host("get", "pods", "-o", "json").out)["items"]
+        return found
+
+    def processes(self) -> dict[str, int]:
+        """Process ids by pod."""
+        found = self.fleet.clusters()["host"]["processes"] or ()
+        return {process["pod"].rpartition("/")[2]: int(process["pid"]) for process in found}
+
+    def replicas_in_member(self) -> str:
+        return self.member("get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}", check=False).out
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Installed]:
+    root = tmp_path_factory.mktemp("install")
+    with SimFleet(root, kubectl_path) as fleet:
+        fleet.create("host", "--nodes", str(REPLICAS), "--run-processes")
+        fleet.create("member1")
+        found = Installed(fleet, root, kubectl_path)
+        flags = ["--all-in-one=false", "--karmada-apiserver-replicas", str(REPLICAS), "--etcd-storage-mode", "emptyDir"]
+        flags += ["--karmada-kube-controller-manager-extra-args", "--namespace-deletion-delay=100ms"]
+        done = found.at_host("init", *flags, "--karmada-data", str(found.data))
+        assert "Karmada is installed successfully" in done.out
+        yield found
+
+
+def test_every_pod_is_a_process_and_ready(installed: Installed) -> None:
+    pods = installed.pods()
+    apps = [pod["metadata"]["labels"]["app"] for pod in pods]
+    assert {app: apps.count(app) for app in apps} == COMPONENTS
+    assert {pod["metadata"]["name"] for pod in pods} == installed.processes().keys()
+    for pod in pods:
+        assert pod["status"]["containerStatuses"][0]["ready"], pod["status"]
+    servers = {pod["spec"]["nodeName"] for pod in pods if pod["metadata"]["labels"]["app"] == "karmada-apiserver"}
+    assert len(servers) == REPLICAS, "replicas are on different nodes"
+
+
+def test_a_member_joins_and_a_deployment_propagates(installed: Installed) -> None:
+    member = ["--cluster-kubeconfig", str(installed.fleet.kubeconfig), "--cluster-context", "member1"]
+    installed.ctl("join", "member1", "--kubeconfig", str(installed.config), *member)
+    installed.karmada("wait", "--for=condition=Ready", "cluster/member1", "--timeout=60s", timeout=70)
+    installed.karmada("create", "deployment", "web", "--image=nginx", "--replicas=2")
+    refused = installed.karmada("apply", "-f", "-", stdin=POLICY.replace("LEAST", "2"), check=False)
+    assert 'admission webhook "propagationpolicy.karmada.io" denied the request' in refused.err
+    installed.karmada("apply", "-f", "-", stdin=POLICY.replace("LEAST", "1"))
+    eventually_blocking(lambda: installed.replicas_in_member() == "2")
+    status = ("get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}")
+    eventually_blocking(lambda: installed.karmada(*status).out == "2")
+
+
+def test_namespaces_garbage_and_tokens_are_seen_to_by_the_kube_controller_manager(installed: Installed) -> None:
+    karmada = installed.karmada
+    karmada("create", "namespace", "team")
+    karmada("create", "serviceaccount", "robot", "-n", "team")
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/service-account-token",
+        "metadata": {
+            "name": "robot",
+            "namespace": "team",
+            "annotations": {"kubernetes.io/service-account.name": "robot"},
+        },
+    }
+    karmada("create", "-f", "-", stdin=json.dumps(secret))
+    shown = ("get", "secret", "robot", "-n", "team", "-o", "go-template={{.data.token | base64decode}}")
+    token = eventually_blocking(lambda: karmada(*shown, check=False).out.removeprefix("<no value>"))
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    who = karmada("create", "-f", "-", "-o", "jsonpath={.status.user.username}", stdin=json.dumps(review))
+    assert who.out == "system:serviceaccount:team:robot"
+    holder = ("get", "lease", "kube-controller-manager", "-n", NAMESPACE, "-o", "jsonpath={.spec.holderIdentity}")
+    assert karmada(*holder).out
+    karmada("delete", "namespace", "team", "--timeout=60s", timeout=70)
+
+
+def test_addons_are_enabled_listed_and_used(installed: Installed) -> None:
+    assert installed.states() == {**dict.fromkeys(ADDONS, "disabled"), "karmada-scheduler-estimator": "unknown"}
+    wanted = ["karmada-descheduler", "karmada-metrics-adapter", "karmada-scheduler-estimator"]
+    member = ["--member-kubeconfig", str(installed.fleet.kubeconfig), "--member-context", "member1"]
+    installed.addons("enable", *wanted, "-C", "member1", *member)
+    assert installed.states("-C", "member1") == {**dict.fromkeys(wanted, "enabled"), "karmada-search": "disabled"}
+    template = "{range .items[*]}{.metadata.name} {.spec.service.name} {.status.conditions[0].status}\n{end}"
+    lines = [line.split(" ") for line in installed.karmada("get", "apiservices", "-o", f"jsonpath={template}").lines]
+    assert {name: service for name, service, available in lines if service and available == "True"} == SERVED
+    assert eventually_blocking(lambda: installed.karmada("top", "pods", check=False).out.count("web-") == 2)
+
+
+def test_kubectl_goes_on_when_an_api_server_is_killed(installed: Installed) -> None:
+    processes = installed.processes()
+    first = next(name for name in processes if name.startswith("karmada-apiserver-"))
+    os.kill(processes[first], signal.SIGKILL)
+    for replicas in range(3, 8):
+        installed.karmada("scale", "deployment", "web", f"--replicas={replicas}")
+    eventually_blocking(lambda: installed.replicas_in_member() == "7")
+    eventually_blocking(lambda: installed.processes().get(first) not in (None, processes[first]))
+    installed.host("wait", "--for=condition=Ready", f"pod/{first}", "--timeout=60s", timeout=70)
+
+
+def test_an_addon_is_disabled_without_a_trace(installed: Installed) -> None:
+    installed.addons("disable", "karmada-metrics-adapter", "--force")
+    assert installed.states()["karmada-metrics-adapter"] == "disabled"
+    left = installed.host("get", "deployments,services,serviceaccounts", "-o", "name").out
+    assert "metrics-adapter" not in left
+    assert "metrics" not in installed.karmada("get", "apiservices,services", "-A", "-o", "name").out
+
+
+def test_deinit_leaves_nothing(installed: Installed) -> None:
+    processes = installed.processes()
+    assert len(processes) == sum(COMPONENTS.values()) + 2
+    done = installed.at_host("deinit", "--force", "--purge-namespace")
+    assert "remove Karmada successfully" in done.out
+    eventually_blocking(lambda: not any(map(alive, processes.values())))
+    assert installed.host("get", "namespace", NAMESPACE, check=False).code
+    assert not installed.processes()
+    assert installed.host("get", "clusterroles,clusterrolebindings", "-o", "name").out.count("karmada") == 0
+    assert installed.replicas_in_member() == "7", "what runs in members goes on"
