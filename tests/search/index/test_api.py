@@ -142,7 +142,7 @@ async def test_the_kind_of_an_owner_may_be_a_short_name() -> None:
         ("owner=web", 'owner: "web" must be KIND/NAME'),
         ("labelSelector=a%3D%3D%3Db", "labelSelector: "),
         ("fieldSelector=x", "fieldSelector: "),
-        ("fieldSelector=data.key%3Dx", 'selectors: "data.key" cannot be searched'),
+        ("fieldSelector=data.key%3Dx", 'query: "data.key" cannot be searched'),
     ],
 )
 async def test_a_bad_parameter_is_named(query: str, error: str) -> None:
@@ -169,6 +169,15 @@ async def test_a_caller_who_may_list_nothing_is_refused() -> None:
     async with plane(lambda *_: True) as made:
         with pytest.raises(Forbidden, match=r'User "somebody" cannot list .*pods in member1, member2'):
             await made.get("q=web")
+
+
+async def test_clusters_that_are_not_cached_any_more_need_no_rights() -> None:
+    async with plane(lambda cluster, *_: cluster == "member2") as made:
+        made.caches.drop("member2", PODS)
+        await eventually(lambda: not made.index.indexing)
+        request = made.request("q=web")
+        await made.api.handle(request)
+        assert not request.warnings
 
 
 async def test_an_empty_index_is_searched_without_a_thread() -> None:

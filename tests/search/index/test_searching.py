@@ -80,6 +80,10 @@ ALL = ["member1/db-0", "member1/web-1", "member1/web-2", "member2/web-1", "membe
         (Query(text='"web 1"'), ["member1/web-1", "member2/web-1"]),
         (Query(text="-web"), []),
         (Query(text="-failed", namespace="shop"), ["member1/web-1", "member2/web-1", "member2/web-5d"]),
+        (Query(text="da"), []),
+        (Query(text="dat"), ["member1/db-0"]),
+        (Query(text="postgres:1"), []),
+        (Query(text="web_1"), ["member1/web-1", "member2/web-1"]),
         (Query(text="!!!"), []),
         (Query(text="nothing"), []),
         (Query(namespace="data"), ["member1/db-0"]),
@@ -164,6 +168,7 @@ def test_a_position_that_no_search_returned_is_refused(text: str) -> None:
         ),
         (Query(fields=parse_fields("data.password=x")), '"data.password" cannot be searched'),
         (Query(fields=parse_fields("metadata.uid=x")), '"metadata.uid" cannot be searched'),
+        (Query(text="a " * 17), "a text may have at most 16 words"),
         (Query(labels=parse_labels("weight>3")), '"weight>3" cannot be searched: use ='),
     ],
 )

@@ -176,6 +176,34 @@ async def test_a_document_that_is_refused_for_good_holds_up_no_other(caplog: pyt
         assert "OpenSearch refuses an object" in caplog.text
 
 
+async def test_an_error_of_our_own_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    errors = iter([KeyError("odd")])
+
+    def fails_once(obj: Obj, cluster: str) -> Obj:
+        for error in errors:
+            raise error
+        return document(obj, cluster)
+
+    monkeypatch.setattr(writing, "document", fails_once)
+    async with fleet() as made:
+        made.caches.put("member1", PODS, pod("web", uid="u1"))
+        assert list(await made.settled()) == ["u1"]
+        assert "Objects could not be handed on" in caplog.text
+
+
+async def test_connections_are_closed_when_nothing_goes_there_any_more() -> None:
+    async with fleet() as made:
+        made.caches.put("member1", PODS, pod("web", uid="u1"))
+        await made.settled()
+        made.registries.become()
+        await made.settled()
+        made.registries.become(registry(pods(), store=None))
+        assert not made.sink._stores
+        assert not made.sink._writers
+
+
 async def test_a_request_that_is_too_large_is_sent_in_parts() -> None:
     async with fleet() as made:
         made.caches.put("member1", PODS, pod("first", uid="first"))

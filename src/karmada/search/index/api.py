@@ -91,7 +91,8 @@ class QueryApi:
     async def _sources(self, wanted: Wanted) -> dict[int, Source]:
         known = await self._index.sources()
         names = {gvr: _names(kind) for gvr, kind in self._caches.kinds.items()}
-        return {n: source for n, (source, _) in known.items() if wanted.covers(source, names.get(source.gvr, ()))}
+        cached = {n: source for n, (source, _) in known.items() if self._caches.cache(*source) is not None}
+        return {n: source for n, source in cached.items() if wanted.covers(source, names.get(source.gvr, ()))}
 
     def _parse(self, parameters: Parameters) -> Wanted:
         """An owner's kind may be a short name, too."""
@@ -216,7 +217,7 @@ def parse(parameters: Parameters) -> Wanted:
         limit=_parsed("limit", _limit, parameters.get("limit")),
         after=_parsed("continue", Position.decode, after) if after else None,
     )
-    _parsed("selectors", check, query)
+    _parsed("query", check, query)
     return Wanted(
         query,
         frozenset(kind.lower() for kind in _several(parameters, "kind")),

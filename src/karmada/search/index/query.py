@@ -17,8 +17,10 @@ from karmada.search.index.terms import FIELD, LABEL, UNREAD, Pair, owner_pair
 
 MOST_RESULTS: Final = 500
 DEFAULT_RESULTS: Final = 100
-MOST_WORDS: Final = 32
-_WORD: Final = re.compile(r"\w")
+MOST_WORDS: Final = 16
+SHORTEST_BEGINNING: Final = 3
+"""Characters: shorter beginnings are those of too many words to look all of them up."""
+_PARTS: Final = re.compile(r"[^\W_]+")
 _FIELD: Final = re.compile(r"[A-Za-z]\w*(\.\w+)?")
 _NEGATIONS: Final = frozenset(("!=", "notin", "!"))
 _OPERATORS: Final = _NEGATIONS | {"=", "==", "in", "exists"}
@@ -88,11 +90,13 @@ def words_of(text: str) -> Matches:
     A word that the tokenizer splits (`web-1`, `nginx:1.27`) is a phrase: its parts must follow each other.
     """
     found = Matches([], [])
-    for word in _words(text)[:MOST_WORDS]:
+    for word in _words(text):
         without = word.startswith("-") and len(word) > 1
         plain = word[1:] if without else word
-        if _WORD.search(plain):
-            (found.unwanted if without else found.wanted).append(f'"{_quoted(plain)}"*')
+        parts = _PARTS.findall(plain)
+        if parts:
+            begins = "*" if len(parts[-1]) >= SHORTEST_BEGINNING else ""
+            (found.unwanted if without else found.wanted).append(f'"{_quoted(plain)}"{begins}')
     return found
 
 
@@ -155,6 +159,8 @@ def matched(query: Query) -> tuple[str, list[Condition]]:
 def check(query: Query) -> None:
     """ValueError that names what cannot be searched by."""
     tokens(query)
+    if len(_words(query.text)) > MOST_WORDS:
+        raise ValueError(f"a text may have at most {MOST_WORDS} words")
     for path, _, _ in query.fields.requirements:
         if path not in _COLUMNS and (not _FIELD.fullmatch(path) or path.partition(".")[0] in UNREAD):
             raise ValueError(

@@ -73,7 +73,7 @@ class SearchIndex:
         self._note(Source(cluster, gvr))
 
     def forget(self, cluster: str, gvr: GVR | None = None) -> None:
-        for source in self._sources:
+        for source in list(self._sources):
             if source.cluster == cluster and gvr in (None, source.gvr):
                 self._note(source)
 
@@ -139,8 +139,8 @@ class SearchIndex:
         cache = self._caches.cache(*part.source)
         if cache is None:
             if part.keys is None:
-                await self._remove_others(part.source, "", lambda _named: False)
                 self._sources.discard(part.source)
+                await self._remove_others(part.source, "", lambda _named: False)
         elif cache.synced:
             await self._read(part, cache)
 

@@ -5,6 +5,7 @@ It follows registries and clusters. Nothing is connected, imported or remembered
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -42,7 +43,7 @@ class OpenSearchSink:
         self._stores: dict[Destination, Store] = {}
         self._writers: dict[tuple[Destination, str], Writer] = {}
         self._by_cluster: dict[str, list[Writer]] = {}
-        self._kinds: Mapping[GVR, object] = {}
+        self._closing: set[asyncio.Task[None]] = set()
         self._ignore: list[Callable[[], None]] = [
             informer.add_handler(self._changed) for informer in (self._registries, self._clusters)
         ]
@@ -85,6 +86,7 @@ class OpenSearchSink:
             await writer.stop()
         for store in self._stores.values():
             await store.close()
+        await asyncio.gather(*self._closing)
 
     # routes
 
@@ -100,13 +102,20 @@ class OpenSearchSink:
         for destination, by_source in found.items():
             for source, route in by_source.items():
                 wanted.setdefault((destination, source.cluster), {})[source] = route
-        for key in [key for key, writer in self._writers.items() if writer.finished and key not in wanted]:
-            del self._writers[key]
+        self._drop_finished(wanted)
         for key in wanted.keys() | self._writers.keys():
             self._writer(*key).route(wanted.get(key, {}))
         self._by_cluster = {}
         for (_, cluster), writer in self._writers.items():
             self._by_cluster.setdefault(cluster, []).append(writer)
+
+    def _drop_finished(self, wanted: Mapping[tuple[Destination, str], object]) -> None:
+        for key in [key for key, writer in self._writers.items() if writer.finished and key not in wanted]:
+            del self._writers[key]
+        for destination in self._stores.keys() - {destination for destination, _ in self._writers}:
+            closing = asyncio.get_running_loop().create_task(self._stores.pop(destination).close(), name="opensearch")
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     def _writer(self, destination: Destination, cluster: str) -> Writer:
         writer = self._writers.get((destination, cluster))

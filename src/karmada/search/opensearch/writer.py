@@ -106,6 +106,10 @@ class Writer:
             except Unavailable as error:
                 self._again(part)
                 await self._wait_after(str(error))
+            except Exception as error:  # noqa: BLE001 - logged; without this task nothing would arrive any more
+                self._again(part)
+                self._log.exception("Objects could not be handed on and will be tried again", error)
+                await self._backoff.pause()
             finally:
                 self._busy = False
 
