@@ -159,10 +159,10 @@ class Execution(Reconciler):
     def _works_of_kinds(self, concerns: Concerns) -> list[Key]:
         return [key_of(work) for work in self._informer.list() if any(map(concerns, kinds_of(work)))]
 
-    def _object_changed(self, cluster: str, obj: Obj) -> None:
+    def _object_changed(self, cluster: str, obj: Obj, listed: bool) -> None:
         key = work_of(obj)
         if key is not None and key.namespace == well_known.execution_namespace(cluster):
-            self._queue.add_after(key, SETTLE)
+            self._queue.add_after(key, SETTLE, _BACKLOG if listed else 0)
 
     def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
         """Works that were set aside are requeued when what they wait for may have changed."""

@@ -27,8 +27,8 @@ from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.members.members import Member, Members
 from karmada.members.objects import KindInMember, Retain
 
-Changed: TypeAlias = Callable[[str, Obj], None]
-"""(cluster, object): an object that a Work manages was changed or deleted."""
+Changed: TypeAlias = Callable[[str, Obj, bool], None]
+"""(cluster, object, listed): an object that a Work manages was changed or deleted, or found by the initial list."""
 log = get_logger("work-status")
 
 
@@ -100,7 +100,8 @@ class Spaces:
             def handle(old: Obj | None, new: Obj | None) -> None:
                 obj = new if new is not None else old
                 assert obj is not None
-                changed(cluster, obj)
+                assert kind.informer is not None
+                changed(cluster, obj, not kind.informer.synced)
 
             kind.watch(self._clock.monotonic(), handle)
 

@@ -4,6 +4,9 @@ A lane has a queue of its own and up to `limit` workers, so that one whose work 
 other. Without a function there is one lane. Workers exist only while there are keys: one starts when a key is ready and
 its lane has fewer than `limit`, takes keys until none is ready, and ends. An empty lane is dropped. So neither lanes
 nor workers cost anything at rest.
+
+Keys of a priority below 0 are a backlog: a part of the workers handles them, in turns (see backlog), while the others
+are there for what is new.
 """
 
 from __future__ import annotations
@@ -14,20 +17,30 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.backlog import URGENT, backlog_turns
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueMetrics
 from karmada.kube.runtime.waiting import finish_within
 
+_BEHIND_LEAST, _BEHIND_SHARE = 4, 8
+"""Of a lane's workers one eighth, but not fewer than four, may handle its backlog."""
 K = TypeVar("K", bound=Hashable)
 log = get_logger("controller")
 
 
 class _Lane(Generic[K]):
-    __slots__ = ("queue", "workers")
+    __slots__ = ("behind", "queue", "workers")
 
     def __init__(self, queue: Queue[K]) -> None:
         self.queue = queue
         self.workers = 0
+        self.behind = 0
+        """How many of the workers handle the backlog."""
+
+    @property
+    def has_backlog_only(self) -> bool:
+        top = self.queue.top
+        return top is not None and top < URGENT
 
 
 class Lanes(Generic[K]):
@@ -46,6 +59,7 @@ class Lanes(Generic[K]):
         """`work` reconciles one key and must not raise; delays are those of Queue, and `metrics` are of all lanes."""
         self.name = name
         self.limit = limit
+        self._behind_limit = min(limit, max(_BEHIND_LEAST, limit // _BEHIND_SHARE))
         self.failed = False
         """A worker ended with an exception."""
         self._work = work
@@ -166,21 +180,22 @@ class Lanes(Generic[K]):
         await finish_within(self._clock, list(self._tasks), grace)
 
     def _wake(self, name: str, lane: _Lane[K]) -> None:
-        if self._running and lane.workers < self.limit:
+        if self._running and lane.workers < self.limit and not self._has_enough(lane):
             lane.workers += 1
             self._tasks.add(asyncio.get_running_loop().create_task(self._run(name, lane), name=self._task_name))
+
+    def _has_enough(self, lane: _Lane[K]) -> bool:
+        """Whether all is left to the workers of the backlog."""
+        return lane.behind >= self._behind_limit and lane.has_backlog_only
 
     async def _run(self, name: str, lane: _Lane[K]) -> None:
         queue = lane.queue
         try:
-            while True:
-                key = queue.take()
-                if key is None:
-                    return
-                try:
-                    await self._work(key)
-                finally:
-                    queue.done(key)
+            while len(queue) and not self._has_enough(lane):
+                if lane.has_backlog_only:
+                    await self._run_behind(lane)
+                else:
+                    await self._take_one(queue)
         except Exception as error:
             self.failed = True
             log.exception("A worker failed", error, controller=self.name)
@@ -191,3 +206,20 @@ class Lanes(Generic[K]):
             task = asyncio.current_task()
             if task is not None:
                 self._tasks.discard(task)
+
+    async def _run_behind(self, lane: _Lane[K]) -> None:
+        """One key of the backlog, or what is more urgent when the turn comes."""
+        lane.behind += 1
+        try:
+            await backlog_turns().next()
+            await self._take_one(lane.queue)
+        finally:
+            lane.behind -= 1
+
+    async def _take_one(self, queue: Queue[K]) -> None:
+        key = queue.take()
+        if key is not None:
+            try:
+                await self._work(key)
+            finally:
+                queue.done(key)

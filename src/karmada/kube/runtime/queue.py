@@ -100,6 +100,17 @@ class Queue(Generic[K]):
         """There is nothing to remember: no key is ready, delayed, with a worker or backing off."""
         return not (self._waiting or self._working or self._due or self._failures)
 
+    @property
+    def top(self) -> int | None:
+        """The priority of the next key; None when none is ready."""
+        for priority in self._priorities:
+            line = self._ready[priority]
+            while line and line[0].taken:
+                line.popleft()
+            if line:
+                return priority
+        return None
+
     def longest_running(self) -> float:
         """How long the oldest key has been with a worker."""
         if not self._working:
@@ -124,6 +135,7 @@ class Queue(Generic[K]):
         if entry is not None:
             if priority > entry.priority:
                 self._move_up(entry, priority)
+                self._wake_one()  # it may have waited behind what nobody takes at the moment
             return
         self._enqueue(_Entry(key, priority, self._clock.monotonic()))
         if self._metrics is not None:

@@ -1,0 +1,87 @@
+"""Work that is not urgent takes turns, and leaves workers to what is new."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from karmada.kube.objects.clock import FakeClock
+from karmada.kube.runtime.backlog import backlog_turns
+from karmada.kube.runtime.lanes import Lanes
+from tests.support.eventually import eventually
+
+OLD = -100
+
+
+async def test_turns_are_granted_in_the_order_of_requests_a_few_in_each_iteration_of_the_loop() -> None:
+    granted: list[int] = []
+    seen: list[int] = []
+
+    async def wait(number: int) -> None:
+        await backlog_turns().next()
+        granted.append(number)
+
+    waiting = [asyncio.ensure_future(wait(number)) for number in range(20)]
+    while len(granted) < 20:
+        await asyncio.sleep(0)
+        seen.append(len(granted))
+    assert granted == list(range(20))
+    assert set(seen) <= {0, 8, 16, 20}, "others run in between"
+    await asyncio.gather(*waiting)
+
+
+async def test_a_turn_that_nobody_waits_for_any_more_is_given_to_the_next() -> None:
+    first, second = (asyncio.ensure_future(backlog_turns().next()) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    await second
+    assert first.cancelled()
+
+
+class Held:
+    """Work that ends when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.open = asyncio.Event()
+
+    async def __call__(self, key: str) -> None:
+        self.begun.append(key)
+        await self.open.wait()
+
+
+@pytest.mark.parametrize(("workers", "behind"), [(1, 1), (5, 4), (64, 8)])
+async def test_a_backlog_gets_a_part_of_the_workers_and_what_is_new_the_others(workers: int, behind: int) -> None:
+    work = Held()
+    lanes: Lanes[str] = Lanes("test", work, limit=workers, clock=FakeClock())
+    lanes.start()
+    for number in range(100):
+        lanes.add(f"old-{number}", OLD)
+    await eventually(lambda: len(work.begun) == behind)
+    for number in range(100):
+        lanes.add(f"new-{number}")
+    await eventually(lambda: lanes.working == workers)
+    assert [key for key in work.begun if key.startswith("new")] == [f"new-{n}" for n in range(workers - behind)]
+    work.open.set()
+    await eventually(lambda: lanes.idle)
+    assert len(work.begun) == 200
+    late = work.begun.index("new-99")
+    assert work.begun[:late].count("old-99") == 0, "what is new leaves the queue first"
+    await lanes.stop(0)
+
+
+async def test_a_key_that_becomes_urgent_waits_for_no_turn() -> None:
+    work = Held()
+    lanes: Lanes[str] = Lanes("test", work, limit=5, clock=FakeClock())
+    lanes.start()
+    for number in range(100):
+        lanes.add(f"old-{number}", OLD)
+    await eventually(lambda: len(work.begun) == 4)
+    lanes.add("old-99", 0)
+    await eventually(lambda: len(work.begun) == 5)
+    assert work.begun[-1] == "old-99"
+    work.open.set()
+    await eventually(lambda: lanes.idle)
+    assert sorted(work.begun) == sorted({*work.begun}), "each once"
+    await lanes.stop(0)
