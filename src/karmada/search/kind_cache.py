@@ -107,6 +107,8 @@ class ReflectedKind(Reflector):
         self._histories = 0
         self._other_history = False
         """The member may be another one: equal versions do not mean equal objects."""
+        self._undone = 0
+        """Versions up to this one may be of a history that is no more: the member was put back to an older state."""
 
     # reading
 
@@ -134,6 +136,8 @@ class ReflectedKind(Reflector):
     ) -> Subscription:
         if not self.synced or not self.resource_version:
             raise TooManyRequests(f"storage is (re)initializing: cluster {self.cluster}", retry_after=1)
+        if since is not None and self.revision < since <= self._undone:
+            raise Expired(f"resource version {since} of cluster {self.cluster} was undone")
         return await self._collection.subscribe(since, namespace=namespace, name=name, matches=matches)
 
     # life
@@ -228,6 +232,8 @@ class ReflectedKind(Reflector):
             found.sort(key=_list_order)
             self._collection.reset(revision)
             self._collection.load(found)
+        if revision < self.revision:
+            self._undone = max(self._undone, self.revision)
         self.revision, self.resource_version = revision, version
         self._other_history = False
         self.last_error = None

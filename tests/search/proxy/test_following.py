@@ -122,6 +122,13 @@ class Followed:
         self.fleet.member(host).break_watches()
         self.fleet.member(host).compact()
 
+    async def backup(self, host: str) -> None:
+        member = self.fleet.member(host)
+        member.backup = dict(member.objects), member.revision
+
+    async def restore(self, host: str) -> None:
+        self.fleet.member(host).restore()
+
     async def down(self, host: str) -> None:
         api = self.fleet.member(host)
         api.fail = lambda _call: ConnectionFailed("down")
@@ -198,6 +205,17 @@ async def test_changes_that_a_member_has_forgotten_are_listed_again(both: Follow
     await both.put("a", "2")
     await both.delete("a", "1")
     await both.restart("a")
+    await both.until_same()
+
+
+async def test_a_member_that_was_put_back_to_an_older_state_is_listed_again(both: Followed) -> None:
+    await both.backup("a")
+    for name in "2345":
+        await both.put("a", name)
+    await both.until_same()
+    await both.restore("a")
+    await both.fleet.until(lambda: both.fleet.names("a") == ["a-1"])
+    await both.put("a", "6")
     await both.until_same()
 
 
@@ -297,7 +315,20 @@ acts = st.one_of(
     st.tuples(st.just("put"), hosts, st.sampled_from("123"), st.text("xy", max_size=1)),
     st.tuples(st.just("delete"), hosts, st.sampled_from("123")),
     st.tuples(
-        st.sampled_from(["break_off", "restart", "down", "up", "leave", "join", "unready", "ready", "run", "run"]),
+        st.sampled_from(
+            [
+                "break_off",
+                "restart",
+                "down",
+                "up",
+                "leave",
+                "join",
+                "unready",
+                "ready",
+                "run",
+                "run",
+            ]
+        ),
         hosts,
     ),
 )
