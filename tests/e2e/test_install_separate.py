@@ -34,6 +34,7 @@ COMPONENTS = {
 }
 SERVED = {
     "v1alpha1.cluster.karmada.io": "karmada-aggregated-apiserver",
+    "v1alpha1.search.karmada.io": "karmada-search",
     "v1beta1.metrics.k8s.io": "karmada-metrics-adapter",
     "v1beta1.custom.metrics.k8s.io": "karmada-metrics-adapter",
     "v1beta2.custom.metrics.k8s.io": "karmada-metrics-adapter",
@@ -47,6 +48,14 @@ spec:
   placement:
     clusterAffinity: {clusterNames: [member1]}
     spreadConstraints: [{spreadByField: cluster, minGroups: LEAST, maxGroups: 1}]
+"""
+REGISTRY = """
+apiVersion: search.karmada.io/v1alpha1
+kind: ResourceRegistry
+metadata: {name: deployments}
+spec:
+  targetCluster: {clusterNames: [member1]}
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
 """
 
 
@@ -93,7 +102,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> It
         fleet.create("host", "--nodes", str(REPLICAS), "--run-processes")
         fleet.create("member1")
         found = Installed(fleet, root, kubectl_path)
-        flags = ["--all-in-one=false", "--karmada-apiserver-replicas", str(REPLICAS), "--etcd-storage-mode", "emptyDir"]
+        flags = ["--all-in-one=false", "--karmada-apiserver-replicas", str(REPLICAS)]
         flags += ["--karmada-kube-controller-manager-extra-args", "--namespace-deletion-delay=100ms"]
         done = found.at_host("init", *flags, "--karmada-data", str(found.data))
         assert "Karmada is installed successfully" in done.out
@@ -151,14 +160,16 @@ def test_namespaces_garbage_and_tokens_are_seen_to_by_the_kube_controller_manage
 
 def test_addons_are_enabled_listed_and_used(installed: Installed) -> None:
     assert installed.states() == {**dict.fromkeys(ADDONS, "disabled"), "karmada-scheduler-estimator": "unknown"}
-    wanted = ["karmada-descheduler", "karmada-metrics-adapter", "karmada-scheduler-estimator"]
     member = ["--member-kubeconfig", str(installed.fleet.kubeconfig), "--member-context", "member1"]
-    installed.addons("enable", *wanted, "-C", "member1", *member)
-    assert installed.states("-C", "member1") == {**dict.fromkeys(wanted, "enabled"), "karmada-search": "disabled"}
+    installed.addons("enable", "all", "-C", "member1", *member)
+    assert installed.states("-C", "member1") == dict.fromkeys(ADDONS, "enabled")
     template = "{range .items[*]}{.metadata.name} {.spec.service.name} {.status.conditions[0].status}\n{end}"
     lines = [line.split(" ") for line in installed.karmada("get", "apiservices", "-o", f"jsonpath={template}").lines]
     assert {name: service for name, service, available in lines if service and available == "True"} == SERVED
-    assert eventually_blocking(lambda: installed.karmada("top", "pods", check=False).out.count("web-") == 2)
+    eventually_blocking(lambda: installed.karmada("top", "pods", check=False).out.count("web-") == 2)
+    installed.karmada("apply", "-f", "-", stdin=REGISTRY)
+    cached = ("get", "--raw", "/apis/search.karmada.io/v1alpha1/search/cache/apis/apps/v1/deployments")
+    eventually_blocking(lambda: '"name":"web"' in installed.karmada(*cached, check=False).out)
 
 
 def test_kubectl_goes_on_when_an_api_server_is_killed(installed: Installed) -> None:
@@ -182,11 +193,12 @@ def test_an_addon_is_disabled_without_a_trace(installed: Installed) -> None:
 
 def test_deinit_leaves_nothing(installed: Installed) -> None:
     processes = installed.processes()
-    assert len(processes) == sum(COMPONENTS.values()) + 2
+    assert len(processes) == sum(COMPONENTS.values()) + len(ADDONS) - 1
     done = installed.at_host("deinit", "--force", "--purge-namespace")
     assert "remove Karmada successfully" in done.out
     eventually_blocking(lambda: not any(map(alive, processes.values())))
     assert installed.host("get", "namespace", NAMESPACE, check=False).code
     assert not installed.processes()
     assert installed.host("get", "clusterroles,clusterrolebindings", "-o", "name").out.count("karmada") == 0
+    assert "karmada" not in installed.host("get", "nodes", "-o", "jsonpath={.items[*].metadata.labels}").out
     assert installed.replicas_in_member() == "7", "what runs in members goes on"

@@ -39,6 +39,13 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Whole]:
         yield whole
 
 
+def files_below(folder: Path) -> list[Path]:
+    return list(folder.rglob("file"))
+
+
+MOUNT = {"name": "host", "mountPath": "/host"}
+
+
 async def ended(cluster: Whole, wanted: Obj) -> Obj:
     """The pod, once it has ended."""
     await cluster.admin.create(PODS, wanted)
@@ -131,13 +138,28 @@ async def test_containers_of_a_pod_share_an_empty_folder(cluster: Whole) -> None
     assert found["/work/file"] == "made"
 
 
-@pytest.mark.parametrize("path", ["/etc", "/", "/tmp"])
-async def test_a_host_path_outside_of_the_folder_of_the_cluster_is_rejected(cluster: Whole, path: str) -> None:
-    volumes = [{"name": "host", "hostPath": {"path": path}}]
+@pytest.mark.parametrize("path", ["/etc", "/", "/var/lib/karmada-etcd"])
+async def test_a_path_of_the_node_is_in_the_folder_of_the_cluster_and_outlives_the_pod(
+    cluster: Whole, tmp_path: Path, path: str
+) -> None:
+    volumes = [{"name": "host", "hostPath": {"path": path, "type": "DirectoryOrCreate"}}]
+    write = "import sys; open(sys.argv[1], 'w').write('made')"
+    container = {"command": ["python", "-c", write, "/host/file"], "volumeMounts": [MOUNT]}
+    found = await ended(cluster, pod("first", restartPolicy="Never", container=container, volumes=volumes))
+    assert found["status"]["phase"] == "Succeeded"
+    node = found["spec"]["nodeName"]
+    assert [file.read_text() for file in files_below(tmp_path) if f"/nodes/{node}{path}" in str(file)] == ["made"]
+    later = {"nodeName": node, "volumes": volumes}
+    assert (await shown(cluster, "HOME", ["/host/file"], {"volumeMounts": [MOUNT]}, **later))["/host/file"] == "made"
+
+
+@pytest.mark.parametrize(("kind", "what"), [("Directory", "directory"), ("File", "file"), ("Socket", "socket")])
+async def test_a_path_that_must_be_on_the_node_and_is_not_is_named(cluster: Whole, kind: str, what: str) -> None:
+    volumes = [{"name": "host", "hostPath": {"path": "/etc", "type": kind}}]
     found = await ended(cluster, pod("p", restartPolicy="Never", volumes=volumes))
     end = found["status"]["containerStatuses"][0]["state"]["terminated"]
     assert (end["reason"], end["exitCode"]) == ("StartError", 128)
-    assert f'volume "host": hostPath {path} is outside of' in end["message"]
+    assert f'volume "host": hostPath type check failed: /etc is not a {what}' in end["message"]
 
 
 def projected(*sources: Obj) -> Obj:

@@ -1,9 +1,9 @@
 """The volumes of a pod as real folders, and the tree in which a container's process finds them.
 
 ConfigMap, Secret, projected and downwardAPI volumes are files (0600) that are refreshed when their sources change; an
-emptyDir is an empty folder; a claim is a folder that outlives the pod; a hostPath must lie inside the folder of the
-cluster. Every container has a root folder with a link for each mount path, so `root + path` is where a program finds
-what its pod calls `path`.
+emptyDir is an empty folder; a claim is a folder that outlives the pod. A hostPath is a path of the pod's node, whose
+files are in the folder of the cluster: those of the machine are out of reach. Every container has a root folder with a
+link for each mount path, so `root + path` is where a program finds what its pod calls `path`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class VolumeError(Exception):
 
 class PodVolumes:
     def __init__(self, client: Client, folder: Path, host_folder: Path) -> None:
-        """`folder` is the pod's; `host_folder` is what hostPath volumes must lie in."""
+        """`folder` is the pod's; `host_folder` is the cluster's."""
         self._client = client
         self._folder = folder / "volumes"
         self._host_folder = host_folder
@@ -57,7 +57,7 @@ class PodVolumes:
             claim = volume["persistentVolumeClaim"]["claimName"]
             self._from_host(folder, self._host_folder / "claims" / pod["metadata"]["namespace"] / claim)
         elif "hostPath" in volume:
-            self._host_path(folder, volume)
+            self._host_path(folder, volume, pod["spec"].get("nodeName") or "")
         else:
             kind = next((key for key in volume if key != "name"), "unknown")
             raise VolumeError(f'volume "{volume["name"]}": {kind} volumes cannot be used by processes')
@@ -73,18 +73,26 @@ class PodVolumes:
             (folder / path).unlink(missing_ok=True)
         self._written[name] = set(files)
 
-    def _host_path(self, link: Path, volume: Obj) -> None:
-        given = str(volume["hostPath"].get("path") or "")
-        target = Path(given).resolve()
-        if not target.is_relative_to(self._host_folder.resolve()):
-            raise VolumeError(
-                f'volume "{volume["name"]}": hostPath {given} is outside of {self._host_folder}, '
-                "the only folder that processes may have from the machine"
-            )
-        if "File" in str(volume["hostPath"].get("type") or ""):
+    def _host_path(self, link: Path, volume: Obj, node: str) -> None:
+        source = volume["hostPath"]
+        given, kind = str(source.get("path") or ""), str(source.get("type") or "")
+        target = self._on_node(given, node)
+        if kind and not kind.endswith("OrCreate") and not target.exists():
+            raise VolumeError(f'volume "{volume["name"]}": hostPath type check failed: {given} is not a {kind.lower()}')
+        if "File" in kind:
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             target.touch(0o600)
         self._from_host(link, target)
+
+    def _on_node(self, path: str, node: str) -> Path:
+        """Where the file of a node is; a path in the folder of the cluster is taken as it is."""
+        real, own = Path(path).resolve(), self._host_folder.resolve()
+        if real.is_relative_to(own):
+            return real
+        target = own / "nodes" / node / posixpath.normpath(f"/{path}").lstrip("/")
+        if not target.resolve().is_relative_to(own):
+            raise VolumeError(f"hostPath {path} leads outside of {self._host_folder} by a link")
+        return target
 
     @staticmethod
     def _from_host(link: Path, target: Path) -> None:
