@@ -12,8 +12,7 @@ from karmada.install.applying import apply
 from karmada.install.control_plane import control_plane_objects
 from karmada.install.options import InstallError, options_from
 from karmada.install.phases import PHASES, Installation
-from karmada.install.preflight import STORAGE_CLASSES
-from karmada.install.removal import NAMESPACES
+from karmada.install.preflight import NAMESPACES, STORAGE_CLASSES
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import Kubeconfig, load_config
@@ -99,7 +98,6 @@ async def test_a_run_that_was_killed_after_any_write_is_finished_by_the_next(hos
     assert survived > 15, "it was never finished, or hardly interrupted"
     assert len(authorities) == 1
     finished = await host.specs()
-    await host.client.delete(NAMESPACES, NAMESPACE)
     fresh = await _new_cluster_specs(host)
     assert set(finished) == set(fresh)
 
@@ -156,6 +154,42 @@ async def test_an_installation_of_another_layout_is_not_installed_over(host: Hos
         await host.install({"all-in-one": True, "etcd-storage-mode": "hostPath"})
     assert "has separate components on etcd; these flags would install one Deployment on SQLite" in str(error.value)
     assert "karmadactl backup" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"store-volume": "emptyDir"}, "its kind of volume is PVC, these flags say emptyDir"),
+        ({"store-volume": "hostPath"}, "its kind of volume is PVC, these flags say hostPath"),
+    ],
+)
+async def test_a_state_is_not_left_behind(host: Host, given: dict[str, Any], message: str) -> None:
+    await host.install({}, "host")
+    with pytest.raises(InstallError, match=message):
+        await host.install(given)
+
+
+async def test_etcd_is_not_resized_or_replaced(host: Host) -> None:
+    await host.install(SEPARATE, "host")
+    with pytest.raises(InstallError, match="its number of etcd members is 1, these flags say 3"):
+        await host.install({"etcd-replicas": 3})
+    with pytest.raises(InstallError, match="its etcd is not set, these flags say external"):
+        await host.install({"external-etcd-servers": "https://e:2379"})
+
+
+async def test_a_namespace_that_is_being_deleted_is_waited_for_by_the_user(host: Host) -> None:
+    await host.install({}, "host")
+    finalizers = {"metadata": {"finalizers": ["example.com/wait"]}}
+    await host.client.patch(KINDS["secrets"], "karmada-cert", NAMESPACE, finalizers, type="merge")
+    await host.client.delete(NAMESPACES, NAMESPACE)
+    with pytest.raises(InstallError, match="namespace karmada-system is being deleted: run init again when it is gone"):
+        await host.install({}, wrote=_never)
+
+
+async def test_a_folder_that_cannot_be_used_is_named(host: Host, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InstallError, match=r"file/pki.*: name a folder that you may use with --karmada-data"):
+        await host.install({}, folder=tmp_path / "file", wrote=_never)
 
 
 async def test_a_control_plane_of_another_tool_is_not_installed_over(host: Host) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from karmada.install.preflight import NODES
-from karmada.install.removal import NAMESPACES, PODS, Removal, kept_claims, remove
+from karmada.install.options import InstallError
+from karmada.install.preflight import NAMESPACES, NODES
+from karmada.install.removal import PODS, Removal, kept_claims, remove
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.types import Obj
 from tests.install.installing import DEPLOYMENTS, KINDS, NAMESPACE, Host, host_cluster
@@ -102,3 +103,27 @@ async def test_addons_go_when_they_are_asked_for(host: Host) -> None:
 async def test_a_namespace_that_is_not_there_is_not_found(host: Host) -> None:
     with pytest.raises(NotFound):
         await remove(host.client, Removal(namespace="nowhere"), lambda _line: None)
+
+
+async def test_missing_rights_are_listed_and_nothing_is_removed(host: Host) -> None:
+    await host.install({}, "host")
+    before = await host.specs()
+    jane = host.as_user("jane")
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "look"},
+        "rules": [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}],
+    }
+    binding = {
+        **role,
+        "kind": "ClusterRoleBinding",
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "look"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}],
+    }
+    del binding["rules"]
+    for obj in (role, binding):
+        await host.client.create(await host.client.resource_of(obj), obj)
+    with pytest.raises(InstallError, match=f"delete secrets in namespace {NAMESPACE}"):
+        await remove(jane, Removal(namespace=NAMESPACE), lambda _line: None)
+    assert await host.specs() == before

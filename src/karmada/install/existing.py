@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import orjson
 
-from karmada.install.flags import Given, restored
+from karmada.install.flags import Given, restored, value
 from karmada.install.names import API_SERVER, OPTIONS
 from karmada.install.options import InstallError, Options, options_from
 from karmada.kube.client.client import Client
@@ -18,6 +19,7 @@ CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 DEPLOYMENTS: Final = GVR("apps", "v1", "deployments")
 SECRETS: Final = GVR("", "v1", "secrets")
 FLAGS_KEY: Final = "flags.json"
+_MOVE: Final = "To move, write a backup ('karmadactl backup'), 'karmadactl deinit', init, and 'karmadactl restore'."
 
 
 async def found(client: Client, kind: GVR, name: str, namespace: str) -> Obj | None:
@@ -32,13 +34,14 @@ async def with_earlier(client: Client, given: Given) -> Options:
 
     InstallError when that would be another layout or another store than the state is in.
     """
-    wanted = options_from(given)
+    namespace = value(given, "namespace")
     try:
-        saved = await found(client, CONFIG_MAPS, OPTIONS, wanted.namespace)
+        saved = await found(client, CONFIG_MAPS, OPTIONS, namespace)
     except Forbidden:
-        return wanted  # the check of rights lists this one with all others
+        return options_from(given)  # the check of rights lists this one with all others
     if saved is None:
-        _check_unknown(await found(client, DEPLOYMENTS, API_SERVER, wanted.namespace), wanted)
+        wanted = options_from(given)
+        _check_unknown(await found(client, DEPLOYMENTS, API_SERVER, namespace), wanted)
         return wanted
     earlier = _flags(saved)
     options = options_from({**earlier, **given})
@@ -63,13 +66,32 @@ def _only_saved(earlier: Given, given: Given) -> dict[str, Any]:
 
 
 def _check_same_place(before: Options, now: Options) -> None:
-    if (before.all_in_one, before.store) == (now.all_in_one, now.store):
-        return
-    raise InstallError(
-        f"namespace {now.namespace} has {_words(before)}; these flags would install {_words(now)} ({now.why}), without "
-        "its data. Leave them out to repair or upgrade it. To move, write a backup ('karmadactl backup'), 'karmadactl "
-        "deinit', init, and 'karmadactl restore'."
-    )
+    if (before.all_in_one, before.store) != (now.all_in_one, now.store):
+        raise InstallError(
+            f"namespace {now.namespace} has {_words(before)}; these flags would install {_words(now)} ({now.why}), "
+            f"without its data. Leave them out to repair or upgrade it. {_MOVE}"
+        )
+    for what, old, new in _places(before, now):
+        if old != new:
+            raise InstallError(
+                f"the state of namespace {now.namespace} is elsewhere: its {what} is {old or 'not set'}, these flags "
+                f"say {new or 'not set'}. Leave them out to repair or upgrade it. {_MOVE}"
+            )
+
+
+def _places(before: Options, now: Options) -> Iterator[tuple[str, object, object]]:
+    """Where the state is, as far as a change would leave it behind."""
+    yield "etcd", _servers(before), _servers(now)
+    if before.store == "etcd" and before.external_etcd is None:
+        yield "number of etcd members", before.etcd.replicas, now.etcd.replicas
+    yield "kind of volume", before.volume.mode, now.volume.mode
+    if before.volume.mode == "hostPath":
+        yield "folder", before.volume.path, now.volume.path
+
+
+def _servers(options: Options) -> str:
+    external = options.external_etcd
+    return "" if external is None else f"external{f' below {external.prefix}' if external.prefix else ''}"
 
 
 def _words(options: Options) -> str:

@@ -92,11 +92,19 @@ class Options:
         return self.components[component]
 
 
-def options_from(given: Given) -> Options:
-    """InstallError for the first flag that is wrong, in the order in which Karmada's checks them."""
-    extra = _extra_args(given)
+def check_flags(given: Given) -> None:
+    """InstallError for the first flag that is wrong by itself, in the order in which Karmada's checks them."""
+    _extra_args(given)
     _check_addresses(given)
     _check_files(given)
+    _external_etcd(given)
+    _check_values(given)
+
+
+def options_from(given: Given) -> Options:
+    """InstallError for a flag that is wrong, by itself or together with others."""
+    check_flags(given)
+    extra = _extra_args(given)
     external = _external_etcd(given)
     components = {name: _component(given, name, extra[name]) for name in COMPONENTS}
     all_in_one, why = layout(given)
@@ -107,7 +115,6 @@ def options_from(given: Given) -> Options:
         _check_volume(volume, value(given, "etcd-replicas") if store == "etcd" else 1)
     else:
         volume = replace(volume, mode="emptyDir")
-    _check_numbers(given)
     return Options(
         namespace=value(given, "namespace"),
         domain=value(given, "host-cluster-domain"),
@@ -291,8 +298,6 @@ def _check_files(given: Given) -> None:
 
 
 def _check_volume(volume: Volume, replicas: int) -> None:
-    if volume.mode not in MODES:
-        raise InstallError(f"--etcd-storage-mode: unsupported mode {volume.mode} (one of {', '.join(MODES)})")
     if volume.mode == "hostPath" and not volume.path:
         raise InstallError("--etcd-data is needed with --etcd-storage-mode hostPath: the folder on the node")
     if volume.mode == "hostPath" and replicas != 1:
@@ -301,7 +306,10 @@ def _check_volume(volume: Volume, replicas: int) -> None:
         )
 
 
-def _check_numbers(given: Given) -> None:
+def _check_values(given: Given) -> None:
+    mode = value(given, "etcd-storage-mode")
+    if mode not in MODES:
+        raise InstallError(f"--etcd-storage-mode: unsupported mode {mode} (one of {', '.join(MODES)})")
     if value(given, "wait-component-ready-timeout") < 0:
         raise InstallError("--wait-component-ready-timeout must not be negative; 0 waits without limit")
     if value(given, "cert-validity-period") <= 0:

@@ -5,8 +5,8 @@ So a second run repairs or upgrades, and one that was interrupted anywhere is fi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,10 +19,12 @@ from karmada.install.host import Stage, aggregated_stages, all_stages, api_stage
 from karmada.install.names import API_SERVER, CERTIFICATES, ETCD_NODE
 from karmada.install.options import InstallError, Options
 from karmada.install.preflight import (
+    NAMESPACES,
     NODES,
     SERVICES,
     STORAGE_CLASSES,
     addresses,
+    check_namespace,
     check_port,
     check_storage_class,
     node_to_label,
@@ -49,6 +51,18 @@ _API_SECONDS: Final = 120.0
 
 async def _go_on(_what: str) -> None:
     return None
+
+
+@contextmanager
+def _accessible(folder: Path) -> Iterator[None]:
+    """InstallError for a folder that cannot be used."""
+    try:
+        yield
+    except OSError as error:
+        raise InstallError(
+            f"{error.filename or folder}: {error.strerror}: name a folder that you may use with --karmada-data, "
+            "or run this as a user who may"
+        ) from error
 
 
 @dataclass(slots=True)
@@ -96,6 +110,7 @@ class Installation:
         """Rights, port, nodes and storage class; nothing is changed."""
         options = self.options
         await check_rights(self.host, needed(options))
+        check_namespace(await found(self.host, NAMESPACES, options.namespace, ""))
         check_port((await self.host.list_all(SERVICES)).items, options)
         nodes = (await self.host.list_all(NODES)).items
         node_to_label(nodes, options.volume)
@@ -109,7 +124,8 @@ class Installation:
         await self._reachable()
         lines: list[str] = []
         self._certificates = await self.issued(lines.append)
-        pki.save(self.options.pki, self._certificates)
+        with _accessible(self.options.pki):
+            pki.save(self.options.pki, self._certificates)
         await self.wrote("certificates")
         for line in lines:
             self.board.say(f"  {line}")
@@ -118,10 +134,11 @@ class Installation:
     async def write_kubeconfig(self) -> None:
         """The administrator's kubeconfig."""
         await self._ready_certificates()
-        private_directory(self.options.folder)
         content = admin_kubeconfig(self.server, self._certificates)
-        if read_optional(self.kubeconfig) != content:
-            write_private(self.kubeconfig, content)
+        with _accessible(self.options.folder):
+            private_directory(self.options.folder)
+            if read_optional(self.kubeconfig) != content:
+                write_private(self.kubeconfig, content)
         await self.wrote("kubeconfig")
         self.board.done("kubeconfig", str(self.kubeconfig))
 
@@ -167,7 +184,9 @@ class Installation:
         """The certificates of the machine and of the cluster, and new ones where they are needed."""
         await self._reachable()
         secret = await found(self.host, SECRETS, CERTIFICATES, self.options.namespace)
-        known = pki.combined(pki.load(self.options.pki), certificates_in(secret), self.options.pki)
+        with _accessible(self.options.pki):
+            local = pki.load(self.options.pki)
+        known = pki.combined(local, certificates_in(secret), self.options.pki)
         return pki.issue(self.options, self._addresses, known, self.clock.now(), report)
 
     async def _reachable(self) -> None:

@@ -12,6 +12,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.selectors import parse_labels
 from karmada.kube.objects.types import Obj
 
+NAMESPACES: Final = GVR("", "v1", "namespaces")
 NODES: Final = GVR("", "v1", "nodes")
 SERVICES: Final = GVR("", "v1", "services")
 STORAGE_CLASSES: Final = GVR("storage.k8s.io", "v1", "storageclasses")
@@ -25,6 +26,15 @@ _HEALTHY: Final = {
     "NetworkUnavailable": "False",
     "PIDPressure": "False",
 }
+
+
+def check_namespace(namespace: Obj | None) -> None:
+    """InstallError for one that is being deleted: nothing can be created in it."""
+    if namespace is not None and namespace["metadata"].get("deletionTimestamp"):
+        raise InstallError(
+            f"namespace {namespace['metadata']['name']} is being deleted: run init again when it is gone, or install "
+            "into another --namespace"
+        )
 
 
 def check_port(services: Sequence[Obj], options: Options) -> None:

@@ -14,7 +14,8 @@ from karmada.api import well_known
 from karmada.install.existing import CONFIG_MAPS, DEPLOYMENTS, SECRETS
 from karmada.install.names import ETCD_NODE
 from karmada.install.options import InstallError
-from karmada.install.preflight import NODES, SERVICES
+from karmada.install.preflight import NAMESPACES, NODES, SERVICES
+from karmada.install.rights import Right, check_rights
 from karmada.install.waiting import until
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import SYSTEM, Clock
@@ -23,7 +24,6 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import format_duration
 from karmada.kube.objects.types import Obj
 
-NAMESPACES: Final = GVR("", "v1", "namespaces")
 STATEFUL_SETS: Final = GVR("apps", "v1", "statefulsets")
 SERVICE_ACCOUNTS: Final = GVR("", "v1", "serviceaccounts")
 CLAIMS: Final = GVR("", "v1", "persistentvolumeclaims")
@@ -53,9 +53,21 @@ class Removal:
     """How long to wait until pods, and the namespace, are gone."""
 
 
+def needed(removal: Removal) -> list[Right]:
+    """What the user must be allowed to do, checked before anything is removed."""
+    kinds = ("deployments.apps", "statefulsets.apps", "services", "secrets", "configmaps", "serviceaccounts")
+    return [
+        Right("list", "nodes"),
+        *([Right("delete", "namespaces")] if removal.purge_namespace else []),
+        *(Right(verb, kind, removal.namespace) for kind in kinds for verb in ("list", "delete")),
+        Right("list", "pods", removal.namespace),
+    ]
+
+
 async def remove(client: Client, removal: Removal, say: Say, clock: Clock = SYSTEM) -> None:
-    """NotFound when there is no such namespace; InstallError when something does not go away."""
+    """NotFound when there is no such namespace; InstallError when rights are missing or something does not go away."""
     await client.get(NAMESPACES, removal.namespace)
+    await check_rights(client, needed(removal))
     addons = _objects_of(await addons_of(client, removal.namespace)) if removal.addons else frozenset()
     chosen = [
         (kind, line, obj) for kind, line in _KINDS for obj in await _of_installation(client, kind, removal, addons)

@@ -118,7 +118,7 @@ def test_phases_are_run_one_by_one_and_deinit_asks_before_it_removes(ctl: Karmad
     assert declined.out.count("Are you sure? (y/n): ") == 2
     assert "delete" not in declined.out
     silent = ctl("deinit", "-n", "one", stdin="", check=False)
-    assert (silent.code, silent.err) == (1, "error: no answer; --force removes without asking\n")
+    assert (silent.code, silent.err) == (1, "error: no answer; --force goes on without one\n")
     tried = ctl("deinit", "-n", "one", "--dry-run")
     assert 'delete Secrets "karmada-cert"' in tried.lines
     assert tried.lines[-1] == "nothing was removed (dry run)"

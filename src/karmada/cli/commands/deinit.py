@@ -45,7 +45,8 @@ def deinit(
 
 
 async def _deinit(config: RestConfig, removal: Removal, force: bool) -> None:
-    from karmada.install.removal import NAMESPACES, addons_of, kept_claims, remove
+    from karmada.install.preflight import NAMESPACES
+    from karmada.install.removal import addons_of, kept_claims, remove
 
     async with connect.connected(config) as host:
         await host.get(NAMESPACES, removal.namespace)

@@ -62,11 +62,11 @@ def _given() -> dict[str, Any]:
 
 
 def _install(names: tuple[str, ...], *, dry_run: bool) -> None:
-    from karmada.install.options import InstallError, options_from
+    from karmada.install.options import InstallError, check_flags
 
     given = _given()
     try:
-        options_from(given)
+        check_flags(given)
         config = connect.member_config(given.get("kubeconfig", ""), given.get("context", ""), flag="--kubeconfig")
         connect.run(_run(config, given, names, dry_run))
     except InstallError as error:
