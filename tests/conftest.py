@@ -8,7 +8,7 @@ import signal
 from collections.abc import Generator, Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from karmada.kube.objects.shared import assert_unmutated, detect_mutations
 from tests.support.collector import collect_rarely, free_the_dead
@@ -20,7 +20,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell starts in 
 os.environ.setdefault("KARMADA_NAMESPACE_DELETION_DELAY", "0s")  # of every process that a test starts
 os.environ.setdefault("GOGC", "400")  # a kubectl that hardly collects garbage takes a fifth less CPU time
 os.fsync = lambda fd: None  # noqa: ARG005 - without power there is no test either; a server would sync 30 files
-settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any-machine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[phase for phase in Phase if phase is not Phase.explain],  # it traces every line of what fails
+)
 settings.load_profile("any-machine")
 collect_rarely()
 reuse_keys()

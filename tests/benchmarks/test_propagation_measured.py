@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,16 @@ from benchmarks.processes import CLIENT, CONTROL_PLANE, MEMBERS
 from benchmarks.scenario import Foreign, Place
 from benchmarks.scenarios.propagation.rollout import Overridden
 from karmada.kube.client.kubeconfig import load_config
+from tests.support import forking
 
 _SECONDS = 60.0
 _EVENTS = 15
 """Of a Deployment for two members: those on itself, its binding and its Works."""
+
+
+@pytest.fixture(autouse=True)
+def _programs_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", forking.start)
 
 
 def test_a_few_deployments_are_measured_in_a_process_of_their_own(tmp_path: Path) -> None:

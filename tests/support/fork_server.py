@@ -15,6 +15,7 @@ import fcntl
 import gc
 import inspect
 import json
+import logging
 import os
 import pkgutil
 import select
@@ -58,12 +59,12 @@ class Start:
 
 
 def program_of(command: Sequence[str]) -> tuple[str, list[str]] | None:
-    """The module and its arguments, for `python [-P] -m karmada.…`."""
+    """The module and its arguments, for `python [-P] -m karmada.…`, and for benchmarks."""
     words = [os.fspath(word) for word in command]
     if words[:1] != [sys.executable]:
         return None
     del words[: 2 if words[1:2] == ["-P"] else 1]
-    return (words[1], words[2:]) if words[:1] == ["-m"] and words[1].startswith("karmada.") else None
+    return (words[1], words[2:]) if words[:1] == ["-m"] and words[1].startswith(("karmada.", "benchmarks.")) else None
 
 
 def start_of(*popen: Any) -> tuple[Start, list[int]]:
@@ -224,8 +225,10 @@ class ForkingPopen(subprocess.Popen[Any]):
 
 
 def _run_in_child(start: Start, descriptors: list[int], preexec: Callable[[], None] | None) -> NoReturn:
-    """Never returns to what the parent was doing: its event loop is none of ours."""
+    """Never returns to what the parent was doing: its event loop and what it does at its end are none of ours."""
     asyncio._set_running_loop(None)
+    atexit._clear()
+    atexit.register(logging.shutdown)
     try:
         become(start, descriptors)
         if preexec is not None:

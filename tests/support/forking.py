@@ -88,9 +88,12 @@ class ForkedProgram(subprocess.Popen[Any]):
             return self.returncode is not None
 
 
+_Popen = subprocess.Popen
+
+
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """As subprocess.Popen does."""
-    kind = ForkedProgram if _forkable(command, options) else subprocess.Popen
+    """As subprocess.Popen does, in whose place it may be put."""
+    kind = ForkedProgram if _forkable(command, options) else _Popen
     return kind(command, **options)
 
 
