@@ -12,6 +12,7 @@ from karmada.install.certificates import NAMES, Certificates, combined, issue, l
 from karmada.install.options import InstallError, options_from
 from karmada.install.secrets import admin_kubeconfig, certificates_in, secrets
 from karmada.kube.client.kubeconfig import Kubeconfig
+from karmada.kube.server.auth.files import write_private
 from karmada.kube.server.auth.pki import DAY, CertificateAuthority, KeyPair
 
 NOW = 1_800_000_000.0
@@ -171,6 +172,32 @@ def test_files_and_the_secret_have_the_same_certificates(tmp_path: Path) -> None
         ),
     }
     assert combined({}, certificates_in(by_name["karmada-cert"]), tmp_path) == found
+
+
+def test_a_crash_between_two_files_costs_nothing_that_was_used(tmp_path: Path, monkeypatch: Any) -> None:
+    """Each run crashes one file later; what is complete is kept, and the rest is issued again."""
+    left = [0]
+
+    def crashing(path: Path, content: bytes) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        write_private(path, content)
+
+    monkeypatch.setattr("karmada.install.certificates.write_private", crashing)
+    authority = b""
+    for limit in range(20):
+        left[0] = limit
+        found, _ = made(SEPARATE, load(tmp_path))
+        assert not authority or found["ca"].cert_pem == authority
+        try:
+            save(tmp_path, found)
+        except KeyboardInterrupt:
+            authority = authority or (found["ca"].cert_pem if "ca" in load(tmp_path) else b"")
+            continue
+        break
+    assert load(tmp_path) == found
+    assert authority
 
 
 def test_a_folder_of_another_installation_is_refused(tmp_path: Path) -> None:

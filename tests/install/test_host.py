@@ -161,3 +161,21 @@ def test_the_flags_of_a_run_are_kept_in_the_cluster_for_the_next() -> None:
 def test_a_folder_of_a_node_is_bound_to_the_nodes_that_have_it(labels: str, selector: dict[str, str]) -> None:
     pod = workload({**SEPARATE, "etcd-node-selector-labels": labels}, "etcd")["spec"]["template"]["spec"]
     assert pod["nodeSelector"] == selector
+
+
+def test_pods_get_only_the_keys_that_their_command_line_names() -> None:
+    given = {**ON_VOLUMES, "karmada-webhook-extra-args": ("--client-ca-file=/etc/karmada/pki/ca.crt",)}
+    found = {}
+    for stage in all_stages(options_from(given)):
+        volumes = stage.workload["spec"]["template"]["spec"]["volumes"]
+        items = [item["key"] for volume in volumes for item in volume.get("secret", {}).get("items", ())]
+        found[stage.name] = [key for key in items if key.endswith(".key")]
+    assert found == {
+        "etcd": ["etcd-server.key"],
+        "karmada-apiserver": ["apiserver.key", "etcd-client.key", "front-proxy-client.key", "karmada.key"],
+        "karmada-aggregated-apiserver": ["etcd-client.key", "karmada.key"],
+        "kube-controller-manager": ["ca.key", "karmada.key"],
+        "karmada-scheduler": ["karmada.key"],
+        "karmada-controller-manager": [],
+        "karmada-webhook": [],
+    }

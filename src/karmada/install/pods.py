@@ -6,6 +6,7 @@ a folder of its node (hostPath), which only root may write to, and which the res
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,6 +25,7 @@ from karmada.kube.objects.types import Obj
 USER_ID: Final = 65532
 """Of the processes and the owner group of their files."""
 _READABLE: Final = 0o440
+_PKI_FILE: Final = re.compile(rf"{re.escape(PKI_FOLDER)}/([\w.-]+)")
 _TOLERATIONS: Final = [{"effect": "NoExecute", "operator": "Exists"}]
 
 
@@ -161,13 +163,22 @@ def pod_template(
         "priorityClassName": component.priority_class,
         "securityContext": restricted(root=root),
         "containers": [main],
-        "volumes": list(volumes),
+        "volumes": [_only_named_files(volume, main) for volume in volumes],
         "tolerations": _TOLERATIONS,
         "affinity": {"podAntiAffinity": _apart(app)},
     }
     if images.pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in images.pull_secrets]
     return {"metadata": {"labels": {**labels_of(app), **(more_labels or {})}}, "spec": spec}
+
+
+def _only_named_files(volume: Obj, main: Obj) -> Obj:
+    """Of the Secrets with certificates a pod gets the files that its command line names: no authority's key besides."""
+    mounted = any(each["name"] == volume["name"] and each["mountPath"] == PKI_FOLDER for each in main["volumeMounts"])
+    if not mounted or "secret" not in volume:
+        return volume
+    files = sorted({file for word in main["command"] for file in _PKI_FILE.findall(word)})
+    return {**volume, "secret": {**volume["secret"], "items": [{"key": file, "path": file} for file in files]}}
 
 
 def _apart(app: str) -> Obj:
