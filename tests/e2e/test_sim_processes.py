@@ -127,7 +127,7 @@ STACK = """
 apiVersion: v1
 kind: Service
 metadata: {name: etcd}
-spec: {clusterIP: None, selector: {app: etcd}, ports: [{name: client, port: 2379}]}
+spec: {clusterIP: None, publishNotReadyAddresses: true, selector: {app: etcd}, ports: [{name: server, port: 2380}]}
 ---
 apiVersion: v1
 kind: Service
@@ -139,6 +139,8 @@ kind: StatefulSet
 metadata: {name: etcd}
 spec:
   serviceName: etcd
+  replicas: 3
+  podManagementPolicy: Parallel
   selector: {matchLabels: {app: etcd}}
   template:
     metadata: {labels: {app: etcd}}
@@ -148,13 +150,14 @@ spec:
         image: registry.k8s.io/etcd:3.5.9-0
         command:
         - /usr/local/bin/etcd
-        - --name=etcd-0
+        - --name=$(POD_NAME)
         - --listen-peer-urls=http://0.0.0.0:2380
         - --listen-client-urls=http://0.0.0.0:2379
         - --advertise-client-urls=http://etcd-client.default.svc.cluster.local:2379
-        - --initial-cluster=etcd-0=http://etcd-0.etcd.default.svc.cluster.local:2380
-        - --initial-advertise-peer-urls=http://etcd-0.etcd.default.svc.cluster.local:2380
+        - --initial-cluster=MEMBERS
+        - --initial-advertise-peer-urls=http://$(POD_NAME).etcd.default.svc.cluster.local:2380
         - --data-dir=/var/lib/etcd
+        env: [{name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
         readinessProbe: {httpGet: {path: /health, port: 2379}, periodSeconds: 1}
         volumeMounts: [{name: data, mountPath: /var/lib/etcd}]
       volumes: [{name: data, emptyDir: {}}]
@@ -185,12 +188,13 @@ spec:
         volumeMounts: [{name: data, mountPath: /data}]
       volumes: [{name: data, emptyDir: {}}]
 """
+MEMBERS = ",".join(f"etcd-{number}=http://etcd-{number}.etcd.default.svc.cluster.local:2380" for number in range(3))
 
 
 def test_a_control_plane_is_run_as_it_is_installed(fleet: SimFleet) -> None:
-    """etcd as a StatefulSet, an API server that reaches it by the name of a Service, and a Service before that."""
+    """Three etcds that find each other, an API server that reaches them by a Service, and a Service before that."""
     kubectl = fleet.kubectl("host")
-    kubectl("apply", "-f", "-", stdin=STACK)
+    kubectl("apply", "-f", "-", stdin=STACK.replace("MEMBERS", MEMBERS))
     kubectl("rollout", "status", "deployment/karmada-apiserver", "--timeout=120s", timeout=150)
     address = kubectl("get", "service", "karmada-apiserver", "-o", "jsonpath={.spec.clusterIP}").out
     unverified = ssl.create_default_context()
@@ -199,6 +203,7 @@ def test_a_control_plane_is_run_as_it_is_installed(fleet: SimFleet) -> None:
         assert json.load(response)["major"] == "1"
     etcdctl = ("exec", "etcd-0", "--", "etcdctl", "--endpoints=http://etcd-client.default.svc:2379")
     assert kubectl(*etcdctl, "get", "/registry", "--prefix", "--keys-only", "--limit=1").out.startswith("/registry")
+    assert kubectl(*etcdctl, "member", "list").out.count(", started, etcd-") == 3
 
 
 def test_deleting_the_cluster_ends_its_processes(fleet: SimFleet) -> None:
