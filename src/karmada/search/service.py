@@ -83,7 +83,11 @@ class Search:
         self.opensearch = OpenSearchSink(self.caches, self.caches, control_plane, clock)
         reading = MemberReading(self.caches.client, clock, enforced=options.member_authorization)
         self.caches.add_sink(self.opensearch)
+        gauges = server.metrics.gauges
+        gauges["karmada_search_opensearch_waiting_objects"] = self.opensearch.waiting
+        gauges["karmada_search_opensearch_refused_objects"] = self.opensearch.refused
         if options.search:
+            gauges["karmada_search_index_waiting_objects"] = lambda: [({}, self.index.waiting)]
             self.caches.add_sink(self.index)
             cached = CacheApi(self.caches, reading, Kinds(server.definitions, served), self._kind)
             query = QueryApi(self.caches, self.index, reading, clock)

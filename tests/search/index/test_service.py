@@ -64,6 +64,18 @@ async def test_a_resource_with_too_many_changes_is_read_as_a_whole(caches: HeldC
     assert len(await names(index)) == 100
 
 
+async def test_without_a_folder_to_write_to_the_index_is_in_memory(
+    caches: HeldCaches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    caches.put("member1", PODS, pod("web-1"))
+    assert await names(index_of(caches)) == ["member1/default/web-1"]
+    assert index_of(caches).waiting == 0
+
+
 async def test_nothing_runs_before_the_first_object() -> None:
     index = SearchIndex(HeldCaches())
     before = len(asyncio.all_tasks())

@@ -174,6 +174,9 @@ async def test_a_document_that_is_refused_for_good_holds_up_no_other(caplog: pyt
             made.caches.put("member1", PODS, pod(name, uid=name))
         assert list(await made.settled()) == ["good"]
         assert "OpenSearch refuses an object" in caplog.text
+        labels = {"cluster": "member1", "opensearch": made.server.url}
+        assert (labels, 1) in made.sink.refused()
+        assert (labels, 0) in made.sink.waiting()
 
 
 async def test_an_error_of_our_own_ends_nothing(

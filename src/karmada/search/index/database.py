@@ -7,6 +7,7 @@ of them. `objects` has names only: the objects are in the caches. Methods block;
 from __future__ import annotations
 
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -42,8 +43,8 @@ class Named(NamedTuple):
 
 
 class Database:
-    def __init__(self, file: str = "") -> None:
-        self.connection = sqlite3.connect(file, isolation_level=None)
+    def __init__(self) -> None:
+        self.connection = sqlite3.connect(_place(), isolation_level=None)
         self.connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         self.connection.executescript(_SCHEMA)
         self.connection.create_function("owner_token", 2, _owner_token, deterministic=True)
@@ -120,6 +121,15 @@ class Database:
         sql = "SELECT id FROM objects WHERE source = ? AND namespace = ? AND name = ?"
         found = self.connection.execute(sql, (source, *named)).fetchone()
         return None if found is None else int(found[0])
+
+
+def _place() -> str:
+    """A temporary file of SQLite's own; memory where no folder can be written to."""
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        return ":memory:"
+    return ""
 
 
 def _owner_token(kind: str, name: str) -> str:

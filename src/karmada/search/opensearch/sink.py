@@ -26,6 +26,9 @@ from karmada.search.pending import Source
 _SECRETS = GVR("", "v1", "secrets")
 
 
+Gauge = list[tuple[dict[str, str], float]]
+
+
 class Informs(Protocol):
     """Has the informers of ResourceRegistries and of Clusters."""
 
@@ -52,6 +55,12 @@ class OpenSearchSink:
     def idle(self) -> bool:
         """OpenSearch has all that was cached and routed to it so far."""
         return all(writer.idle for writer in self._writers.values())
+
+    def waiting(self) -> Gauge:
+        return [(_labels(*key), writer.waiting) for key, writer in self._writers.items()]
+
+    def refused(self) -> Gauge:
+        return [(_labels(*key), writer.refused) for key, writer in self._writers.items()]
 
     # the sink
 
@@ -128,6 +137,10 @@ class OpenSearchSink:
 
     async def _secret(self, namespace: str, name: str) -> Obj:
         return await self._control_plane.get(_SECRETS, name, namespace)
+
+
+def _labels(destination: Destination, cluster: str) -> dict[str, str]:
+    return {"cluster": cluster, "opensearch": str(destination)}
 
 
 def _only_status_changed(old: Obj | None, new: Obj | None) -> bool:

@@ -50,6 +50,13 @@ class Writer:
         self._log = log.bind(cluster=cluster, opensearch=str(store.destination))
         self._task: asyncio.Task[None] | None = None
         self._busy = False
+        self.refused = 0
+        """Documents that OpenSearch did not take, for good."""
+
+    @property
+    def waiting(self) -> int:
+        """Objects that are not there yet; all of a resource count as one."""
+        return len(self._pending)
 
     @property
     def idle(self) -> bool:
@@ -214,6 +221,7 @@ class Writer:
             self._log.info("OpenSearch has everything again")
 
     def _lost(self, refused: Refused, key: Identified) -> None:
+        self.refused += 1
         self._log.error("OpenSearch refuses an object", namespace=key.namespace, name=key.name, err=refused.why)
 
 
