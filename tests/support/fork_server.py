@@ -142,9 +142,16 @@ class ForkServer:
 
 
 def load_programs() -> None:
+    """Without gRPC, which reads its settings from the environment when it is loaded: who needs it loads it later."""
+    sys.modules["grpc"] = None  # type: ignore[assignment]
     for module in pkgutil.walk_packages(karmada.__path__, "karmada."):
         if module.name not in _RUN_ALONE:
-            import_module(module.name)
+            try:
+                import_module(module.name)
+            except ModuleNotFoundError as error:
+                if error.name != "grpc":
+                    raise
+    del sys.modules["grpc"]
     gc.collect()
     gc.freeze()  # a collection would copy the pages that are shared
 
