@@ -184,6 +184,40 @@ def test_no_text_breaks_the_syntax_of_the_index(text: str) -> None:
     assert len(search(database, Query(text=text), {1: None}).hits) <= 1
 
 
+_LABELS = st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["a", "b", "c"]))
+_PHASES = st.sampled_from(["Running", "Failed", ""])
+_REQUIREMENT = st.one_of(
+    st.builds("{}={}".format, st.sampled_from(["app", "tier"]), st.sampled_from("abc")),
+    st.builds("{}!={}".format, st.sampled_from(["app", "tier"]), st.sampled_from("abc")),
+    st.builds("{} in (a,{})".format, st.sampled_from(["app", "tier"]), st.sampled_from("bc")),
+    st.builds("{} notin (a,{})".format, st.sampled_from(["app", "tier"]), st.sampled_from("bc")),
+    st.sampled_from(["app", "!app", "tier", "!tier"]),
+)
+_FIELDS = st.builds("status.phase{}{}".format, st.sampled_from(["=", "!="]), _PHASES)
+
+
+@given(
+    st.lists(st.tuples(_LABELS, _PHASES), max_size=8),
+    st.lists(_REQUIREMENT, max_size=3).map(",".join),
+    st.lists(_FIELDS, max_size=2).map(",".join),
+)
+@settings(max_examples=60, deadline=None)
+def test_selectors_select_what_they_select_in_lists(
+    objects: list[tuple[dict[str, str], str]], labels: str, fields: str
+) -> None:
+    database = Database()
+    pods = [pod(f"pod-{n}", labels=given, phase=phase) for n, (given, phase) in enumerate(objects)]
+    fill(database, ONE, *pods)
+    query = Query(labels=parse_labels(labels), fields=parse_fields(fields))
+    expected = [
+        f"member1/pod-{n}"
+        for n, (given, phase) in enumerate(objects)
+        if query.labels.matches(given) and query.fields.matches({"status.phase": phase}.__getitem__)
+    ]
+    assert found(database, query) == expected
+    database.close()
+
+
 _made: list[Database] = []
 
 

@@ -274,6 +274,19 @@ async def test_credentials_come_from_the_secret_and_are_read_again_when_they_are
     assert "pa55" not in caplog.text
 
 
+async def test_credentials_in_an_address_are_used_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with opensearch(user="admin", password="right-pa55") as server:
+        server.url = server.url.replace("://", "://admin:right-pa55@")
+        made = Fleet(server)
+        server.fail.append(503)
+        made.caches.put("member1", PODS, pod("web", uid="u1"))
+        assert list(await made.settled()) == ["u1"]
+        await made.sink.stop()
+    assert "OpenSearch does not take objects" in caplog.text
+    assert "pa55" not in caplog.text
+
+
 async def test_certificates_are_verified_with_the_authority_of_the_secret() -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     load(tls, serving("127.0.0.1"))
