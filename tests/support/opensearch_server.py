@@ -34,6 +34,7 @@ class OpenSearchServer:
         """Ids of documents that it will never take."""
         self.most_bytes = 0
         self.user, self.password = user, password
+        self._refreshed: dict[str, dict[str, Obj]] = {}
         self._scrolls: dict[str, list[tuple[str, Obj]]] = {}
         self._numbers = itertools.count(1)
         self._some = False
@@ -109,8 +110,14 @@ class OpenSearchServer:
         if name not in self.indexes:
             return web.json_response({"error": {"type": "index_not_found_exception"}, "status": 404}, status=404)
         scroll = f"scroll-{next(self._numbers)}"
-        self._scrolls[scroll] = list(self.indexes[name].items())
+        self._scrolls[scroll] = list(self._refreshed.get(name, {}).items())
         return self._page(scroll, int(request.query["size"]))
+
+    async def _refresh(self, request: web.Request) -> web.Response:
+        """Until then searches do not find what was written."""
+        name = request.match_info["index"]
+        self._refreshed[name] = dict(self.indexes[name])
+        return web.json_response({"_shards": {"successful": 1}})
 
     async def _scroll(self, request: web.Request) -> web.Response:
         return self._page((await request.json())["scroll_id"], 2)
@@ -138,6 +145,7 @@ class OpenSearchServer:
         app.router.add_delete("/_search/scroll", self._clear)
         app.router.add_put("/{index}", self._create)
         app.router.add_post("/{index}/_search", self._search)
+        app.router.add_post("/{index}/_refresh", self._refresh)
         return app
 
 

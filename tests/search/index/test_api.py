@@ -104,6 +104,14 @@ async def test_kinds_clusters_and_namespaces_limit_a_search(query: str, expected
         assert await made.names(query) == expected
 
 
+async def test_a_cache_that_is_being_filled_shows_in_the_response() -> None:
+    async with plane() as made:
+        cache = made.caches.cache("member2", PODS)
+        assert cache is not None
+        cache.synced = False
+        assert (await made.get("q=web"))["indexing"] is True
+
+
 async def test_pages_follow_one_another() -> None:
     async with plane() as made:
         first = await made.get("kind=Pod&limit=3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
+from karmada.search.index.database import Database
 from karmada.search.index.query import Query
 from karmada.search.index.service import SearchIndex
 from karmada.search.index.terms import Words, words
@@ -85,17 +87,33 @@ async def test_nothing_runs_before_the_first_object() -> None:
     await index.stop()
 
 
+async def test_an_object_that_cannot_be_read_is_found_by_its_name(
+    caches: HeldCaches, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def odd(obj: Obj, cluster: str) -> Words:
+        if obj["metadata"]["name"] == "odd":
+            raise ValueError("no JSON")
+        return words(obj, cluster)
+
+    monkeypatch.setattr("karmada.search.index.service.words", odd)
+    for name in ("odd", "web"):
+        caches.put("member1", PODS, pod(name))
+    assert await names(index_of(caches), Query(text="odd")) == ["member1/default/odd"]
+    assert await names(index_of(caches), Query(text="nginx")) == ["member1/default/web"]
+    assert "is found by its name only" in caplog.text
+
+
 async def test_what_could_not_be_indexed_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    failures = iter([OSError("no space left on device")])
+    failures, apply = iter([OSError("no space left on device")]), Database.apply
 
-    def fails_once(obj: Obj, cluster: str) -> Words:
+    def fails_once(*given: Any) -> Any:
         for failure in failures:
             raise failure
-        return words(obj, cluster)
+        return apply(*given)
 
-    monkeypatch.setattr("karmada.search.index.service.words", fails_once)
+    monkeypatch.setattr(Database, "apply", fails_once)
     clock, caches = FakeClock(), HeldCaches()
     index = SearchIndex(caches, clock)
     caches.add_sink(index)

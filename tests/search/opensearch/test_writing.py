@@ -173,10 +173,25 @@ async def test_a_document_that_is_refused_for_good_holds_up_no_other(caplog: pyt
         for name in ("bad", "good"):
             made.caches.put("member1", PODS, pod(name, uid=name))
         assert list(await made.settled()) == ["good"]
-        assert "OpenSearch refuses an object" in caplog.text
+        assert "An object does not get into OpenSearch" in caplog.text
         labels = {"cluster": "member1", "opensearch": made.server.url}
         assert (labels, 1) in made.sink.refused()
         assert (labels, 0) in made.sink.waiting()
+
+
+async def test_an_object_that_cannot_be_read_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def odd(obj: Obj, cluster: str) -> Obj:
+        if obj["metadata"]["name"] == "odd":
+            raise ValueError("no JSON")
+        return document(obj, cluster)
+
+    monkeypatch.setattr(writing, "document", odd)
+    async with fleet() as made:
+        for name in ("odd", "good"):
+            made.caches.put("member1", PODS, pod(name, uid=name))
+        assert list(await made.settled()) == ["good"]
+        made.caches.put("member1", PODS, pod("odd", uid="odd", labels={"a": "b"}))
+        assert list(await made.settled()) == ["good"]
 
 
 async def test_an_error_of_our_own_ends_nothing(

@@ -110,9 +110,13 @@ class QueryApi:
             "metadata": {"continue": page.next.encode()} if page.next else {},
             "registered": self._registered(),
             "unregistered": self._unregistered(wanted),
-            "indexing": self._index.indexing,
+            "indexing": self._index.indexing or not self._synced(),
             "items": [item async for _, item in self._shown(page.hits, wanted)],
         }
+
+    def _synced(self) -> bool:
+        caches = (self._caches.cache(name, gvr) for gvr in self._caches.kinds for name in self._caches.clusters(gvr))
+        return all(cache is None or cache.synced for cache in caches)
 
     def _registered(self) -> list[Obj]:
         """What registries select, so that a client can tell "nothing found" from "not looked at"."""

@@ -192,5 +192,9 @@ def _read_words(raw: Iterable[tuple[Named, bytes]], cluster: str) -> list[tuple[
     for number, (named, body) in enumerate(raw):
         if number % _IN_A_ROW == 0:
             time.sleep(0)
-        found.append((named, words(orjson.loads(body), cluster)))
+        try:
+            found.append((named, words(orjson.loads(body), cluster)))
+        except (ValueError, TypeError, AttributeError) as error:
+            log.error("An object cannot be read and is found by its name only", error, cluster=cluster, name=named.name)
+            found.append((named, Words(named.name, "", "", "", f"{named.namespace} {cluster}", "", "")))
     return found

@@ -91,7 +91,11 @@ class Store:
         ]
 
     async def scan(self, index: str) -> AsyncIterator[tuple[str, Any]]:
-        """The ids of all documents, with the fields that say which cluster they are of."""
+        """The ids of all documents, with the fields that say which cluster they are of.
+
+        Searches find what was written before the last refresh, by default a second ago; so there is one first.
+        """
+        await self._request(lambda client: client.indices.refresh(index=index))
         body = {"query": {"match_all": {}}, "sort": ["_doc"], "_source": ["apiVersion", "metadata.annotations"]}
         page = await self._request(lambda client: client.search(index=index, body=body, scroll=SCROLL, size=PAGE))
         while page["hits"]["hits"]:

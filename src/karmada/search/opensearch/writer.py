@@ -20,7 +20,7 @@ from karmada.search.cached_object import CachedObject
 from karmada.search.interfaces import Caches, KindCache
 from karmada.search.opensearch.documents import document, is_of
 from karmada.search.opensearch.routes import Route
-from karmada.search.opensearch.store import Action, Refused, Store, Unavailable
+from karmada.search.opensearch.store import Action, Store, Unavailable
 from karmada.search.pending import Part, Pending, Source
 from karmada.search.registries import covers
 
@@ -51,7 +51,7 @@ class Writer:
         self._task: asyncio.Task[None] | None = None
         self._busy = False
         self.refused = 0
-        """Documents that OpenSearch did not take, for good."""
+        """Objects that are not there for good: OpenSearch refused their documents, or they could not be read."""
 
     @property
     def waiting(self) -> int:
@@ -143,9 +143,10 @@ class Writer:
         actions = []
         for key in keys:
             obj = cache.get(key.namespace, key.name)
-            there = obj is not None and obj.uid == key.uid
-            body = _encoded(obj, source) if there and obj is not None else None
-            actions.append((key, Action(index, key.uid, body)))
+            if obj is None or obj.uid != key.uid:
+                actions.append((key, Action(index, key.uid, None)))
+            elif (body := self._encoded(obj, source)) is not None:
+                actions.append((key, Action(index, key.uid, body)))
         return actions
 
     async def _compare(self, source: Source, route: Route, cache: KindCache) -> None:
@@ -158,14 +159,23 @@ class Writer:
         for obj in objects:
             key = _identified(obj)
             uids.add(key.uid)
-            batch.append((key, Action(index, key.uid, _encoded(obj, source))))
-            if len(batch) == BATCH:
+            if (body := self._encoded(obj, source)) is not None:
+                batch.append((key, Action(index, key.uid, body)))
+            if len(batch) >= BATCH:
                 await self._send(source, batch)
                 batch = []
             if turn.is_over():
                 await turn.next()
         await self._send(source, batch)
         await self._remove(source, route, frozenset(uids))
+
+    def _encoded(self, obj: CachedObject, source: Source) -> bytes | None:
+        """None for one that cannot be read: it must not hold up the others."""
+        try:
+            return orjson.dumps(document(obj.object(), source.cluster))
+        except ValueError as error:
+            self._lost(str(error), _identified(obj))
+            return None
 
     async def _remove(self, source: Source, route: Route, except_for: frozenset[str]) -> bool:
         """Documents of the source, but for these; False if some were refused for now."""
@@ -191,7 +201,7 @@ class Writer:
                 if each.again:
                     self._pending.note(source, keys[each.action.id])
                 else:
-                    self._lost(each, keys[each.action.id])
+                    self._lost(each.why, keys[each.action.id])
             later = [each for each in refused if each.again]
             if later:
                 done = False
@@ -220,13 +230,9 @@ class Writer:
             self._backoff.reset()
             self._log.info("OpenSearch has everything again")
 
-    def _lost(self, refused: Refused, key: Identified) -> None:
+    def _lost(self, why: str, key: Identified) -> None:
         self.refused += 1
-        self._log.error("OpenSearch refuses an object", namespace=key.namespace, name=key.name, err=refused.why)
-
-
-def _encoded(obj: CachedObject, source: Source) -> bytes:
-    return orjson.dumps(document(obj.object(), source.cluster))
+        self._log.error("An object does not get into OpenSearch", namespace=key.namespace, name=key.name, err=why)
 
 
 def _identified(obj: CachedObject) -> Identified:
