@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karmada.kube.objects.differences import Sample
 from karmada.kube.objects.shared import Compressor, Packed, SharedObject, assert_unmutated
 from karmada.kube.objects.types import Obj
 
@@ -55,7 +56,7 @@ def test_a_plain_object_gets_bytes_of_its_own() -> None:
 
 def test_what_resembles_the_sample_becomes_a_small_difference() -> None:
     one = packed(deployment(2))
-    assert one.compress(orjson.dumps(deployment(1)))
+    assert one.compress(Sample(orjson.dumps(deployment(1))))
     assert len(one._bytes) < len(one.raw) // 8
     assert one.raw == orjson.dumps(deployment(2))
     assert one.object() == deployment(2)
@@ -63,15 +64,15 @@ def test_what_resembles_the_sample_becomes_a_small_difference() -> None:
 
 def test_squeezing_twice_changes_nothing() -> None:
     one = packed(deployment(2))
-    one.compress(orjson.dumps(deployment(1)))
-    one.compress(orjson.dumps(deployment(3)))
+    one.compress(Sample(orjson.dumps(deployment(1))))
+    one.compress(Sample(orjson.dumps(deployment(3))))
     assert one.raw == orjson.dumps(deployment(2))
 
 
 def test_what_cannot_be_made_smaller_stays_as_it_is() -> None:
     raw = orjson.dumps({"data": os.urandom(2_000).hex()})
     one = Packed(b"\xff" + os.urandom(4_000))
-    assert not one.compress(raw)
+    assert not one.compress(Sample(raw))
     assert one._bytes == one.raw
 
 

@@ -3,8 +3,7 @@
 A parsed object takes five times the memory of its bytes. So `Packed` keeps the bytes, parses them on access
 and drops the result when it is no longer referenced: a `SharedObject` is a plain dict that can be referred to weakly,
 and knows the bytes it came from. What has not changed for a while is compressed by a `Compressor`: objects of a kind
-resemble one another, so what differs from a sample of them is a few per cent (4 kB become 150 bytes in 16 µs, and are
-back in 5).
+resemble one another, so what differs from a sample of them is a few per cent.
 
 Everything in a shared object is read-only by agreement. With the detector on (the environment variable
 KARMADA_MUTATION_DETECTOR, or `detect_mutations`) each is compared with its bytes when it dies and, if still alive, by
@@ -15,21 +14,17 @@ from __future__ import annotations
 
 import os
 import weakref
-import zlib
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import orjson
 
+from karmada.kube.objects.differences import WORTHWHILE, Sample, pays, resembles
 from karmada.kube.objects.types import Obj
 
-_WORTHWHILE = 512
-"""Bytes below which nothing is gained."""
-_SAMPLE = 16 << 10
 _UNLIKE_LIMIT = 256
 """How many objects may differ too much from the sample before it is replaced; compressed objects keep theirs."""
-_LEVEL, _WINDOW, _MEMORY = 3, -15, 5
 
 
 class SharedObject(dict[str, Any]):
@@ -45,25 +40,24 @@ class Packed:
 
     def __init__(self, raw: bytes) -> None:
         self._bytes = raw
-        self._sample = b""
-        """What `_bytes` are the difference to; empty when they are all there is."""
+        self._sample: Sample | None = None
+        """What `_bytes` are the difference to; None when they are all there is."""
         self._shared: weakref.ref[SharedObject] | None = None
 
     @property
     def raw(self) -> bytes:
         sample = self._sample
-        return zlib.decompressobj(_WINDOW, sample).decompress(self._bytes) if sample else self._bytes
+        return self._bytes if sample is None else sample.restored(self._bytes)
 
-    def compress(self, sample: bytes) -> bool:
+    def compress(self, sample: Sample) -> bool:
         """Store only the difference to this sample; False if the two differ too much for that."""
         raw = self._bytes
-        if self._sample or len(raw) < _WORTHWHILE:
+        if self._sample is not None or len(raw) < WORTHWHILE:
             return True
-        compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, sample)
-        small = compressor.compress(raw) + compressor.flush()
-        if len(small) < len(raw) * 3 // 4:
+        small = sample.difference(raw)
+        if pays(small, raw):
             self._bytes, self._sample = small, sample
-        return len(small) < len(raw) // 4
+        return resembles(small, raw)
 
     @classmethod
     def of(cls, obj: Obj) -> Packed:
@@ -104,7 +98,7 @@ class Compressor(Generic[P]):
         self._most = recent
         self._worth = worth
         self._recent: deque[weakref.ref[P]] = deque()
-        self._sample = b""
+        self._sample: Sample | None = None
         self._unlike = 0
 
     def add(self, packed: P) -> None:
@@ -115,12 +109,13 @@ class Compressor(Generic[P]):
                 self._compress(oldest)
 
     def _compress(self, packed: P) -> None:
-        if self._sample and packed.compress(self._sample):
-            return
-        self._unlike += 1
-        if not self._sample or self._unlike >= _UNLIKE_LIMIT:
-            self._sample = (self._sample + packed.raw)[-_SAMPLE:]
-            self._unlike = 0
+        if self._sample is None:
+            self._sample = Sample(packed.raw)
+        elif not packed.compress(self._sample):
+            self._unlike += 1
+            if self._unlike >= _UNLIKE_LIMIT:
+                self._sample = self._sample.extended(packed.raw)
+                self._unlike = 0
 
 
 class _Observed(SharedObject):

@@ -34,6 +34,7 @@ from karmada.kube.server.storage.encryption import (
 from karmada.kube.server.storage.interface import Store
 from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.storage.open import open_store
+from karmada.kube.server.storage.packing import pack
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
 from tests.support.etcd_cluster import EtcdCluster
 
@@ -67,10 +68,10 @@ def test_what_is_encoded_is_decoded_again(
     tmp_path_factory: pytest.TempPathFactory, provider: str, value: bytes
 ) -> None:
     codec = encryption(tmp_path_factory.mktemp("law"), {provider: {"keys": [key("one")]}})
-    stored = codec.encode(KEY, value)
+    stored = codec.encode(KEY, pack(value))
     assert stored.startswith(b"k8s:enc:%b:v1:one:" % provider.encode())
     assert codec.decode(KEY, stored) == value
-    assert codec.encode(KEY, value) != stored, "equal values must not look equal"
+    assert codec.encode(KEY, pack(value)) != stored, "equal values must not look equal"
 
 
 @pytest.mark.parametrize(

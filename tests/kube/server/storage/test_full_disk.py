@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import os
 import subprocess
+from base64 import b85encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,7 +65,7 @@ async def opened(path: Path) -> SqliteStore:
 async def write_on(store: SqliteStore, prefix: str, size: int) -> None:
     """Until it is refused."""
     for number in itertools.count():
-        await store.write(f"{prefix}/{number:05}", bytes(size), expected=0)
+        await store.write(f"{prefix}/{number:05}", os.urandom(size), expected=0)
 
 
 async def create_on(client: Client) -> None:
@@ -89,7 +90,7 @@ async def test_with_the_limit_reached_only_deletions_are_accepted(
 
     monkeypatch.setattr(sqlite_space.Space, "exceed", give)
     results = await asyncio.gather(
-        *(store.write(f"k{i}", bytes(20_000), expected=0) for i in range(5)),
+        *(store.write(f"k{i}", os.urandom(20_000), expected=0) for i in range(5)),
         store.write("first", None, expected=first),
         return_exceptions=True,
     )
@@ -181,7 +182,8 @@ async def test_objects_with_finalizers_can_be_deleted_on_a_full_disk(small_disk:
 async def test_writes_that_lead_to_deletions_leave_space_for_the_deletions(small_disk: Path) -> None:
     """An object that is being deleted and written on and on does not use up the reserve."""
     store = await opened(small_disk / "s.db")
-    terminating = b'{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"pad":"' + b"x" * 100_000 + b'"}'
+    terminating = b'{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"pad":"%b"}'
+    terminating %= os.urandom(50_000).hex().encode()  # so that it is long in the store, too
     last = await store.write("terminating", terminating, expected=0)
     other = await store.write("other", bytes(1000), expected=0)
     fill(small_disk)
@@ -245,5 +247,7 @@ async def test_clients_see_kubernetes_error_and_the_alarm_on_readyz_and_in_metri
 
 
 def config_map(name: str, size: int) -> dict[str, object]:
+    """Its text cannot be packed to less."""
     metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": "x" * size}}
+    text = b85encode(os.urandom(size * 4 // 5)).decode()
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": text}}

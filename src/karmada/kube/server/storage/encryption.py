@@ -4,7 +4,7 @@ The configuration is Kubernetes' EncryptionConfiguration. A stored value begins 
 so a value says by itself how it is read, and plain values from before can stand beside encrypted ones. The first key of
 the first provider writes, all of them read. A value that was not written by it is stale: an update that changes nothing
 is carried out for it, which is how keys are rotated. With an AEAD (aesgcm, chacha20poly1305) the key of the object is
-part of what is authenticated, so a value cannot be moved to another name.
+part of what is authenticated, so a value cannot be moved to another name. A store may pack values before (packing.py).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.padding import PKCS7
 
 from karmada.kube.server.auth.files import read_optional, write_private
 from karmada.kube.server.storage.interface import StoreUnavailable
+from karmada.kube.server.storage.packing import unpack
 
 MARK = b"k8s:enc:"
 _API_VERSIONS = ("apiserver.config.k8s.io/v1", "v1")
@@ -147,14 +148,14 @@ class Encryption:
         if not stored.startswith(MARK):
             if writing is not None:
                 self._stale.add(key)
-            return stored
+            return unpack(key, stored)
         reading, sealed = self._reads(key, stored)
         if reading is not writing:
             self._stale.add(key)
         elif self._stale:
             self._stale.discard(key)
         try:
-            return reading.cipher.open(sealed, key.encode())
+            return unpack(key, reading.cipher.open(sealed, key.encode()))
         except (InvalidTag, ValueError) as error:
             raise Undecipherable(
                 f"{key} cannot be decrypted by {_name(reading.prefix)}: it was changed, or the key is another of the "
@@ -195,10 +196,10 @@ class Encryption:
 
 
 class AsStored(Encryption):
-    """For programs that copy a store or look into it: values pass as they are stored."""
+    """For programs that copy a store or look into it: encrypted values pass as they are stored."""
 
-    def decode(self, _key: str, stored: bytes, /) -> bytes:
-        return stored
+    def decode(self, key: str, stored: bytes, /) -> bytes:
+        return stored if stored.startswith(MARK) else unpack(key, stored)
 
 
 PLAIN = Encryption(())

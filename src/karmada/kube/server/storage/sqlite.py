@@ -58,6 +58,7 @@ from karmada.kube.server.storage.interface import (
     prefix_end,
 )
 from karmada.kube.server.storage.local import LocalStore
+from karmada.kube.server.storage.packing import pack
 from karmada.kube.server.storage.sqlite_checkpoints import Checkpoints
 from karmada.kube.server.storage.sqlite_files import PAGE_SIZE, Acknowledged, lock, sync_file
 from karmada.kube.server.storage.sqlite_log import (
@@ -343,11 +344,11 @@ class SqliteStore(LocalStore):
                 continue
             revision += 1
             latest[key] = 0 if value is None else revision
-            stored = value if value is None else encode(key, value)
+            stored = value if value is None else encode(key, pack(value))
             rows.append((revision, key, value is not None, current, stored, checksum(revision, key, stored)))
             events.append(Event(key, value, revision, None))
             answers.append((answer, revision))
-            pages += 2 + (len(value) // PAGE_SIZE if value else 0)
+            pages += 2 + (len(stored) // PAGE_SIZE if stored else 0)
         self._wal.pages += pages
         if rows:
             self._cursor.executemany(APPEND, rows)

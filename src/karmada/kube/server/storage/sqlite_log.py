@@ -3,7 +3,7 @@
 One row per revision: key, value (NULL: deleted), the revision it replaced, and a checksum over revision, key and value,
 so that a value that changed on the disk is never served. Stores of format 1 have no checksums; they get the column when
 they are opened for writing, and their rows the checksum with later compactions. Until then such a value must at least
-be JSON, as everything was that format 1 stored.
+be JSON, as everything was that format 1 stored. Those of formats 1 and 2 have no packed values (packing.py).
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import orjson
 
 from karmada.kube.server.storage.interface import NewerFormat, Stored, StoreDamaged, prefix_end
 
-FORMAT = 2
+FORMAT = 3
 WITHOUT_CHECKSUMS = 1
+_WITHOUT_PACKING = 2
 LAST_KEY = chr(0x10FFFF)  # greater than any key of valid names
 
 _SCHEMA = f"""
@@ -74,12 +75,14 @@ def prepare_schema(cursor: sqlite3.Cursor, path: Path) -> None:
         cursor.executescript(_SCHEMA)
     elif version == WITHOUT_CHECKSUMS:
         cursor.executescript(_UPGRADE)
+    elif version == _WITHOUT_PACKING:
+        cursor.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 def format_of(cursor: sqlite3.Cursor, path: Path) -> int:
     """0: there are no tables yet."""
     version: int = cursor.execute("PRAGMA user_version").fetchone()[0]
-    if version not in (0, WITHOUT_CHECKSUMS, FORMAT):
+    if version not in range(FORMAT + 1):
         raise NewerFormat(str(path), version, FORMAT)
     return version
 

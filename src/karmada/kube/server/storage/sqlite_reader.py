@@ -9,7 +9,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from karmada.kube.server.storage.interface import Page, StoreUnavailable
+from karmada.kube.server.storage.encryption import AS_STORED
+from karmada.kube.server.storage.interface import Page, Stored, StoreUnavailable
 from karmada.kube.server.storage.sqlite_files import connect_to_read
 from karmada.kube.server.storage.sqlite_log import WITHOUT_CHECKSUMS, format_of, read_range
 
@@ -38,4 +39,5 @@ class SqliteReader:
             )
         except sqlite3.Error as error:
             raise StoreUnavailable(f"cannot read {self.path}: {error}") from error
-        return Page(items, revision or self.revision, remaining)
+        found = [Stored(key, AS_STORED.decode(key, value), at) for key, value, at in items]
+        return Page(found, revision or self.revision, remaining)
