@@ -109,6 +109,12 @@ def memory(pid: int) -> tuple[float, float | None, float]:
         return resident, None, peak
 
 
+def forget_peak(pid: int) -> None:
+    """The greatest resident size is that from now on."""
+    for one in tree(pid):
+        Path(f"/proc/{one}/clear_refs").write_text("5")
+
+
 def _amounts(text: str) -> dict[str, float]:
     """Lines of the form "Name:  123 kB", in MiB."""
     parts = (line.partition(":") for line in text.splitlines())

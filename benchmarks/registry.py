@@ -25,6 +25,7 @@ _WHERE = {
     "failover": "failover:Failover",
     "services": "services:Services",
     "autoscaling": "autoscaling:Autoscaling",
+    "search": "search:Search",
     "search.query": "search_query:SearchQuery",
     "propagation.latency": "propagation.latency:Latency",
     "propagation.deployments": "propagation.rollout:Deployments",

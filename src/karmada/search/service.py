@@ -79,7 +79,7 @@ class Search:
         )
         self._control_plane = control_plane
         self._outbound = Outbound()
-        self.index = SearchIndex(self.caches, clock)
+        self.index = SearchIndex(self.caches, clock, filled=lambda: self.caches.synced)
         self.opensearch = OpenSearchSink(self.caches, self.caches, control_plane, clock)
         reading = MemberReading(self.caches.client, clock, enforced=options.member_authorization)
         self.caches.add_sink(self.opensearch)

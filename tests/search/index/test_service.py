@@ -103,6 +103,22 @@ async def test_an_object_that_cannot_be_read_is_found_by_its_name(
     assert "is found by its name only" in caplog.text
 
 
+@pytest.mark.parametrize("hanging", [False, True])
+async def test_the_caches_come_first_but_not_for_ever(hanging: bool) -> None:
+    clock, caches, filled = FakeClock(), HeldCaches(), False
+    index = SearchIndex(caches, clock, filled=lambda: filled)
+    caches.add_sink(index)
+    caches.put("member1", PODS, pod("web-1"))
+    await clock.advance(5)
+    assert index.indexing
+    assert await index.sources() == {}
+    filled = not hanging
+    for _ in range(300 if hanging else 1):
+        await clock.advance(0.1)
+    assert await names(index) == ["member1/default/web-1"]
+    await index.stop()
+
+
 async def test_what_could_not_be_indexed_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

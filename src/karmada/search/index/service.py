@@ -31,6 +31,8 @@ BATCH: Final = 200
 MOST_NAMES: Final = 5_000
 """Changed objects of a resource that are noted by name; with more, all of them are looked at."""
 _IN_A_ROW: Final = 16
+_FILLED_SECONDS: Final = 30.0
+_LOOK_SECONDS: Final = 0.1
 _START: Final = Named("", "")
 log = get_logger("search-index")
 T = TypeVar("T")
@@ -47,9 +49,11 @@ class Change(NamedTuple):
 class SearchIndex:
     """A Sink. `changed` are called with what was indexed, on the event loop."""
 
-    def __init__(self, caches: Caches, clock: Clock = SYSTEM) -> None:
+    def __init__(self, caches: Caches, clock: Clock = SYSTEM, *, filled: Callable[[], bool] = lambda: True) -> None:
+        """`filled`: whether all caches have their objects. Until then they come first, for some time."""
         self._caches = caches
         self._clock = clock
+        self._filled = filled
         self._pending: Pending[Named] = Pending(MOST_NAMES)
         self._sources: set[Source] = set()
         self._thread: ThreadPoolExecutor | None = None
@@ -125,6 +129,7 @@ class SearchIndex:
     async def _work(self) -> None:
         self._thread = ThreadPoolExecutor(1, "search-index")
         backoff = Backoff(self._clock, first=1.0, most=60.0)
+        await self._until_filled()
         while True:
             await self._pending.wait()
             part = self._pending.take(BATCH)
@@ -141,6 +146,12 @@ class SearchIndex:
                 self._pending.everything(part.source)
             finally:
                 self._busy = False
+
+    async def _until_filled(self) -> None:
+        """At the start both take all there is of a core, and more wait for the lists than for the index."""
+        patience = self._clock.monotonic() + _FILLED_SECONDS
+        while not self._filled() and self._clock.monotonic() < patience:
+            await self._clock.sleep(_LOOK_SECONDS)
 
     async def _index(self, part: Part[Named]) -> None:
         cache = self._caches.cache(*part.source)
