@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from karmada.install.addons.catalog import ADDONS
+from tests.e2e.installed_plane import NAMESPACE, Installed, policy
 from tests.e2e.sim_fleet import SimFleet
 from tests.support.eventually import eventually_blocking
-from tests.support.karmadactl import Karmadactl
-from tests.support.programs import Program, Result, alive
+from tests.support.programs import alive
 
 pytestmark = pytest.mark.e2e
-NAMESPACE = "karmada-system"
 REPLICAS = 2
 COMPONENTS = {
     "etcd": 1,
@@ -39,16 +37,6 @@ SERVED = {
     "v1beta1.custom.metrics.k8s.io": "karmada-metrics-adapter",
     "v1beta2.custom.metrics.k8s.io": "karmada-metrics-adapter",
 }
-POLICY = """
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: web}
-spec:
-  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
-  placement:
-    clusterAffinity: {clusterNames: [member1]}
-    spreadConstraints: [{spreadByField: cluster, minGroups: LEAST, maxGroups: 1}]
-"""
 REGISTRY = """
 apiVersion: search.karmada.io/v1alpha1
 kind: ResourceRegistry
@@ -59,48 +47,13 @@ spec:
 """
 
 
-class Installed:
-    """`host` and `member` are kubectl at the clusters, `karmada` at the control plane."""
-
-    def __init__(self, fleet: SimFleet, root: Path, kubectl: str) -> None:
-        self.fleet = fleet
-        self.data = root / "karmada"
-        self.config = self.data / "karmada-apiserver.config"
-        self.ctl = Karmadactl(fleet.home, fleet.kubeconfig)
-        self.host, self.member = fleet.kubectl("host", NAMESPACE), fleet.kubectl("member1")
-        self.karmada = Program([kubectl], fleet.home, self.config)
-
-    def at_host(self, *words: str) -> Result:
-        """karmadactl with the kubeconfig of the host cluster."""
-        return self.ctl(*words, "--kubeconfig", str(self.fleet.kubeconfig), "--context", "host", timeout=180)
-
-    def addons(self, *words: str) -> Result:
-        return self.at_host("addons", *words, "--karmada-kubeconfig", str(self.config))
-
-    def states(self, *words: str) -> dict[str, str]:
-        """As `addons list` shows them."""
-        rows = [line.strip("|").split("|") for line in self.addons("list", *words).lines]
-        return {name.strip(): state.strip() for name, state in rows if name.strip() in ADDONS}
-
-    def pods(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self.host("get", "pods", "-o", "json").out)["items"]
-        return found
-
-    def processes(self) -> dict[str, int]:
-        """Process ids by pod."""
-        found = self.fleet.clusters()["host"]["processes"] or ()
-        return {process["pod"].rpartition("/")[2]: int(process["pid"]) for process in found}
-
-    def replicas_in_member(self) -> str:
-        return self.member("get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}", check=False).out
-
-
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Installed]:
     root = tmp_path_factory.mktemp("install")
     with SimFleet(root, kubectl_path) as fleet:
         fleet.create("host", "--nodes", str(REPLICAS), "--run-processes")
         fleet.create("member1")
+        fleet.create("edge", "--run-processes")
         found = Installed(fleet, root, kubectl_path)
         flags = ["--all-in-one=false", "--karmada-apiserver-replicas", str(REPLICAS)]
         flags += ["--karmada-kube-controller-manager-extra-args", "--namespace-deletion-delay=100ms"]
@@ -121,13 +74,11 @@ def test_every_pod_is_a_process_and_ready(installed: Installed) -> None:
 
 
 def test_a_member_joins_and_a_deployment_propagates(installed: Installed) -> None:
-    member = ["--cluster-kubeconfig", str(installed.fleet.kubeconfig), "--cluster-context", "member1"]
-    installed.ctl("join", "member1", "--kubeconfig", str(installed.config), *member)
-    installed.karmada("wait", "--for=condition=Ready", "cluster/member1", "--timeout=60s", timeout=70)
+    installed.join("member1")
     installed.karmada("create", "deployment", "web", "--image=nginx", "--replicas=2")
-    refused = installed.karmada("apply", "-f", "-", stdin=POLICY.replace("LEAST", "2"), check=False)
+    refused = installed.karmada("apply", "-f", "-", stdin=policy(at_least=2), check=False)
     assert 'admission webhook "propagationpolicy.karmada.io" denied the request' in refused.err
-    installed.karmada("apply", "-f", "-", stdin=POLICY.replace("LEAST", "1"))
+    installed.karmada("apply", "-f", "-", stdin=policy())
     eventually_blocking(lambda: installed.replicas_in_member() == "2")
     status = ("get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}")
     eventually_blocking(lambda: installed.karmada(*status).out == "2")
@@ -156,6 +107,15 @@ def test_namespaces_garbage_and_tokens_are_seen_to_by_the_kube_controller_manage
     holder = ("get", "lease", "kube-controller-manager", "-n", NAMESPACE, "-o", "jsonpath={.spec.holderIdentity}")
     assert karmada(*holder).out
     karmada("delete", "namespace", "team", "--timeout=60s", timeout=70)
+
+
+def test_a_cluster_registers_with_a_token_and_a_certificate_that_the_kube_controller_manager_signs(
+    installed: Installed,
+) -> None:
+    line = installed.ctl("token", "create", "--print-register-command", "--kubeconfig", str(installed.config)).out
+    where = ["--kubeconfig", str(installed.fleet.kubeconfig), "--context", "edge", "--cluster-name", "edge"]
+    installed.ctl(*shlex.split(line)[1:], *where)
+    installed.until_ready("edge")
 
 
 def test_addons_are_enabled_listed_and_used(installed: Installed) -> None:

@@ -94,7 +94,7 @@ def _logged(*flags: str) -> list[str]:
     return [*flags, "--v=2"]
 
 
-def _healthy(http_port: int) -> Obj:
+def healthy(http_port: int) -> Obj:
     """Of a program without an API: ready as soon as it responds, also while another replica leads."""
     return {
         "livenessProbe": http_probe("/healthz", http_port, 15, 15, 5, tls=False),
@@ -248,7 +248,7 @@ def scheduler(options: Options) -> Obj:
         mounts=[CONFIG_MOUNT, CERTIFICATE_MOUNT],
         volumes=[config_volume(SCHEDULER), certificate_volume()],
         ports=[("metrics", 8080)],
-        probes=_healthy(http_port=10351),
+        probes=healthy(http_port=10351),
     )
     return build(work, options)
 
@@ -278,7 +278,7 @@ def controller_manager(options: Options) -> Obj:
         mounts=[CONFIG_MOUNT],
         volumes=[config_volume(CONTROLLER_MANAGER)],
         ports=[("server", 10357), ("metrics", 8080)],
-        probes=_healthy(http_port=10357),
+        probes=healthy(http_port=10357),
     )
     return build(work, options)
 

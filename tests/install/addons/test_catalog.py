@@ -87,6 +87,16 @@ def test_pods_keep_to_the_restricted_profile_and_have_no_token(name: str) -> Non
 
 
 @EVERY
+def test_pods_are_ready_by_a_probe_and_get_the_certificates_that_they_name(name: str) -> None:
+    main, spec = main_container(name), workload(name)["spec"]["template"]["spec"]
+    assert main["readinessProbe"]
+    [certificates] = [volume for volume in spec["volumes"] if volume["name"] == "karmada-cert"]
+    files = {item["key"] for item in certificates["secret"]["items"]}
+    assert files == {word.rpartition("/")[2] for word in main["command"] if "/etc/karmada/pki/" in word}
+    assert "ca.key" not in files
+
+
+@EVERY
 def test_deinit_does_not_take_an_addon_for_a_part_of_the_installation(name: str) -> None:
     assert not [obj for obj in ADDONS[name].host(SETTINGS) if "karmada.io/bootstrapping" in str(obj["metadata"])]
 
@@ -114,7 +124,9 @@ def test_an_estimator_is_found_by_the_scheduler_and_has_access_to_its_member() -
     assert service["spec"]["ports"][0]["port"] == 10352
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     assert labels == {"app": "karmada-scheduler-estimator-member1", "cluster": "member1"}
-    assert "--kubeconfig=/etc/member1-kubeconfig" in main_container("karmada-scheduler-estimator")["command"]
+    main = main_container("karmada-scheduler-estimator")
+    assert "--kubeconfig=/etc/member1-kubeconfig" in main["command"]
+    assert main["readinessProbe"]["tcpSocket"] == {"port": 10352}, "it listens there when it knows its member"
 
 
 @pytest.mark.parametrize(

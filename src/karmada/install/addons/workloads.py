@@ -9,6 +9,7 @@ import base64
 from collections.abc import Sequence
 
 from karmada.install.addons.settings import Settings
+from karmada.install.components import healthy
 from karmada.install.names import CONFIG_FILE, PKI_FOLDER, PROGRAMS, SERVING_PORT
 from karmada.install.pods import (
     CERTIFICATE_MOUNT,
@@ -65,8 +66,7 @@ def descheduler(settings: Settings) -> list[Obj]:
         f"--scheduler-estimator-service-namespace={settings.namespace}",
         "--v=2",
     ]
-    probes = {"livenessProbe": http_probe("/healthz", 10358, 15, 15, 5, tls=False)}
-    return _workload(DESCHEDULER, DESCHEDULER, settings, flags, probes, [_METRICS])
+    return _workload(DESCHEDULER, DESCHEDULER, settings, flags, healthy(http_port=10358), [_METRICS])
 
 
 def estimator(settings: Settings) -> list[Obj]:
@@ -82,7 +82,8 @@ def estimator(settings: Settings) -> list[Obj]:
         "--metrics-bind-address=$(POD_IP):8080",
         "--health-probe-bind-address=$(POD_IP):10351",
     ]
-    probes = {"livenessProbe": http_probe("/healthz", 10351, 15, 15, 5, tls=False)}
+    served = {"tcpSocket": {"port": ESTIMATOR_PORT}, "periodSeconds": 3, "timeoutSeconds": 5, "failureThreshold": 3}
+    probes = {**healthy(http_port=10351), "readinessProbe": served}
     mounts = [CERTIFICATE_MOUNT, {"name": "member-config", "mountPath": file, "subPath": secret, "readOnly": True}]
     volumes = [certificate_volume(), secret_volume("member-config", secret)]
     ports = [("server", ESTIMATOR_PORT), _METRICS]
