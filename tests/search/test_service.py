@@ -180,3 +180,9 @@ async def test_the_proxy_is_served_beside_it(plane: Plane) -> None:
         "GET", "/apis/search.karmada.io/v1alpha1/proxying/karmada/proxy/api/v1/configmaps?resourceVersion=0"
     )
     assert len(orjson.loads(answer.body)["items"]) == 4
+
+
+async def test_metrics_count_what_is_cached(plane: Plane) -> None:
+    text = (await plane.http("GET", "/metrics")).body.decode()
+    assert 'karmada_search_cached_objects{cluster="m1",resource="configmaps"} 2' in text
+    assert 'karmada_search_caches_not_synced{cluster="m2"} 0' in text

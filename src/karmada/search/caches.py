@@ -123,6 +123,20 @@ class MemberCaches(Reconciler):
         nothing_wanted = len(self.of_registries) == 0
         return nothing_wanted or (self.reconciled and all(cache.synced for cache in self.all()))
 
+    def counts(self) -> list[tuple[dict[str, str], float]]:
+        """For metrics: objects by cluster and resource."""
+        return [
+            ({"cluster": cache.cluster, "resource": str(cache.kind.gvr.group_resource)}, len(cache))
+            for cache in self.all()
+        ]
+
+    def not_synced(self) -> list[tuple[dict[str, str], float]]:
+        """For metrics: by cluster, the resources whose first list is not complete."""
+        return [
+            ({"cluster": name}, sum(not cache.synced for cache in cluster.caches.values()))
+            for name, cluster in self._held.items()
+        ]
+
     def of(self, gvr: GVR) -> Informer:
         """The informer of Clusters, or of ResourceRegistries."""
         return {Cluster.gvr: self.of_clusters, ResourceRegistry.gvr: self.of_registries}[gvr]

@@ -37,6 +37,7 @@ from karmada.search.registries import Namespaces, covers, upstream
 from karmada.search.sinks import Sink
 
 PAGE: Final = 500
+_CHUNK: Final = 100
 KEEP: Final = History(seconds=300.0, at_least=100, at_most=2_000, most_bytes=4 << 20)
 """Changes that watches can resume over; there is such a window for every resource of every cluster."""
 
@@ -101,14 +102,21 @@ class ReflectedKind(Reflector):
         self._prefix = prefix(kind.gvr.group_resource)
         namespace, self._filtered = upstream(namespaces)
         self._path = resource_path(kind.gvr, namespace)
-        resource = kind.gvr.group_resource
-        self._collection = Collection(resource, _Forgotten(), self, Subscribers(_wake_later), 0, KEEP)
+        self._collection = self._empty(0)
         self._synced = asyncio.Event()
         self._histories = 0
         self._other_history = False
         """The member may be another one: equal versions do not mean equal objects."""
         self._undone = 0
         """Versions up to this one may be of a history that is no more: the member was put back to an older state."""
+
+    def _empty(self, revision: int) -> Collection:
+        resource = self.kind.gvr.group_resource
+        return Collection(resource, _Forgotten(), self, Subscribers(_wake_later), revision, KEEP)
+
+    @property
+    def _named(self) -> str:
+        return f"{super()._named} of cluster {self.cluster}"
 
     # reading
 
@@ -189,7 +197,7 @@ class ReflectedKind(Reflector):
             raise self._nonsense("list", error) from error
 
     def _nonsense(self, what: str, error: Exception) -> ConnectionFailed:
-        return ConnectionFailed(f"cluster {self.cluster}: the {what} of {self._named} makes no sense: {error}")
+        return ConnectionFailed(f"the {what} of {self._named} makes no sense: {error}")
 
     async def _read(
         self,
@@ -229,9 +237,7 @@ class ReflectedKind(Reflector):
             await self._report(found)
         revision = int(version)
         if self._other_history or not self.synced or not self._holds(found):
-            found.sort(key=_list_order)
-            self._collection.reset(revision)
-            self._collection.load(found)
+            await self._load(found, revision)
         if revision < self.revision:
             self._undone = max(self._undone, self.revision)
         self.revision, self.resource_version = revision, version
@@ -240,6 +246,17 @@ class ReflectedKind(Reflector):
         self._synced.set()
         for sink in self._sinks:
             sink.replaced(self.cluster, self.kind.gvr)
+
+    async def _load(self, found: builtins.list[CachedObject], revision: int) -> None:
+        """Aside, so that readers see either the old state or the new one. Watches of the old one end."""
+        found.sort(key=_list_order)
+        fresh, turn = self._empty(revision), TimeSlice()
+        for start in range(0, len(found), _CHUNK):
+            fresh.load(found[start : start + _CHUNK])
+            if turn.is_over():
+                await turn.next()
+        old, self._collection = self._collection, fresh
+        old.end_watches()
 
     def _holds(self, found: builtins.list[CachedObject]) -> bool:
         """Whether a list brought nothing new, so that watches can go on."""

@@ -84,6 +84,8 @@ class Search:
         reading = MemberReading(self.caches.client, clock, enforced=options.member_authorization)
         self.caches.add_sink(self.opensearch)
         gauges = server.metrics.gauges
+        gauges["karmada_search_cached_objects"] = self.caches.counts
+        gauges["karmada_search_caches_not_synced"] = self.caches.not_synced
         gauges["karmada_search_opensearch_waiting_objects"] = self.opensearch.waiting
         gauges["karmada_search_opensearch_refused_objects"] = self.opensearch.refused
         if options.search:
