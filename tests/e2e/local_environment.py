@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,6 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from karmada.api.cluster import Cluster
+from karmada.kube.client.client import Client
+from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.client.light import transport_for
+from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
 from karmada.local.folder import Folder
 from karmada.local.programs import found
 from tests.support.eventually import eventually_blocking
@@ -63,9 +71,8 @@ class LocalEnvironment:
         """Of those that run."""
         return {name: holder.pid for name, holder in found(Folder(self.folder)).items()}
 
-    def clusters(self) -> dict[str, dict[str, Any]]:
-        items = self.kubectl("get", "clusters", "-o", "json").json()["items"]
-        return {item["metadata"]["name"]: item for item in items}
+    def clusters(self) -> dict[str, Obj]:
+        return {meta.name(cluster): cluster for cluster in listed(self.control_kubeconfig, Cluster.gvr)}
 
     def __enter__(self) -> Self:
         return self
@@ -76,6 +83,19 @@ class LocalEnvironment:
         if kind is None:
             for log in self.folder.glob("logs/*.log"):
                 assert "Traceback" not in log.read_text(), log.read_text()
+
+
+def listed(kubeconfig: Path, kind: GVR, context: str = "", namespace: str = "", labels: str = "") -> list[Obj]:
+    """As `kubectl get` does, without a program: for what is waited for."""
+
+    async def look() -> list[Obj]:
+        client = Client(transport_for(load_config(kubeconfig, context=context)))
+        try:
+            return (await client.list_all(kind, namespace, label_selector=labels)).items
+        finally:
+            await client.close()
+
+    return asyncio.run(look())
 
 
 class Foreground:

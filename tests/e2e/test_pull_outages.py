@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -15,8 +13,9 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.client.light import transport_for
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
 from karmada.kube.sim.admin_client import AdminClient
-from tests.e2e.local_environment import PORT, LocalEnvironment
+from tests.e2e.local_environment import PORT, LocalEnvironment, listed
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import ServerProcess
 
@@ -55,15 +54,13 @@ def create(local: LocalEnvironment, first: int, last: int) -> None:
     asyncio.run(send())
 
 
-def config_map(number: int) -> dict[str, Any]:
+def config_map(number: int) -> Obj:
     metadata = {"name": f"settings-{number}", "namespace": "default", "labels": {"app": "settings"}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"number": str(number)}}
 
 
-def arrived(local: LocalEnvironment) -> list[dict[str, Any]]:
-    listed = local.member("member2")("get", "configmaps", "-l", "app=settings", "-o", "json")
-    items: list[dict[str, Any]] = json.loads(listed.out)["items"]
-    return items
+def arrived(local: LocalEnvironment) -> list[Obj]:
+    return listed(local.members_kubeconfig, CONFIG_MAPS, context="member2", namespace="default", labels="app=settings")
 
 
 def ready(local: LocalEnvironment, name: str) -> str:
@@ -82,13 +79,13 @@ def agent_pid(local: LocalEnvironment) -> int:
 def test_a_cluster_whose_agent_is_gone_becomes_unknown_and_comes_back(local: LocalEnvironment) -> None:
     member = local.member("member2")
     member("-n", "karmada-system", "scale", "deployment", "karmada-agent", "--replicas=0")
-    eventually_blocking(lambda: ready(local, "member2") == "Unknown", 40)
+    eventually_blocking(lambda: ready(local, "member2") == "Unknown")
     taints = local.clusters()["member2"]["spec"]["taints"]
     assert "cluster.karmada.io/unreachable" in [taint["key"] for taint in taints]
     assert ready(local, "member1") == "True"
     member("-n", "karmada-system", "scale", "deployment", "karmada-agent", "--replicas=1")
-    eventually_blocking(lambda: ready(local, "member2") == "True", 60)
-    eventually_blocking(lambda: not local.clusters()["member2"]["spec"].get("taints"), 20)
+    eventually_blocking(lambda: ready(local, "member2") == "True")
+    eventually_blocking(lambda: not local.clusters()["member2"]["spec"].get("taints"))
 
 
 def test_many_objects_arrive_once_though_agent_and_control_plane_are_killed(local: LocalEnvironment) -> None:
@@ -98,7 +95,7 @@ def test_many_objects_arrive_once_though_agent_and_control_plane_are_killed(loca
     create(local, 0, 200)
     os.kill(agent_pid(local), signal.SIGKILL)
     create(local, 200, 350)
-    eventually_blocking(lambda: len(arrived(local)) == 350, 60)
+    eventually_blocking(lambda: len(arrived(local)) == 350)
     first = {item["metadata"]["name"]: item["metadata"]["uid"] for item in arrived(local)}
 
     create(local, 350, MANY)
@@ -106,7 +103,7 @@ def test_many_objects_arrive_once_though_agent_and_control_plane_are_killed(loca
     os.kill(local.pids()["karmada"], signal.SIGKILL)
     agent = agent_pid(local)
     local.member("member2")("delete", "configmap", "settings-0")
-    corrected = ("configmap/settings-0", "--for=create", "--timeout=30s")
+    corrected = ("configmap/settings-0", "--for=create", "--timeout=60s")
     local.member("member2")("wait", *corrected)
     plane = ServerProcess(
         local.folder,
@@ -117,7 +114,7 @@ def test_many_objects_arrive_once_though_agent_and_control_plane_are_killed(loca
     )
     plane.start()
     try:
-        eventually_blocking(lambda: len(arrived(local)) == MANY, 60)
+        eventually_blocking(lambda: len(arrived(local)) == MANY)
         assert agent_pid(local) == agent
     finally:
         plane.stop()
