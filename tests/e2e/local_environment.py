@@ -22,7 +22,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.local.folder import Folder
 from karmada.local.programs import found
-from tests.support.eventually import eventually_blocking
+from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import Program, Result
 
 START_SECONDS = 60.0
@@ -116,16 +116,16 @@ class Foreground:
 
     def kill(self) -> None:
         os.kill(self._process.pid, signal.SIGKILL)
-        self._process.wait(10)
+        self._process.wait(LIMIT)
 
     def end(self) -> str:
         """What it said from then on, when it has ended by itself."""
-        out, err = self._process.communicate(timeout=30)
+        out, err = self._process.communicate(timeout=LIMIT)
         return out + err
 
     @property
     def code(self) -> int:
-        return self._process.wait(10)
+        return self._process.wait(LIMIT)
 
 
 def contexts(kubeconfig: Path, kubectl: Program) -> list[str]:

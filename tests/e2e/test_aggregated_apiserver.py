@@ -20,7 +20,7 @@ from karmada.kube.sim.cluster import SimCluster
 from tests.e2e.aggregated_process import AggregatedProcess
 from tests.support.background import Background
 from tests.support.etcd_cluster import EtcdCluster
-from tests.support.eventually import eventually_blocking
+from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.kubectl_plane import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -152,7 +152,7 @@ def test_a_member_is_reached_through_both_servers(
         "spec": {"containers": [{"name": "main", "image": "nginx"}]},
     }
     there("apply", "-f", "-", stdin=json.dumps(pod))
-    there("wait", "--for=condition=Ready", "pod/web", "--timeout=20s")
+    there("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
     for sockets in ("true", "false"):
         there.env["KUBECTL_REMOTE_COMMAND_WEBSOCKETS"] = sockets
         assert there("exec", "web", "--", "hostname").out.strip() == "web"
@@ -306,5 +306,5 @@ def test_what_cannot_work_is_reported_at_once(
     server = AggregatedProcess(tmp_path, front.kubeconfig, arguments)
     server.launch()
     assert server.process is not None
-    assert server.process.wait(20) != 0
+    assert server.process.wait(LIMIT) != 0
     assert why in server.log()

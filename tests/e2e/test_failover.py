@@ -79,7 +79,7 @@ class Walk(LocalEnvironment):
         return set(self.kubectl("get", "events", selector, "-o", "jsonpath={.items[*].reason}").out.split())
 
 
-WITHIN = "--timeout=40s"
+WITHIN = "--timeout=60s"
 
 
 @pytest.fixture(scope="module")

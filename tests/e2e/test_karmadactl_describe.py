@@ -92,7 +92,7 @@ def test_what_is_missing_is_said_in_kubectls_words(fleet: Propagation) -> None:
 
 def test_pods_and_nodes_of_all_members_are_measured(fleet: Propagation) -> None:
     look = ("top", "pod", "-l", f"app={NAME}", "--no-headers")
-    rows = eventually_blocking(lambda: _measured(fleet, look, 3), 40)
+    rows = eventually_blocking(lambda: _measured(fleet, look, 3))
     assert [row[1:] for row in rows] == [[name, "200m", "64Mi"] for name in ("member1", "member2", "member3")]
     nodes = fleet.ctl("top", "node", "--clusters", "member1,member3").lines
     assert nodes[0].split() == ["NAME", "CLUSTER", "CPU(cores)", "CPU%", "MEMORY(bytes)", "MEMORY%"]

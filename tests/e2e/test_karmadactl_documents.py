@@ -74,7 +74,7 @@ class Shell:
             assert found == wanted, f"$ {line}\n{printed}"
             return True
 
-        eventually_blocking(look, seconds=20.0)
+        eventually_blocking(look)
 
 
 def columns(header: str) -> list[str]:

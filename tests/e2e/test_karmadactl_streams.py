@@ -20,7 +20,7 @@ from karmada.kube.sim.admin_client import AdminClient
 from tests.e2e.pasting import blocks
 from tests.e2e.propagating import DEPLOYMENTS, Propagation, as_text, deployment, policy, selector
 from tests.support import forking
-from tests.support.eventually import eventually_blocking
+from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import Program, Result
 from tests.support.terminals import TerminalSession
 
@@ -81,9 +81,9 @@ def fleet(three_members: Propagation) -> Iterator[Propagation]:
         member("create", "namespace", SPACE)
         member("-n", SPACE, "apply", "-f", "-", stdin=as_text(*ALL))
     for member in members:
-        member("-n", SPACE, "rollout", "status", "deployment/web", "--timeout=20s")
-        member("-n", SPACE, "wait", "--for=condition=ready", "pod/solo", "pod/shell", "pod/marked", "--timeout=20s")
-        member("-n", SPACE, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/done", "--timeout=20s")
+        member("-n", SPACE, "rollout", "status", "deployment/web", "--timeout=60s")
+        member("-n", SPACE, "wait", "--for=condition=ready", "pod/solo", "pod/shell", "pod/marked", "--timeout=60s")
+        member("-n", SPACE, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/done", "--timeout=60s")
     yield three_members
     for member in members:
         member("delete", "namespace", SPACE, "--wait=false")
@@ -353,7 +353,7 @@ def test_a_command_that_reads_nothing_does_not_wait_for_input(ctl: Program) -> N
     )  # fmt: skip
     assert running.stdout is not None
     assert running.stdout.read() == "solo\n"
-    assert running.wait(10) == 0
+    assert running.wait(LIMIT) == 0
     running.communicate()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.eventually import eventually_blocking
+from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import Program, Result, ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -143,13 +143,13 @@ def test_a_certificate_is_requested_approved_and_used(kubectl: Program, server: 
 
 def test_wait_for_a_condition_and_for_deletion(kubectl: Program, kn: Kubectl, namespace: str) -> None:
     kn("create", "deployment", "slow", "--image=nginx")
-    waiting = kubectl.start("-n", namespace, "wait", "deploy/slow", "--for=condition=Available", "--timeout=20s")
+    waiting = kubectl.start("-n", namespace, "wait", "deploy/slow", "--for=condition=Available", "--timeout=60s")
     status = {"conditions": [{"type": "Available", "status": "True", "reason": "Fine", "message": "fine"}]}
     kn("patch", "deploy", "slow", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
-    assert waiting.wait(20) == 0
-    gone = kubectl.start("-n", namespace, "wait", "deploy/slow", "--for=delete", "--timeout=20s")
+    assert waiting.wait(LIMIT) == 0
+    gone = kubectl.start("-n", namespace, "wait", "deploy/slow", "--for=delete", "--timeout=60s")
     kn("delete", "deploy", "slow")
-    assert gone.wait(20) == 0
+    assert gone.wait(LIMIT) == 0
     timeout = kn("wait", "sa/default", "--for=condition=Never", "--timeout=1s", check=False)
     assert timeout.code != 0
 
@@ -218,7 +218,7 @@ def ship(name: str, **spec: object) -> str:
 
 def test_a_custom_resource_from_definition_to_deletion(kubectl: Program, kn: Kubectl, namespace: str) -> None:
     kubectl("apply", "-f", "-", stdin=CRD)
-    kubectl("wait", "--for=condition=Established", "crd/ships.harbour.example.com", "--timeout=10s")
+    kubectl("wait", "--for=condition=Established", "crd/ships.harbour.example.com", "--timeout=60s")
     kn("apply", "-f", "-", stdin=ship("petrel", crew=4, flag="dutch"))
     assert kn("get", "sh").lines[0].split() == ["NAME", "MASTS"]
     assert kn("get", "sh", "-o", "wide").lines[1].split() == ["petrel", "1", "dutch"]

@@ -53,7 +53,7 @@ class Run:
     async def more(self, count: int) -> None:
         """Wait until so many more operations have succeeded."""
         target = self.happened + count
-        await eventually(lambda: self.happened >= target, within=30)
+        await eventually(lambda: self.happened >= target)
 
     async def load(self, wire: WireClient, round_: int, chance: random.Random, stop: asyncio.Event) -> None:
         known: dict[str, tuple[int, int]] = {}

@@ -139,7 +139,7 @@ def test_on_a_terminal_progress_is_drawn_and_ctrl_c_stops_everything(local: Loca
     assert re.search(r"member1 +Ready, v1\.36\.0, 3 nodes", said)
     os.killpg(process.pid, signal.SIGINT)
     _read_until(primary, "Stopped; the state is kept")
-    assert process.wait(10) == 0
+    assert process.wait(LIMIT) == 0
     os.close(primary)
     eventually_blocking(lambda: not local.pids())
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.fleets import plane_process
 from tests.e2e.local_environment import PORT, LocalEnvironment
-from tests.support.eventually import eventually_blocking
+from tests.support.eventually import LIMIT, eventually_blocking
 
 pytestmark = pytest.mark.e2e
 
@@ -50,7 +50,7 @@ def test_a_start_that_is_interrupted_leaves_nothing_running(local: LocalEnvironm
     process = local.ctl.start("local-up", *PORT, "--members", "1")
     eventually_blocking((local.folder / "local.json").exists)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=LIMIT)
     assert "Interrupted; everything is stopped" in out
     assert process.returncode == 130
     assert local.pids() == {}

@@ -42,7 +42,7 @@ def until_measured(fleet: Propagation) -> list[list[str]]:
         answer = fleet.here.start(fleet.here.client.raw("GET", PODS, query={"labelSelector": "app=measured"})).result()
         return len(answer["items"]) == 4
 
-    eventually_blocking(all_measured, seconds=60)
+    eventually_blocking(all_measured)
     rows = fleet.kubectl("top", "pods", "-l", "app=measured", "--no-headers").lines
     assert len(rows) == 4
     return [row.split() for row in rows]

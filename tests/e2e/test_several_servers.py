@@ -110,7 +110,7 @@ def _one_dies_and_the_other_takes_over(servers: list[ServerProcess], clients: li
         lease = clients[1]("-n", "kube-system", "get", "lease", "kube-controller-manager", "-o", "json", check=False)
         return lease.json()["spec"]["holderIdentity"] if lease.code == 0 else ""
 
-    first = eventually_blocking(holder, seconds=30)
+    first = eventually_blocking(holder)
     eventually_blocking(lambda: clients[0]("get", "sa", "default", check=False).code == 0)
     leading = next(n for n, server in enumerate(servers) if server.process and f"_{server.process.pid}_" in first)
     servers[leading].kill()
@@ -121,7 +121,7 @@ def _one_dies_and_the_other_takes_over(servers: list[ServerProcess], clients: li
 
     left("create", "namespace", "goner")
     left("delete", "namespace", "goner", "--wait=false")
-    eventually_blocking(emptied, seconds=60)
+    eventually_blocking(emptied)
 
 
 def test_a_dump_goes_from_sqlite_to_etcd_and_back_byte_for_byte(etcd: EtcdCluster, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_an_upgrade_that_cannot_become_ready_is_taken_back(fleet: SimFleet) -> N
     failed = helm("upgrade", "shop", CHART, "--set", "image=nginx:9", "--atomic", "--timeout", "2s", check=False)
     assert failed.code != 0
     assert "timed out" in failed.err or "deadline exceeded" in failed.err
-    kubectl("rollout", "status", "deployment/shop", "--timeout=20s")
+    kubectl("rollout", "status", "deployment/shop", "--timeout=60s")
     assert field(kubectl, ".spec.template.spec.containers[0].image", "deployment", "shop") == "nginx:1.27"
     fleet.ctl("heal", "shops", "typo")
     helm("uninstall", "shop")
@@ -80,11 +80,11 @@ def test_load_makes_the_autoscaler_of_a_chart_add_pods(fleet: SimFleet) -> None:
     fleet.ctl("fail", "shops", "clock", "--rate", "100", "--as", "hurry")
     try:
         # 400m are used, 70m of each pod: six pods share it
-        eventually_blocking(lambda: field(kubectl, ".status.readyReplicas", "deployment", "shop") == "6", 30)
+        eventually_blocking(lambda: field(kubectl, ".status.readyReplicas", "deployment", "shop") == "6")
         assert "SuccessfulRescale" in kubectl("describe", "hpa", "shop").out
         fleet.ctl("load", "shops", "deployment/shop", "-n", "loaded", "--clear")
         fleet.ctl("load", "shops", "deployment/shop", "-n", "loaded", "total-cpu=10m")
-        eventually_blocking(lambda: field(kubectl, ".spec.replicas", "deployment", "shop") == "2", 40)
+        eventually_blocking(lambda: field(kubectl, ".spec.replicas", "deployment", "shop") == "2")
     finally:
         fleet.ctl("heal", "shops", "hurry")
     helm("uninstall", "shop")

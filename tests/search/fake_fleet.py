@@ -148,7 +148,7 @@ class FakeFleet:
                 await self.clock.advance(1)
             return held
 
-        await eventually(met, within=15, show=show)
+        await eventually(met, show=show)
 
 
 @asynccontextmanager

@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.eventually import LIMIT
 from tests.support.ports import free_ports
-
-START_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class EtcdCluster:
 
     def wait(self, *members: EtcdMember) -> None:
         """Until these (or all) report that they are healthy, which needs a leader."""
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + LIMIT
         for member in members or self.members:
             while "is healthy" not in (said := self.ctl("endpoint", "health", member=member)):
                 if time.monotonic() > deadline:

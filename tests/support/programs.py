@@ -14,8 +14,9 @@ from typing import Any
 import yaml
 
 from tests.support import forking
+from tests.support.eventually import LIMIT
 
-READY_SECONDS = 20.0
+READY_SECONDS = LIMIT
 
 
 @dataclass
@@ -94,7 +95,7 @@ class Program:
         self.home = home
         self.env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(kubeconfig), "NO_COLOR": "1"}
 
-    def __call__(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 60) -> Result:
+    def __call__(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 90) -> Result:
         done = forking.run([*self._command, *arguments], input=stdin, text=True, timeout=timeout, env=self.env)
         result = Result(done.returncode, done.stdout, done.stderr)
         if check and done.returncode != 0:

@@ -13,7 +13,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-TIMEOUT = 15.0
+from tests.support.eventually import LIMIT
+
+TIMEOUT = LIMIT
 
 
 class TerminalSession:

@@ -70,7 +70,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         if KUBECTL:
             output = orjson.loads(found.kubectl("version", "--client", "-o", "json").out)
             found.version = int(output["clientVersion"]["minor"].rstrip("+"))
-        eventually_blocking(lambda: background.run(settled(admin)), 30)
+        eventually_blocking(lambda: background.run(settled(admin)))
         yield found
 
 

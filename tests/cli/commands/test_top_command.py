@@ -58,7 +58,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         background.run(populate(lab.sims["m2"], "m2"))
         background.run(without_metrics(lab.sims["m3"]))
         background.run(lab.sims["m4"].stop())
-        eventually_blocking(lambda: "both" in lab.top("pod", "-C", "m1,m2").out, 30)
+        eventually_blocking(lambda: "both" in lab.top("pod", "-C", "m1,m2").out)
         yield lab
 
 

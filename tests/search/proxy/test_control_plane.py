@@ -22,6 +22,7 @@ from karmada.kube.server.outbound.https import Outbound
 from karmada.search.proxy.control_plane import RemoteControlPlane
 from karmada.search.proxy.mounting import mount_proxy
 from tests.search.proxy.fakes import FakeCaches, FakeReading, FakeReads
+from tests.support.eventually import LIMIT
 from tests.support.ports import free_port
 from tests.support.wire import Http
 
@@ -95,7 +96,7 @@ async def test_the_caller_has_its_own_rights_there_and_no_others(apart: Apart) -
 
 async def test_a_watch_is_streamed(apart: Apart) -> None:
     path = f"{PROXY}{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dw"
-    async with asyncio.timeout(10), apart.http.stream(path, headers=TESS) as response:
+    async with asyncio.timeout(LIMIT), apart.http.stream(path, headers=TESS) as response:
         obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w", "namespace": "default"}}
         await apart.client.create(GVR("", "v1", "configmaps"), obj)
         event = orjson.loads(await response.content.readline())

@@ -29,6 +29,7 @@ from karmada.search.proxy.control_plane import LocalControlPlane
 from karmada.search.proxy.mounting import mount_proxy
 from karmada.search.proxy.versions import Versions
 from tests.search.proxy.fakes import FakeCache, FakeCaches, FakeReading, FakeReads
+from tests.support.eventually import LIMIT
 from tests.support.fake_member import SECRETS, FakeMember, fake_member, register
 from tests.support.wire import Answer, Http
 
@@ -190,7 +191,7 @@ async def test_selectors_are_checked(plane: Plane, selector: str, why: str) -> N
 
 async def test_a_watch_has_the_changes_of_all_clusters(plane: Plane) -> None:
     version = Versions({"m1": "102", "m2": "202"}).encode()
-    async with asyncio.timeout(10), plane.http.stream(f"{PODS}?watch=true&resourceVersion={version}") as response:
+    async with asyncio.timeout(LIMIT), plane.http.stream(f"{PODS}?watch=true&resourceVersion={version}") as response:
         assert response.headers["Content-Type"] == "application/json"
         plane.cache("m2").put("d")
         event = orjson.loads(await response.content.readline())

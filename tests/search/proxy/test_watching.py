@@ -23,6 +23,7 @@ from karmada.kube.server.watchcache.entry import Change
 from karmada.search.proxy.versions import Versions
 from karmada.search.proxy.watching import open_watch
 from tests.search.proxy.fakes import RESOURCE, FakeCache, FakeCaches
+from tests.support.eventually import LIMIT
 
 PROTOBUF = ProtobufForm(Definitions.load())
 
@@ -45,7 +46,7 @@ async def opened() -> AsyncIterator[list[WatchResult]]:
 
 async def events(result: WatchResult, count: int) -> list[tuple[str, Any]]:
     found: list[Change] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         while len(found) < count:
             found += await anext(result.subscription)
     return [(change.type, orjson.loads(change.entry.raw)) for change in found]
@@ -69,7 +70,7 @@ async def all_events(result: WatchResult) -> list[tuple[str, Any]]:
 
 
 async def ended(result: WatchResult) -> bool:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         return [batch async for batch in result.subscription] == []
 
 
@@ -215,7 +216,7 @@ async def test_a_slow_client_ends_its_own_watch_and_nobody_elses(opened: list[Wa
     for number in range(30):
         caches.by_cluster["m1"].put(f"p{number}")
         assert [seen(event)[2] for event in await events(quick, 1)] == [f"p{number}"]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         rest = [change async for batch in slow.subscription for change in batch]
     assert [change.entry.name for change in rest] == ["p0"]
 
@@ -242,7 +243,7 @@ async def test_a_wait_that_is_cancelled_loses_nothing(opened: list[WatchResult])
 async def wire(result: WatchResult, form: Form, count: int) -> list[Any]:
     lines: list[Any] = []
     pieces = stream(result, form, "Metadata", FakeClock(), PROTOBUF)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         async for piece in pieces:
             lines += map(orjson.loads, piece.splitlines())
             if len(lines) >= count:

@@ -24,6 +24,7 @@ from karmada.kube.server.http.list_stream import collected, stream_list
 from karmada.kube.server.http.negotiation import Form
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import Result, StreamedList
+from tests.support.eventually import LIMIT
 from tests.support.wire import Http
 
 POD = next(r for r in builtin_resources(Definitions.load()) if r.gvk == GVK("", "v1", "Pod"))
@@ -161,5 +162,5 @@ async def test_a_client_that_leaves_ends_the_reading(server: ApiServer, http: Ht
     async with http.stream(PAGE) as response:
         await response.content.readany()
         response.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         await ended.wait()
