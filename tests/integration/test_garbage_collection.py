@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any
 import pytest
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.controllers.garbage_collector import GarbageCollector
 from tests.support.eventually import eventually
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
@@ -66,6 +69,18 @@ class World:
             await self.make(name, owner, gvr=gvr)
             await eventually(lambda gvr=gvr, name=name: self.gone(gvr, name))
         await eventually(lambda: self.collector.queue.idle)
+
+
+async def test_it_begins_after_what_it_is_to_wait_for_and_its_start_does_not_wait(world: World) -> None:
+    ready = asyncio.Event()
+    collector = GarbageCollector(world.client, RealClock(), ready.wait)
+    await collector.start()
+    kept = await world.make("kept", gvr=SECRETS)
+    await world.settled()
+    assert not collector.graph.nodes
+    ready.set()
+    await eventually(lambda: kept["metadata"]["uid"] in collector.graph.nodes)
+    await collector.stop()
 
 
 @pytest.fixture

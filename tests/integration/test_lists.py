@@ -121,6 +121,24 @@ async def test_a_page_with_selectors_looks_no_further_than_its_end(
     assert len([name for name in looked if name.startswith("m")]) == 23  # and one more for each page but the last
 
 
+async def test_a_page_inside_the_process_is_parsed_while_it_is_read(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, parsed = server.client(), list[str]()
+    await fill(inside, *"abcdef")
+    real = Entry.object
+
+    def counted(entry: Entry) -> Any:
+        parsed.append(entry.name)
+        return real(entry)
+
+    monkeypatch.setattr(Entry, "object", counted)
+    async for page in inside.pages(MAPS, label_selector="mine", page_size=4):
+        parsed.clear()
+        for number, obj in enumerate(page.items, 1):
+            assert (len(parsed), parsed[-1]) == (number, obj["metadata"]["name"])
+
+
 async def test_a_token_is_the_snapshot_and_the_last_key(http: Http, client: Client) -> None:
     await fill(client, *"abc")
     page = (await http("GET", f"{CONFIGMAPS}?limit=1&{MINE}")).json()

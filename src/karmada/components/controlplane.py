@@ -87,7 +87,20 @@ class ControlPlane:
         return self.server.kubeconfig
 
     async def start(self) -> None:
-        """Until the API is served and, unless another process holds the leases, everything runs."""
+        """Until the API is served and, unless another process holds the leases, everything runs.
+
+        The server's garbage collector reads all objects, so it begins after the controllers.
+        """
+        builtin = self.server.controllers
+        if builtin is not None:
+            builtin.may_collect.clear()
+        try:
+            await self._start()
+        finally:
+            if builtin is not None:
+                builtin.may_collect.set()
+
+    async def _start(self) -> None:
         await self.server.start()
         await until_served(self.server)
         if self.search is not None:

@@ -7,7 +7,7 @@ server and its caches and must not be changed. Failures are the typed errors of 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from karmada.kube.client.discovery import RESTMapper
@@ -47,7 +47,8 @@ class Listing(NamedTuple):
 class ListPage(NamedTuple):
     """Some objects of a list. `first`: with this page the list begins, perhaps anew."""
 
-    items: list[Obj]
+    items: Sequence[Obj]
+    """Parsed when it is iterated over, where the server is in this process."""
     resource_version: str
     first: bool
 
@@ -151,9 +152,10 @@ class Client:
         continue_: str = "",
         resource_version: str = "",
         resource_version_match: str = "",
+        one_by_one: bool = False,
         **which: Unpack[Which],
     ) -> Obj:
-        """One page of a list, as the server answers it."""
+        """One page of a list, as the server answers it; `one_by_one`: its items are a sequence (see Call)."""
         gvr = await self.resource(kind)
         query = _selectors(which.get("label_selector", ""), which.get("field_selector", ""))
         if limit:
@@ -165,7 +167,8 @@ class Client:
         if resource_version_match:
             query["resourceVersionMatch"] = resource_version_match
         accept = METADATA_LIST if which.get("metadata_only") else JSON
-        call = Call("GET", resource_path(gvr, namespace), query, accept=accept, most=LIST_BYTES)
+        path = resource_path(gvr, namespace)
+        call = Call("GET", path, query, accept=accept, most=LIST_BYTES, one_by_one=one_by_one)
         return await self._object(call)
 
     async def list_all(
@@ -208,7 +211,7 @@ class Client:
             first, version = not token, "" if token else resource_version
             try:
                 answer = await self.list(
-                    gvr, namespace, limit=limit, continue_=token, resource_version=version, **which
+                    gvr, namespace, limit=limit, continue_=token, resource_version=version, one_by_one=True, **which
                 )
             except (Expired, Gone):
                 if first:

@@ -30,7 +30,8 @@ class WatchEvent(NamedTuple):
 class Call:
     """One API request: `path` unescaped and without query, `body` a JSON value or None, never changed by the callee.
 
-    `most` is how many bytes its answer may have when it comes over the network.
+    `most` is how many bytes its answer may have when it comes over the network. `one_by_one`: who gets a list iterates
+    over its items once, so that they need not be parsed before.
     """
 
     method: str
@@ -40,6 +41,7 @@ class Call:
     content_type: str = "application/json"
     accept: str = "application/json"
     most: int = OBJECT_BYTES
+    one_by_one: bool = False
 
 
 class Answer(NamedTuple):

@@ -42,6 +42,22 @@ async def test_lists_are_in_the_order_of_the_store(pods: Collection, write: Writ
     assert pods.count == 7
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 10])
+@pytest.mark.parametrize("namespace", ["", "a"])
+async def test_a_page_begins_behind_a_key_and_counts_what_is_behind_it(
+    pods: Collection, write: Writer, namespace: str, limit: int
+) -> None:
+    for found, name in [("a", "y"), ("a-b", "z"), ("a", "x.1"), ("a", "x"), ("b", "x"), ("a", "x-1"), ("a0", "x")]:
+        await write.put(found, name)
+    whole = pods.list(namespace)
+    for at, last in enumerate(whole):
+        page, behind = pods.page(namespace, last.key, limit)
+        assert list(page) == whole[at + 1 : at + 1 + limit]
+        assert behind == max(0, len(whole) - at - 1 - limit)
+    gone = pods.page(namespace, "core/pods/a/x.0", 10)
+    assert [entry.key for entry in gone[0]] == [e.key for e in whole if e.key > "core/pods/a/x.0"]
+
+
 async def test_cluster_scoped_objects_have_no_namespace(cache: Cache, store: MemoryStore) -> None:
     write = Writer(store, NODES)
     await write.put("", "n2")

@@ -183,7 +183,7 @@ def _attempted(sent: Sent) -> str:
 def _answer(result: Result | None) -> Obj | None:
     if isinstance(result, ObjectResult):
         return result.object()
-    return list_object(result, typed_items=False) if isinstance(result, ListResult) else None
+    return list_object(result) if isinstance(result, ListResult) else None
 
 
 def _text(value: str) -> str:

@@ -46,6 +46,9 @@ class BuiltinControllers:
         self._elect = elect
         self.manager: Manager | None = None
         self.garbage_collector: GarbageCollector | None = None
+        self.may_collect = asyncio.Event()
+        """Whether the garbage collector may read all objects; cleared by those who read them first."""
+        self.may_collect.set()
         self._turns: asyncio.Task[None] | None = None
         server.custom_resources.changed.append(self._resources_changed)
 
@@ -124,6 +127,7 @@ class BuiltinControllers:
             root_pem=server.credentials.root_pem,
             issuer=server.issuer,
             signer=server.pki.ca,
+            collect_after=self.may_collect.wait,
         )
         wanted = ("*",) if server.config.namespace_defaults else ("*", f"-{NAMESPACE_DEFAULTS}")
         return cluster_controllers.made(needs, wanted)

@@ -7,7 +7,7 @@ pods of them is here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -46,6 +46,8 @@ class Needs:
     issuer: TokenIssuer | None = None
     signer: CertificateAuthority | None = None
     longest_certificate: float = MAX_SECONDS
+    collect_after: Callable[[], Awaitable[object]] | None = None
+    """What the garbage collector waits for before it reads all objects."""
 
     @property
     def shared(self) -> Client:
@@ -112,7 +114,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         ("garbagecollector", "garbage-collector-controller"),
-        lambda needs: GarbageCollector(needs.client("garbage-collector"), needs.clock),
+        lambda needs: GarbageCollector(needs.client("garbage-collector"), needs.clock, needs.collect_after),
     ),
 )
 OTHERS = frozenset(

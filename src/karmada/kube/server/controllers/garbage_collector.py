@@ -10,7 +10,7 @@ only owners whose deletion was observed are known to be absent without a request
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from karmada.kube.client.client import Client
@@ -95,7 +95,9 @@ class GarbageCollector:
     name = "garbage-collector"
     workers = 4
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, after: Callable[[], Awaitable[object]] | None = None) -> None:
+        """`after`: what it waits for before it reads all objects."""
+        self._after = after
         self._client = client
         self._clock = clock
         self.graph = Graph()
@@ -107,11 +109,17 @@ class GarbageCollector:
         """Owners that were seen to go, latest last; their kind may be gone by the time their dependents are judged."""
 
     async def start(self) -> None:
-        await self._follow()
-        for informer in self._informers.values():
+        """Returns at once: it works when it knows all objects, and nothing has to wait for that."""
+        self._tasks = [asyncio.create_task(self._begin(), name=self.name)]
+
+    async def _begin(self) -> None:
+        if self._after is not None:
+            await self._after()
+        await self._follow_in_the_end()
+        for informer in list(self._informers.values()):
             await informer.wait_synced()
-        self._tasks = [asyncio.create_task(self._work(), name=f"{self.name} {n}") for n in range(self.workers)]
-        self._tasks.append(asyncio.create_task(self._watch_resources(), name=f"{self.name} resources"))
+        self._tasks += [asyncio.create_task(self._work(), name=f"{self.name} {n}") for n in range(self.workers)]
+        await self._watch_resources()
 
     async def stop(self) -> None:
         self.queue.shut_down()
@@ -128,13 +136,16 @@ class GarbageCollector:
     async def _watch_resources(self) -> None:
         while True:
             await self._rescan.wait()
+            await self._follow_in_the_end()
+
+    async def _follow_in_the_end(self) -> None:
+        while True:
             self._rescan.clear()
             try:
-                await self._follow()
+                return await self._follow()
             except Exception as error:  # noqa: BLE001 - without this list nothing new is ever collected
                 _log.exception("Cannot follow the served resources, trying again", error)
                 await self._clock.sleep(1.0)
-                self._rescan.set()
 
     async def _follow(self) -> None:
         """Have an informer for every resource that can be collected, and none for those that went."""

@@ -111,13 +111,16 @@ class Reads:
         start = prefix(resource.storage_resource)
         last = start + after if after else ""
         limit = options.limit
+        at = revision if revision >= 0 else self._cache.revision
+        if limit and selection.matches is None and self._continues(resource, namespace, after, revision):
+            entries, behind = self._cache.collection(resource.storage_resource).page(namespace, last, limit)
+            return await self._cut(resource, entries, at, limit, options, behind)
         recent = self._snapshot(resource, namespace, revision)
         if recent is not None:
             later = [entry for entry in recent if entry.key > last] if last else recent
-            at = revision if revision >= 0 else self._cache.revision
             return await self._cut(resource, selection.filter(later, limit), at, limit, options, 0)
         within = prefix(resource.storage_resource, namespace)
-        entries: list[Entry] = []
+        entries = []
         at = revision
         while True:
             try:
@@ -132,6 +135,13 @@ class Reads:
             if not page.remaining or not limit or len(entries) >= limit:
                 return await self._cut(resource, entries, at, limit, options, page.remaining)
             last = page.items[-1].key
+
+    def _continues(self, resource: Resource, namespace: str, after: str, revision: int) -> bool:
+        """Whether a page goes on behind an object of this list, whose state at the revision is the current one."""
+        of, slash, _ = after.partition("/")
+        if not after or after.count("/") != resource.namespaced or (slash and namespace not in ("", of)):
+            return False
+        return revision < 0 or self._cache.collection(resource.storage_resource).changed <= revision
 
     def _snapshot(self, resource: Resource, namespace: str, revision: int) -> list[Entry] | None:
         collection = self._cache.collection(resource.storage_resource)

@@ -5,7 +5,7 @@ Only Tables, PartialObjectMetadata, YAML, protobuf, pretty-printing and converte
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import orjson
 
@@ -106,12 +106,17 @@ def _objects(result: ListResult) -> Iterable[Obj]:
     return (entry.object() for entry in result.entries) if result.objects is None else result.objects
 
 
-def list_object(result: ListResult, *, typed_items: bool = False) -> Obj:
+def list_object(result: ListResult) -> Obj:
     """The list as one JSON value; items of built-in kinds go without apiVersion and kind, as clients expect."""
-    resource = result.resource
-    items = result.items()
-    if not typed_items and not resource.custom:
+    resource, items = result.resource, result.items()
+    if not resource.custom:
         items = [{key: value for key, value in obj.items() if key not in ("apiVersion", "kind")} for obj in items]
+    return list_of(result, items)
+
+
+def list_of(result: ListResult, items: Sequence[Obj]) -> Obj:
+    """A list with these items."""
+    resource = result.resource
     return {
         "kind": resource.list_kind,
         "apiVersion": resource.gvk.api_version,

@@ -21,7 +21,7 @@ from karmada.kube.server.audit.interface import Audits, FollowsRequest, Sent, ne
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.handlers.pipeline import Pipeline
 from karmada.kube.server.http.audited import audited
-from karmada.kube.server.http.encoding import list_object, partial, plain_list
+from karmada.kube.server.http.encoding import list_of, partial, plain_list
 from karmada.kube.server.http.list_stream import collected
 from karmada.kube.server.http.negotiation import Offer, negotiate
 from karmada.kube.server.http.request import Query, Request, parse_path
@@ -69,9 +69,10 @@ class InProcess:
             form = negotiate(call.accept)
             return partial(result.object()) if form.transform and result.resource is not None else result.object()
         if isinstance(result, ListResult | StreamedList):
-            listed = (
-                list_object(result, typed_items=True) if isinstance(result, ListResult) else await collected(result)
-            )
+            if isinstance(result, ListResult):
+                listed = list_of(result, result.one_by_one() if call.one_by_one else result.items())
+            else:
+                listed = await collected(result)
             if negotiate(call.accept, Offer("list")).transform:
                 listed["items"] = [partial(obj) for obj in listed["items"]]
             return listed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, overload
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.errors import ApiError
@@ -43,6 +43,33 @@ class ListResult:
 
     def items(self) -> list[Obj]:
         return [entry.object() for entry in self.entries] if self.objects is None else self.objects
+
+    def one_by_one(self) -> Sequence[Obj]:
+        """The same, parsed when it is iterated over."""
+        return ParsedLater(self.entries) if self.objects is None else self.objects
+
+
+class ParsedLater(Sequence[Obj]):
+    """Stored objects, each parsed on access: all of a page at once would stop everything else for long."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, index: int) -> Obj: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Obj]: ...
+
+    def __getitem__(self, index: int | slice) -> Obj | Sequence[Obj]:
+        if isinstance(index, slice):
+            return ParsedLater(self._entries[index])
+        return self._entries[index].object()
 
 
 @dataclass(slots=True)

@@ -11,9 +11,9 @@ history as long as that is not compacted. A recent snapshot is the current state
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Protocol
 
@@ -21,7 +21,16 @@ from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.shared import Compressor
 from karmada.kube.server.storage.interface import Compacted, Event, StoreUnavailable
-from karmada.kube.server.watchcache.entry import DELETED, Change, Entry, change_of, entry_of, prefix, with_revision
+from karmada.kube.server.watchcache.entry import (
+    DELETED,
+    Change,
+    Entry,
+    change_of,
+    entry_of,
+    prefix,
+    split_key,
+    with_revision,
+)
 from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Matches, Revisions, Subscribers, Subscription
 
@@ -56,6 +65,15 @@ class _Bucket:
     def list(self) -> list[Entry]:
         entries = self.entries
         return [entries[name] for name in self.names]
+
+    def after(self, name: str) -> int:
+        """The position of the first name after this one."""
+        return bisect_right(self.names, name)
+
+    def some(self, start: int, limit: int) -> Sequence[Entry]:
+        """At most `limit` of them, from a position on."""
+        entries = self.entries
+        return [entries[name] for name in self.names[start : start + limit]]
 
 
 class Collection:
@@ -121,6 +139,27 @@ class Collection:
             else:
                 entries[change.entry.key] = change.previous
         return [entries[key] for key in sorted(entries)]
+
+    def page(self, namespace: str, after: str, limit: int) -> tuple[list[Entry], int]:
+        """At most `limit` of the current objects whose keys come after this one, and how many there are behind those.
+
+        Without looking at the others: a list that is read in pages must not cost its length for each page.
+        """
+        last = split_key(after)
+        found: list[Entry] = []
+        behind = 0
+        for sorted_as in [namespace + "/"] if namespace else self._namespaces[self._namespace_at(last.namespace) :]:
+            bucket = self._buckets.get(sorted_as[:-1])
+            if bucket is None:
+                continue
+            start = bucket.after(last.name) if sorted_as[:-1] == last.namespace else 0
+            some = bucket.some(start, limit - len(found))
+            found += some
+            behind += len(bucket.names) - start - len(some)
+        return found, behind
+
+    def _namespace_at(self, namespace: str) -> int:
+        return bisect_left(self._namespaces, namespace + "/")
 
     def changes_since(self, revision: int) -> list[Change] | None:
         """The changes after a revision, oldest first; None if the history does not reach back that far."""
