@@ -118,14 +118,21 @@ def test_an_authority_of_the_user_is_taken(tmp_path: Path) -> None:
     found, _ = made({"ca-cert-file": str(tmp_path / "a.crt"), "ca-key-file": str(tmp_path / "a.key")})
     assert found["ca"] == mine
     parsed(found["apiserver"]).verify_directly_issued_by(parsed(mine))
+    other, _ = made()
+    with pytest.raises(InstallError, match="--ca-cert-file is not the certificate authority of this installation"):
+        made({"ca-cert-file": str(tmp_path / "a.crt"), "ca-key-file": str(tmp_path / "a.key")}, other)
 
 
-def test_an_authority_is_never_replaced() -> None:
+def test_an_authority_is_never_replaced(tmp_path: Path) -> None:
     found, _ = made()
     with pytest.raises(InstallError, match=r"the certificate authority ca expired on .*: move ca.crt and ca.key away"):
         made({}, found, NOW + 3651 * DAY)
     with pytest.raises(InstallError, match=r"ca.key is not the key of ca.crt"):
         made({}, {**found, "ca": KeyPair(found["ca"].cert_pem, found["karmada"].key_pem)})
+    save(tmp_path, found)
+    (tmp_path / "ca.key").unlink()
+    with pytest.raises(InstallError, match=r"ca.key is not the key of ca.crt: restore it from a backup"):
+        made({}, load(tmp_path))
 
 
 def test_files_of_an_external_etcd_are_passed_on(tmp_path: Path) -> None:
@@ -141,8 +148,11 @@ def test_files_of_an_external_etcd_are_passed_on(tmp_path: Path) -> None:
     assert found["etcd-ca"] == KeyPair(b"ca", b"")
     assert found["etcd-client"] == KeyPair(b"crt", b"key")
     assert "etcd-server" not in found
+    elsewhere = {**given, "external-etcd-ca-cert-path": "/nowhere"}
     with pytest.raises(InstallError, match="--external-etcd-ca-cert-path: /nowhere: No such file or directory"):
-        made({**given, "external-etcd-ca-cert-path": "/nowhere"})
+        made(elsewhere)
+    (secret,) = (each for each in secrets(options_from(given), found) if each["metadata"]["name"] == "karmada-cert")
+    assert made(elsewhere, certificates_in(secret))[0] == found
 
 
 def test_files_and_the_secret_have_the_same_certificates(tmp_path: Path) -> None:

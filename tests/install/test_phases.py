@@ -102,6 +102,35 @@ async def test_a_run_that_was_killed_after_any_write_is_finished_by_the_next(hos
     assert set(finished) == set(fresh)
 
 
+async def test_separate_components_survive_being_killed_now_and_then(host: Host, monkeypatch: Any) -> None:
+    """Also between the objects of the control plane."""
+
+    async def available(*_arguments: object) -> None:
+        return None
+
+    monkeypatch.setattr("karmada.install.phases.until_available", available)
+    written: list[str] = []
+
+    async def wrote(what: str) -> None:
+        written.append(what)
+        if len(written) == limit[0]:
+            raise Killed
+
+    limit = [0]
+    killed = 0
+    for limit[0] in range(5, 150, 13):
+        written.clear()
+        try:
+            await host.install(SEPARATE, wrote=wrote)
+        except Killed:
+            killed += 1
+    assert killed >= 5
+    assert len(written) < limit[0], "the last run was not killed"
+    before = await host.specs()
+    await host.install()
+    assert await host.specs() == before
+
+
 async def _new_cluster_specs(host: Host) -> dict[str, Any]:
     async with host_cluster(host.folder / "other") as other:
         await other.install()

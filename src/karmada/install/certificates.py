@@ -100,6 +100,7 @@ def issue(
             found[name] = _new_authority(name, options, now)
             report(f"Issued certificate authority {name}")
         _check_authority(name, found[name], now)
+    _check_given_authority(options, found[CA])
     for leaf in wanted:
         authority = CertificateAuthority(found[leaf.authority])
         problem = _problem(leaf, found.get(leaf.name), authority.certificate, options.certificates.seconds, now)
@@ -107,15 +108,28 @@ def issue(
             found[leaf.name] = _issue(leaf, authority, found.get(leaf.name), options.certificates.seconds, now)
             report(f"Issued certificate {leaf.name}: {problem}")
     if options.external_etcd is not None:
-        found |= _of_external_etcd(options)
+        found |= _of_external_etcd(options, existing)
     return found
 
 
 def _new_authority(name: str, options: Options, now: float) -> KeyPair:
-    given = options.certificates
-    if name == CA and given.ca_cert_file:
-        return KeyPair(_read("--ca-cert-file", given.ca_cert_file), _read("--ca-key-file", given.ca_key_file))
+    if name == CA and options.certificates.ca_cert_file:
+        return _given_authority(options)
     return CertificateAuthority.create(_AUTHORITIES[name], now=now).pair
+
+
+def _given_authority(options: Options) -> KeyPair:
+    given = options.certificates
+    return KeyPair(_read("ca-cert-file", given.ca_cert_file), _read("ca-key-file", given.ca_key_file))
+
+
+def _check_given_authority(options: Options, found: KeyPair) -> None:
+    """InstallError when the flags name another authority than the one in use."""
+    if options.certificates.ca_cert_file and _given_authority(options).cert_pem != found.cert_pem:
+        raise InstallError(
+            "--ca-cert-file is not the certificate authority of this installation, which is never replaced: leave it "
+            "out, or install anew into another --namespace with another --karmada-data"
+        )
 
 
 def _check_authority(name: str, pair: KeyPair, now: float) -> None:
@@ -166,35 +180,44 @@ def _issue(leaf: Leaf, authority: CertificateAuthority, former: KeyPair | None, 
     return KeyPair(certificate + (authority.cert_pem if leaf.with_authority else b""), key_pem)
 
 
-def _of_external_etcd(options: Options) -> dict[str, KeyPair]:
+def _of_external_etcd(options: Options, existing: Certificates) -> dict[str, KeyPair]:
+    """From the files that the flags name; a machine without them takes what is in the cluster."""
     external = options.external_etcd
     assert external is not None
+    known = {name: existing.get(name, KeyPair(b"", b"")) for name in (ETCD_CA, ETCD_CLIENT)}
     found = {}
     if external.ca_file:
-        found[ETCD_CA] = KeyPair(_read("--external-etcd-ca-cert-path", external.ca_file), b"")
+        found[ETCD_CA] = KeyPair(_read("external-etcd-ca-cert-path", external.ca_file, known[ETCD_CA].cert_pem), b"")
     if external.cert_file:
-        certificate = _read("--external-etcd-client-cert-path", external.cert_file)
-        found[ETCD_CLIENT] = KeyPair(certificate, _read("--external-etcd-client-key-path", external.key_file))
+        client = known[ETCD_CLIENT]
+        certificate = _read("external-etcd-client-cert-path", external.cert_file, client.cert_pem)
+        key = _read("external-etcd-client-key-path", external.key_file, client.key_pem)
+        found[ETCD_CLIENT] = KeyPair(certificate, key)
     return found
 
 
-def _read(flag: str, path: str) -> bytes:
+def _read(flag: str, path: str, instead: bytes = b"") -> bytes:
+    """A file, or what to take `instead` where there is none."""
     try:
         return Path(path).expanduser().read_bytes()
+    except FileNotFoundError as error:
+        if instead:
+            return instead
+        raise InstallError(f"--{flag}: {path}: {error.strerror}") from error
     except OSError as error:
-        raise InstallError(f"{flag}: {path}: {error.strerror}") from error
+        raise InstallError(f"--{flag}: {path}: {error.strerror}") from error
 
 
 # files
 
 
 def load(folder: Path) -> dict[str, KeyPair]:
-    """The certificates in a folder."""
+    """The certificates in a folder; one without its key is one of somebody else, or damaged."""
     found = {}
     for name in NAMES:
         certificate, key = read_optional(folder / f"{name}.crt"), read_optional(folder / f"{name}.key")
-        if certificate is not None and key is not None:
-            found[name] = KeyPair(certificate, key)
+        if certificate is not None:
+            found[name] = KeyPair(certificate, key or b"")
     return found
 
 

@@ -45,7 +45,7 @@ async def with_earlier(client: Client, given: Given) -> Options:
         return wanted
     earlier = _flags(saved)
     options = options_from({**earlier, **given})
-    _check_same_place(options_from(_only_saved(earlier, given)), options)
+    _check_same_place(options_from(earlier), options)
     return options
 
 
@@ -58,11 +58,6 @@ def _flags(saved: Obj) -> dict[str, Any]:
             f"ConfigMap {metadata['namespace']}/{metadata['name']} has no flags that can be read ({error}): delete it "
             "and give the flags of the first installation"
         ) from error
-
-
-def _only_saved(earlier: Given, given: Given) -> dict[str, Any]:
-    """The earlier installation, with the files of this machine, which are not saved."""
-    return {**{name: text for name, text in given.items() if name.startswith("external-etcd-client")}, **earlier}
 
 
 def _check_same_place(before: Options, now: Options) -> None:

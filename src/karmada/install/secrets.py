@@ -77,8 +77,9 @@ def certificates_in(secret: Obj | None) -> dict[str, KeyPair]:
     found = {}
     for name in NAMES:
         try:
-            certificate, key = (base64.b64decode(data[f"{name}.{suffix}"]) for suffix in ("crt", "key"))
-        except (KeyError, binascii.Error):
+            certificate, key = (base64.b64decode(data.get(f"{name}.{suffix}") or "") for suffix in ("crt", "key"))
+        except binascii.Error:
             continue
-        found[name] = KeyPair(certificate, key)
+        if certificate:
+            found[name] = KeyPair(certificate, key)
     return found
