@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from karmada.kube.objects.errors import TooManyRequests
@@ -121,9 +121,10 @@ async def test_a_new_configuration_counts_what_is_under_way() -> None:
     levels.leave("b")
 
 
+@example([*"aaaaaaaa", *"bbbb", "c"])
 @given(st.lists(st.sampled_from(["a", "b", "c", "-a", "-b", "-c"]), max_size=60))
 def test_no_level_ever_takes_what_another_does_not_lend(steps: list[str]) -> None:
-    """However requests come and go, a level finds its own seats but for those that it lends."""
+    """However requests come and go, a level finds its own seats at once, also those that it has lent meanwhile."""
 
     async def run() -> None:
         levels = made(12, level("a", 1, lendable=50), level("b", 1, lendable=0), level("c", 1, lendable=100))
@@ -139,7 +140,7 @@ def test_no_level_ever_takes_what_another_does_not_lend(steps: list[str]) -> Non
                 await levels.enter(name, "x")
                 held[name] += 1
             except TooManyRequests:
-                assert held[name] >= {"a": 2, "b": 4, "c": 0}[name]
-        assert sum(held.values()) <= 12
+                assert held[name] >= 4
+            assert sum(max(0, seats - 4) for seats in held.values()) <= 2 + 4, "a and c lend so many"
 
     asyncio.run(run())
