@@ -70,16 +70,22 @@ class Addons:
     # enable
 
     async def enable(self, addons: Sequence[Addon], board: Board) -> None:
-        """One after the other; InstallError for what is missing, before anything is changed."""
+        """All start together and are awaited in turn; InstallError for what is missing, before anything is changed."""
         namespace = self.settings.namespace
         api_server = await self._api_server()
         await self._check_secrets(addons)
         settings = await self._completed(addons, api_server)
+        started: list[tuple[Addon, Obj]] = []
         for addon in addons:
             if _is_built_in(addon, api_server):
                 board.done(addon.name, f"is part of the control plane in {namespace}: nothing to install")
                 continue
-            await self._enable(addon, settings, board)
+            objects = addon.host(settings)
+            for obj in objects:
+                await apply(self.host, obj)
+            started.append((addon, objects[-1]))
+        for addon, deployment in started:
+            await self._finish(addon, deployment, settings, board)
 
     async def _api_server(self) -> Obj:
         deployment = await found(self.host, DEPLOYMENTS, API_SERVER, self.settings.namespace)
@@ -116,13 +122,11 @@ class Addons:
             store = store_flags(api_server, etcd, settings.namespace, settings.domain)
         return replace(settings, authority=authority.cert_pem, store=store)
 
-    async def _enable(self, addon: Addon, settings: Settings, board: Board) -> None:
-        objects = addon.host(settings)
+    async def _finish(self, addon: Addon, deployment: Obj, settings: Settings, board: Board) -> None:
+        """When it runs, the control plane is led to it."""
         show = partial(board.doing, addon.name)
-        for obj in objects:
-            await apply(self.host, obj)
         try:
-            await until_ready(self.host, objects[-1], self.pod_seconds, self.clock, show)
+            await until_ready(self.host, deployment, self.pod_seconds, self.clock, show)
             for obj in addon.control_plane(settings):
                 await apply(self.karmada, obj)
             for name in addon.apis:

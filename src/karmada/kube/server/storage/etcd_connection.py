@@ -90,6 +90,7 @@ class Member:
     def __init__(self, address: str, tls: Tls | None) -> None:
         self.address = address
         self._tls = tls
+        self._by_cluster_name = cluster_names.enabled()
         self._former: list[Any] = []
         self._dial(*_dialled(address))
 
@@ -112,7 +113,7 @@ class Member:
 
     async def ready(self, seconds: float) -> bool:
         """Whether a connection stands, waiting this long for one that is being made."""
-        if cluster_names.enabled():
+        if self._by_cluster_name:
             self._follow_name()
         state = self._channel.get_state(try_to_connect=True)
         try:
