@@ -168,6 +168,26 @@ async def test_a_limit_beyond_all_bounds_is_cut(monkeypatch: pytest.MonkeyPatch,
     assert position(page).cluster == "member1"
 
 
+async def test_many_clusters_with_few_objects_are_requested_together() -> None:
+    class Counting(FakeReads):
+        at_once = most = 0
+
+        async def page(self, cache: Any, namespace: str, query: Any) -> Any:
+            self.at_once += 1
+            self.most = max(self.most, self.at_once)
+            try:
+                return await super().page(cache, namespace, query)
+            finally:
+                self.at_once -= 1
+
+    caches = [FakeCache(f"m{number:02d}", "a") for number in range(40)]
+    reads = Counting()
+    result = await Lists(reads).list(Wanted(RESOURCE, "", ListOptions(limit=500), {}), caches)
+    assert len((await collected(result))["items"]) == 40
+    assert reads.most == 16
+    assert all(len(cache.requests) == 1 for cache in caches)
+
+
 # --- what goes wrong
 
 
