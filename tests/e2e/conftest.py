@@ -26,6 +26,7 @@ LONGEST_FIRST = [
     "install_separate",
     "pull_outages",
     "failover",
+    "helm_chart",
     "documents",
     "durability",
     "several_servers",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from karmada.install.applying import apply
+from karmada.install.certificates import CA
 from karmada.install.control_plane import control_plane_objects
 from karmada.install.options import InstallError, options_from
 from karmada.install.phases import PHASES, Installation
@@ -314,7 +315,7 @@ async def test_progress_is_a_line_for_each_change(host: Host) -> None:
 async def test_objects_of_the_control_plane_are_applied_once(host: Host) -> None:
     installation = Installation(host.client, options_from(SEPARATE), host.connect, None)  # type: ignore[arg-type]
     certificates = await installation.issued(lambda _line: None)
-    objects = control_plane_objects(installation.options, "https://10.0.0.1:32443", certificates)
+    objects = control_plane_objects(installation.options, "https://10.0.0.1:32443", certificates[CA].cert_pem)
     plane = host.plane.client()
     assert {(await apply(plane, obj)).outcome for obj in objects} <= {"created", "updated"}
     assert {(await apply(plane, obj)).outcome for obj in objects} == {"unchanged"}

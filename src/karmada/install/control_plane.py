@@ -15,7 +15,6 @@ from karmada.api.crds import Webhook, crd_manifests
 from karmada.apiserver.mount import proxy_rights, system_namespaces
 from karmada.apiserver.registration import cluster_info, registration_rights
 from karmada.apiserver.tenant_roles import tenant_roles
-from karmada.install.certificates import CA, Certificates
 from karmada.install.host import namespace
 from karmada.install.names import AGGREGATED, WEBHOOK, service_host
 from karmada.install.options import Options
@@ -24,27 +23,23 @@ from karmada.kube.objects.types import Obj
 CLUSTERS_API: Final = "v1alpha1.cluster.karmada.io"
 
 
-def control_plane_objects(options: Options, server: str, certificates: Certificates) -> list[Obj]:
-    """In the order in which they are applied; `server` is the address for clients."""
-    authority = certificates[CA].cert_pem
-    webhook = f"https://{WEBHOOK}.{options.namespace}.svc:443"
+def control_plane_objects(
+    options: Options, server: str, authority: bytes, *, webhook_service: str = WEBHOOK, aggregated: str = AGGREGATED
+) -> list[Obj]:
+    """In the order in which they are applied; `server` is the address for clients, `authority` that of all servers."""
+    webhook = f"https://{webhook_service}.{options.namespace}.svc:443"
     names = {obj["metadata"]["name"]: obj for obj in (namespace(options.namespace), *system_namespaces())}
     return [
         *names.values(),
         *crd_manifests(webhook=Webhook(f"{webhook}/convert", authority)),
         *webhook_configurations(webhook, authority),
-        aggregated_name(options),
-        clusters_api(options, authority),
+        external_name(aggregated, options.namespace, options.domain),
+        api_service(CLUSTERS_API, aggregated, options.namespace, authority, 2000, 10),
         *proxy_rights(),
         *tenant_roles(),
         *registration_rights(),
         cluster_info(server, authority),
     ]
-
-
-def aggregated_name(options: Options) -> Obj:
-    """The Service by which the API server finds the one behind it, which is in the host cluster."""
-    return external_name(AGGREGATED, options.namespace, options.domain)
 
 
 def external_name(service: str, in_namespace: str, domain: str) -> Obj:
@@ -55,10 +50,6 @@ def external_name(service: str, in_namespace: str, domain: str) -> Obj:
         "metadata": {"name": service, "namespace": in_namespace},
         "spec": {"type": "ExternalName", "externalName": service_host(service, in_namespace, domain)},
     }
-
-
-def clusters_api(options: Options, authority: bytes) -> Obj:
-    return api_service(CLUSTERS_API, AGGREGATED, options.namespace, authority, 2000, 10)
 
 
 def api_service(name: str, service: str, in_namespace: str, authority: bytes, group: int, version: int) -> Obj:

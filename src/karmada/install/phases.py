@@ -170,7 +170,7 @@ class Installation:
                 return
             from karmada.install.control_plane import CLUSTERS_API, control_plane_objects
 
-            objects = control_plane_objects(self.options, self.server, self._certificates)
+            objects = control_plane_objects(self.options, self.server, self._certificates[pki.CA].cert_pem)
             await self._apply(client, name, objects)
             await until_available(client, CLUSTERS_API, _API_SECONDS, self.clock, show)
         self.board.done(name, "its objects are there")

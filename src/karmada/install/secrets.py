@@ -33,8 +33,8 @@ def secrets(options: Options, certificates: Certificates) -> list[Obj]:
     config = component_kubeconfig(options, certificates)
     found = [_secret(options, config_secret(name), {CONFIG_KEY: config}) for name in CONFIGURED]
     if options.local_etcd:
-        found.append(_secret(options, ETCD_CERTIFICATES, _files(certificates, (ETCD_CA, ETCD_SERVER))))
-    found.append(_secret(options, CERTIFICATES, _files(certificates, NAMES)))
+        found.append(_secret(options, ETCD_CERTIFICATES, files(certificates, (ETCD_CA, ETCD_SERVER))))
+    found.append(_secret(options, CERTIFICATES, files(certificates)))
     found.append(_secret(options, WEBHOOK_CERTIFICATE, {"tls.crt": admin.cert_pem, "tls.key": admin.key_pem}))
     return found
 
@@ -55,7 +55,8 @@ def _kubeconfig(server: str, certificates: Certificates, context: str) -> bytes:
     return text.encode()
 
 
-def _files(certificates: Certificates, names: tuple[str, ...]) -> dict[str, bytes]:
+def files(certificates: Certificates, names: tuple[str, ...] = NAMES) -> dict[str, bytes]:
+    """Certificates and keys by the names of their files."""
     return {
         f"{name}.{suffix}": content
         for name in names

@@ -106,11 +106,12 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "": {
+        "helm-hook": ("helm_hook:helm_hook", "Do what the Helm chart cannot; for its jobs"),
         "options": ("options:options", "Show the flags that every command accepts"),
         "version": ("version:version", "Show the version of this program"),
     },
 }
-HIDDEN = frozenset({"options"})
+HIDDEN = frozenset({"helm-hook", "options"})
 """Registered, but not in the overview."""
 COMMANDS: dict[str, Entry] = {
     name: Entry(f"karmada.cli.commands.{place.partition(':')[0]}", place.partition(":")[2], summary)

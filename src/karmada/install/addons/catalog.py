@@ -37,11 +37,14 @@ class Addon:
 
     def control_plane(self, settings: Settings) -> list[Obj]:
         """Objects of the control plane."""
+        return self.served_by(self.name, settings.namespace, settings.domain, settings.authority)
+
+    def served_by(self, service: str, in_namespace: str, domain: str, authority: bytes) -> list[Obj]:
+        """The same, where its Service in the host cluster has this name."""
         if not self.apis:
             return []
-        where = (self.name, settings.namespace)
-        services = [api_service(api, *where, settings.authority, *order) for api, order in self.apis.items()]
-        return [namespace(settings.namespace), external_name(*where, settings.domain), *services, *self.rights]
+        apis = [api_service(api, service, in_namespace, authority, *order) for api, order in self.apis.items()]
+        return [namespace(in_namespace), external_name(service, in_namespace, domain), *apis, *self.rights]
 
 
 ADDONS: Mapping[str, Addon] = {
