@@ -56,9 +56,9 @@ async def test_each_cluster_decides_for_itself_and_those_that_refuse_are_named(c
     reading = MemberReading(members.client, clock)
     assert await readable(reading, reader, LIST, ["m1", "m2", "m3", "m4"]) == ["m1"]
     [warning] = reader.warnings
-    assert "m2 (no right to read there)" in warning
-    assert "m3 (it cannot decide about the right to read there: " in warning
-    assert "m4 (it cannot decide about the right to read there: cluster m4 does not have a secret)" in warning
+    assert "m2 (no right there)" in warning
+    assert "m3 (it cannot decide about the right there: " in warning
+    assert "m4 (it cannot decide about the right there: cluster m4 does not have a secret)" in warning
     wanted = {"verb": "list", "version": "v1", "resource": "pods", "namespace": "shop"}
     assert members.members["m1"].reviews == [{"user": "tom", "groups": ["dev"], "resourceAttributes": wanted}]
 
@@ -79,7 +79,7 @@ async def test_who_may_read_nowhere_is_refused(clock: FakeClock) -> None:
     reading = MemberReading(Members(m1=False, m2=False).client, clock)
     with pytest.raises(Forbidden, match='User "tom" cannot list resource "pods"') as refused:
         await readable(reading, request(TOM), LIST, ["m1", "m2"])
-    assert "m1 (no right to read there), m2" in refused.value.message
+    assert "m1 (no right there), m2" in refused.value.message
 
 
 async def test_no_cluster_is_no_refusal(clock: FakeClock) -> None:

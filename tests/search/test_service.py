@@ -119,6 +119,8 @@ async def test_objects_are_complete(plane: Plane) -> None:
         ("/v1/pods", "k8s native Request URL(v1/pods) is not a resource request"),
         ("", "k8s native Request URL() is not a resource request"),
         ("/apis/apps/v1", "k8s native Request URL(apis/apps/v1) is not a resource request"),
+        ("//api/v1/pods", "k8s native Request URL(/api/v1/pods) is not a resource request"),
+        ("/%2Fapi/v1/pods", "k8s native Request URL(/api/v1/pods) is not a resource request"),
         (
             "/api/v1/namespaces/a/pods/b/log",
             "invalid request parts([api v1 namespaces a pods b log]) for k8s native request URL",
@@ -165,6 +167,8 @@ async def test_the_right_is_that_of_the_category_with_the_next_segment(plane: Pl
     assert (await tom.raw("GET", f"{CACHE}/api/v1/services"))["items"] == []
     with pytest.raises(Forbidden):
         await tom.raw("GET", f"{CACHE}/apis/apps/v1/deployments")
+    with pytest.raises(Forbidden):
+        await tom.raw("GET", f"{CACHE}//api/v1/configmaps")
     with pytest.raises(Forbidden, match="in every cluster: m1"):
         await tom.raw("GET", f"{CACHE}/api/v1/configmaps")
 

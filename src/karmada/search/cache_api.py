@@ -65,7 +65,7 @@ class CacheApi:
         if request.method != "GET":
             raise MethodNotAllowed()
         info = request.info
-        path = parse_native([part for part in f"{info.subresource}/{info.rest}".split("/") if part])
+        path = parse_native([info.subresource, *(part for part in info.rest.split("/") if part)])
         try:
             labels = list_options(request.query, watch=False).labels
         except ApiError as error:

@@ -26,7 +26,7 @@ from karmada.search.interfaces import Reading, Rights
 
 SECONDS: Final = 5.0
 """How long a cluster may take to decide."""
-REFUSED: Final = "no right to read there"
+REFUSED: Final = "no right there"
 
 
 class MemberReading:
@@ -50,7 +50,7 @@ class MemberReading:
         try:
             decision = await with_timeout(self._clock, self._authorizer(cluster).decide(user, wanted), SECONDS)
         except (ApiError, ConnectionFailed, NoAccess, TimeoutError) as error:
-            return f"it cannot decide about the right to read there: {error}"
+            return f"it cannot decide about the right there: {error}"
         return "" if decision.allowed else REFUSED
 
     def _authorizer(self, cluster: str) -> DelegatedAuthorizer:

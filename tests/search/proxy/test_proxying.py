@@ -318,10 +318,24 @@ async def test_a_collection_cannot_be_deleted(plane: Plane) -> None:
     assert (await plane.http("DELETE", PODS)).code == 404
 
 
-async def test_of_several_clusters_the_one_that_the_caller_may_read_is_meant(plane: Plane) -> None:
+async def test_of_several_clusters_the_one_in_which_the_caller_has_the_right_is_meant(plane: Plane) -> None:
     plane.reading.refusing = {"m2"}
     await plane.http("DELETE", f"{PODS}/b")
     assert (len(plane.members["m1"].requests), len(plane.members["m2"].requests)) == (1, 0)
+    assert [(w.verb, w.resource, w.subresource, w.name) for w in plane.reading.wanted] == [("delete", "pods", "", "b")]
+
+
+@pytest.mark.parametrize(("method", "below"), [("DELETE", ""), ("PATCH", ""), ("GET", "/log"), ("POST", "/exec")])
+@pytest.mark.parametrize(("refusing", "code"), [(("m2",), 404), (("m1", "m2"), 403)])
+async def test_a_caller_without_the_right_does_not_learn_whether_there_is_such_an_object(
+    plane: Plane, method: str, below: str, refusing: tuple[str, ...], code: int
+) -> None:
+    plane.reading.refusing = set(refusing)
+    there, nowhere = [await plane.http(method, f"{PODS}/{name}{below}") for name in "cz"]
+    assert there.code == nowhere.code == code
+    assert there.json()["message"].replace('"c"', '"z"') == nowhere.json()["message"]
+    assert there.warnings == nowhere.warnings
+    assert plane.members["m2"].requests == []
 
 
 async def test_an_upgrade_becomes_a_pipe_to_the_member(plane: Plane) -> None:

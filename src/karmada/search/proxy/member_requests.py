@@ -1,7 +1,7 @@
 """Writes, and everything below an object: to the member that has it, as the caller, as `clusters/NAME/proxy` does it.
 
-The member decides what the caller may do. Where an object is comes from the caches; if several clusters have it, it is
-the one of those in which the caller may read it.
+The member decides what the caller may do. Where an object is comes from the caches, but only clusters in which the
+caller may do what is requested are looked at: to others it must not show whether there is such an object.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from karmada.search.proxy.locating import Locating, the_one
 from karmada.search.proxy.parsing import Proxied
 from karmada.search.proxy.reads import namespace_of
 from karmada.search.proxy.updating import Codec, for_member
+from karmada.search.reading import readable
 
 ReadBody = Callable[[web.BaseRequest, Request], Awaitable[bytes]]
 
@@ -74,13 +75,13 @@ class MemberRequests:
 
     async def _cluster(self, inner: Proxied) -> str:
         info, gvr = inner.info, inner.info.gvr
-        namespace = namespace_of(info, self._caches.kinds[gvr])
-        holders = await self._locating.holders(gvr, namespace, info.name, self._caches.clusters(gvr))
-        if len(holders) > 1:
-            wanted = AuthzAttributes("get", *gvr, namespace=namespace, name=info.name)
-            rights = await self._reading.rights(inner.request.user, wanted, holders)
-            holders = rights.allowed or holders
-        return the_one(gvr, info.name, holders)
+        namespace, everywhere = namespace_of(info, self._caches.kinds[gvr]), self._caches.clusters(gvr)
+        holders = await self._locating.holders(gvr, namespace, info.name, everywhere)
+        wanted = AuthzAttributes(info.verb, *gvr, info.subresource, namespace, info.name)
+        rights = await self._reading.rights(inner.request.user, wanted, holders)
+        if not rights.allowed:  # as if none of them had it: Forbidden if there is no right in any cluster
+            await readable(self._reading, inner.request, wanted, everywhere)
+        return the_one(gvr, info.name, rights.allowed)
 
     # bodies
 
