@@ -11,6 +11,7 @@ from karmada.api.cluster import Cluster
 from karmada.api.search import ResourceRegistry
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
+from karmada.kube.client.discovery import RESTMapper
 from karmada.kube.client.transport import Answer, Call, Socket
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound
@@ -54,7 +55,8 @@ class FakeFleet:
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
         self.plane = FakeApi(_PLANE)
-        self.client = Client(FakeTransport(self.plane))
+        transport = FakeTransport(self.plane)
+        self.client = Client(transport, mapper=RESTMapper(transport, clock=clock))
         self.members: dict[str, FakeApi] = {}
         """By the host of their address."""
         self.sink = RecordingSink()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.api.search import ResourceRegistry
+from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from tests.search.fake_fleet import FakeFleet, config_map, running
 from tests.support.fake_api import CONFIG_MAPS, NODES
@@ -115,6 +117,7 @@ async def test_a_kind_that_nobody_serves_is_named_and_looked_for_again(fleet: Fa
     await fleet.until(lambda: fleet.condition("r").get("reason") == "KindsUnknown")
     assert "v1, Kind=Gadget" in fleet.condition("r")["message"]
     fleet.plane.kinds[CONFIG_MAPS._replace(resource="gadgets")] = ("Gadget", True, ())
+    await fleet.clock.advance(60)
     await fleet.until(lambda: fleet.condition("r")["reason"] == "AllClustersCached")
 
 
@@ -135,3 +138,31 @@ async def test_another_cluster_behind_the_same_name_is_listed_anew(fleet: FakeFl
     await fleet.move("m1", "other")
     await fleet.until(lambda: fleet.names("m1") == ["of-other"])
     assert {obj["metadata"]["name"] for obj in fleet.sink.objects.values()} == {"of-other", "of-m2"}
+
+
+async def test_a_member_that_is_down_holds_up_no_other_and_is_listed_when_it_is_back(fleet: FakeFleet) -> None:
+    fleet.member("m1").fail = lambda _call: ConnectionFailed("it is down")
+    await fleet.register("r", CONFIG)
+    await fleet.until(lambda: fleet.names("m2") == ["of-m2"])
+    assert fleet.names("m1") is None
+    assert not fleet.caches.synced
+    fleet.member("m1").fail = lambda _call: None
+    await fleet.until(lambda: fleet.names("m1") == ["of-m1"])
+    assert fleet.caches.synced
+
+
+async def test_a_member_that_hangs_holds_up_no_other(fleet: FakeFleet) -> None:
+    forever = asyncio.Event()
+    fleet.member("m1").delay = lambda _call: forever.wait()
+    await fleet.register("r", CONFIG)
+    await fleet.until(lambda: fleet.names("m2") == ["of-m2"])
+    await fleet.leave("m1")
+    await fleet.until(lambda: fleet.caches.clusters(CONFIG_MAPS) == ["m2"])
+
+
+async def test_a_process_that_starts_anew_has_the_same(fleet: FakeFleet) -> None:
+    await fleet.register("r", CONFIG)
+    await fleet.until(lambda: fleet.names("m1") and fleet.names("m2"))
+    await fleet.restart()
+    assert not fleet.caches.synced
+    await fleet.until(lambda: fleet.caches.synced and fleet.names("m1") == ["of-m1"])

@@ -13,6 +13,7 @@ from karmada.api.search import ResourceRegistry
 from karmada.api.well_known import CACHED_FROM_CLUSTER
 from karmada.apiserver.mount import mount_clusters, mount_registries
 from karmada.kube.client.config import RestConfig
+from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR
@@ -190,3 +191,16 @@ async def test_metrics_count_what_is_cached(plane: Plane) -> None:
     text = (await plane.http("GET", "/metrics")).body.decode()
     assert 'karmada_search_cached_objects{cluster="m1",resource="configmaps"} 2' in text
     assert 'karmada_search_caches_not_synced{cluster="m2"} 0' in text
+
+
+async def test_a_cluster_whose_objects_are_not_here_yet_is_named_in_a_warning(plane: Plane) -> None:
+    plane.member("m3").fail = lambda _call: ConnectionFailed("it is down")
+    await plane.join("m3")
+    await plane.set_ready("m3", True)
+    await eventually(lambda: plane.caches.cache("m3", CONFIG_MAPS))
+    answer = await plane.http("GET", f"{CACHE}/api/v1/configmaps")
+    assert len(answer.json()["items"]) == 4
+    assert answer.headers["Warning"] == '299 - "clusters whose objects are not here yet: m3"'
+    await plane.leave("m3")
+    await eventually(lambda: plane.caches.cache("m3", CONFIG_MAPS) is None)
+    assert "Warning" not in (await plane.http("GET", f"{CACHE}/api/v1/configmaps")).headers

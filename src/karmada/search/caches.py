@@ -126,7 +126,7 @@ class MemberCaches(Reconciler):
     def counts(self) -> list[tuple[dict[str, str], float]]:
         """For metrics: objects by cluster and resource."""
         return [
-            ({"cluster": cache.cluster, "resource": str(cache.kind.gvr.group_resource)}, len(cache))
+            ({"cluster": cache.cluster, "resource": str(cache.kind.gvr.group_resource)}, cache.count)
             for cache in self.all()
         ]
 

@@ -127,7 +127,8 @@ class ReflectedKind(Reflector):
     async def wait_synced(self) -> None:
         await self._synced.wait()
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
         return self._collection.count
 
     def get(self, namespace: str, name: str) -> CachedObject | None:
@@ -260,7 +261,7 @@ class ReflectedKind(Reflector):
 
     def _holds(self, found: builtins.list[CachedObject]) -> bool:
         """Whether a list brought nothing new, so that watches can go on."""
-        return len(found) == len(self) and all(self.get(obj.namespace, obj.name) is obj for obj in found)
+        return len(found) == self.count and all(self.get(obj.namespace, obj.name) is obj for obj in found)
 
     async def _report(self, found: builtins.list[CachedObject]) -> None:
         turn = TimeSlice()
