@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from karmada.local.folder import Choices, Folder, Refused, shown
+from karmada.local.folder import Choices, Folder, Refused, folder_of_clusters, shown
 
 
 @pytest.fixture
@@ -22,6 +22,12 @@ def test_what_was_requested_is_kept(folder: Folder) -> None:
     folder.keep(choices)
     assert Folder(folder.root).choices() == choices
     assert (folder.root / "local.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_simulated_clusters_are_found_in_the_folder_of_a_local_environment_too(folder: Folder) -> None:
+    assert folder_of_clusters(folder.root) == folder.root
+    folder.keep(Choices(members=1, port=0))
+    assert folder_of_clusters(folder.root) == folder.sim
 
 
 def test_a_damaged_file_is_named(folder: Folder) -> None:

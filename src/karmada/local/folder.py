@@ -46,6 +46,12 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         return [f"member{number}" for number in range(1, self.members + 1)]
 
 
+def folder_of_clusters(root: Path) -> Path:
+    """Where the simulated clusters of a folder are: in `sim`, if it is that of a local environment."""
+    folder = Folder(root)
+    return folder.sim if folder.is_local_environment else folder.root
+
+
 class Folder:
     def __init__(self, root: Path) -> None:
         self.root = root.expanduser().absolute()
@@ -70,6 +76,10 @@ class Folder:
         return self.logs / f"{program}.log"
 
     # settings
+
+    @property
+    def is_local_environment(self) -> bool:
+        return self._choices.exists()
 
     def choices(self) -> Choices | None:
         content = read_optional(self._choices)

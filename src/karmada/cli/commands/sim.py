@@ -20,6 +20,7 @@ import click
 from karmada.cli.commands.sim_admin import Pairs, request
 from karmada.cli.commands.sim_faults import fail
 from karmada.kube.sim.admin_client import AdminClient
+from karmada.local.folder import folder_of_clusters
 
 _START_SECONDS = 120.0
 DEFAULT_VERSION = "1.36"
@@ -31,7 +32,7 @@ DEFAULT_VERSION = "1.36"
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(os.environ.get("KARMADA_SIM_DIR", "~/.karmada/sim")),
     show_default=True,
-    help="The folder of the clusters; $KARMADA_SIM_DIR sets another default.",
+    help="The folder of the clusters, or of local-up; $KARMADA_SIM_DIR sets another default.",
 )
 @click.pass_context
 def sim(ctx: click.Context, data_dir: Path) -> None:
@@ -43,7 +44,7 @@ def sim(ctx: click.Context, data_dir: Path) -> None:
       kubectl --kubeconfig ~/.karmada/sim/members.config --context member1 get nodes
       karmadactl sim fail member1 down --for 1m
     """
-    ctx.obj = data_dir.expanduser().absolute()
+    ctx.obj = folder_of_clusters(data_dir)
 
 
 def _ensure_running(folder: Path) -> None:
