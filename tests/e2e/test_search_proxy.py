@@ -23,7 +23,7 @@ from tests.e2e.aggregated_process import AggregatedProcess
 from tests.e2e.pasting import blocks, paste_with
 from tests.e2e.propagating import NAMESPACES, SECRETS, Place, Propagation, as_text
 from tests.support.eventually import eventually_blocking
-from tests.support.programs import Program
+from tests.support.programs import Program, Result
 
 pytestmark = pytest.mark.e2e
 
@@ -305,6 +305,33 @@ def until_positions(kubectl: Program, path: str, clusters: set[str]) -> None:
         return True
 
     eventually_blocking(there)
+
+
+def test_callers_see_and_do_what_each_member_lets_them(fleet: Propagation, kubectl: Program, tmp_path: Path) -> None:
+    granting = next(
+        block for block in blocks(ROOT / "docs/search.md", "sh") if "create clusterrole all-clusters" in block
+    )
+    paste_with(granting, fleet.kubectl.env, tmp_path)
+    here = fleet.sims.kubectl("member1")
+    here("create", "clusterrolebinding", "jane-views", "--clusterrole=view", "--user=jane")
+
+    def jane(*arguments: str, check: bool = False) -> Result:
+        return kubectl(*arguments, "-n", SPACE, "--as", "jane", check=check)
+
+    try:
+        shown = jane("get", "pods", "--no-headers", check=True)
+        assert [row.split()[0] for row in shown.lines] == ["in-member1"]
+        assert "Warning: clusters left out: member2 (no right to read there), member3" in shown.err
+        assert 'pods "in-member2" not found' in jane("get", "pod", "in-member2").err
+        assert "no right to read there" in jane("get", "nodes").err
+        eventually_blocking(lambda: jane("logs", "in-member1").code == 0)  # once the member lets her be impersonated
+        for member in ("member1", "member2"):
+            refused = jane("delete", "pod", f"in-{member}", "--wait=false").err
+            assert 'User "jane" cannot delete resource "pods"' in refused, refused
+        assert 'User "jane" cannot list resource "configmaps"' in jane("get", "configmaps").err
+    finally:
+        here("delete", "clusterrolebinding", "jane-views")
+        fleet.kubectl("delete", "clusterrole,clusterrolebinding", "all-clusters")
 
 
 # --- another process

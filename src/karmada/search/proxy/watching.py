@@ -31,7 +31,7 @@ from karmada.kube.server.watchcache.entry import ADDED, Change, Entry
 from karmada.kube.server.watchcache.subscription import Subscription
 from karmada.search.cached_object import CachedObject
 from karmada.search.interfaces import KindCache
-from karmada.search.proxy.selecting import matching
+from karmada.search.proxy.selecting import Matches, matching
 from karmada.search.proxy.versions import ANY, Versions
 
 BATCH: Final = 64
@@ -41,10 +41,11 @@ _BOOKMARK: Final = "BOOKMARK"
 
 @dataclass(slots=True, eq=False)
 class _Source:
-    """A cluster. `existing` are still to be sent; `position` is where the cluster stood when they were read."""
+    """A cluster. `existing` are still to be sent; `position` is where it stood then, for a watch that begins there."""
 
     cluster: str
     subscription: Subscription
+    matches: Matches | None = None
     existing: deque[CachedObject] = field(default_factory=deque)
     position: str = ""
     waiting: deque[Change] = field(default_factory=deque)
@@ -99,10 +100,11 @@ async def _open(cache: KindCache, resource: Resource, namespace: str, options: L
         synthetic = version in ("", ANY)
     since = None if synthetic or version in ("", ANY) else _revision(version)
     subscription = await cache.subscribe(since, namespace=namespace, name=name, matches=matches)
-    source = _Source(cache.cluster, subscription, position=cache.resource_version)
+    source = _Source(cache.cluster, subscription, matches)
+    if since is None:
+        source.position = cache.resource_version
     if synthetic:
-        existing = [obj for obj in cache.list(namespace) if matches is None or matches(obj)]
-        source.existing.extend(sorted(existing, key=attrgetter("revision")))
+        source.existing.extend(sorted(cache.list(namespace), key=attrgetter("revision")))
     return source
 
 
@@ -164,7 +166,11 @@ class MergedWatch:
             await asyncio.sleep(0)  # others have their turn between two batches, however many there are
             if self._ended:
                 raise StopAsyncIteration
-            if batch := self._existing() or self._changes():
+            if self._initial or self._end_of_initial is not None:
+                if batch := self._existing():
+                    return batch
+                continue
+            if batch := self._changes():
                 return batch
             self._wake.clear()
             await self._wake.wait()
@@ -172,20 +178,27 @@ class MergedWatch:
     # what the reader gets
 
     def _existing(self) -> list[Change]:
-        """The next of the objects that existed when the watch began; at their end a bookmark, if it is requested."""
+        """Those of the next few objects that existed when the watch began; at their end a bookmark, if requested."""
         batch: list[Change] = []
-        while self._initial and len(batch) < BATCH:
-            source = self._initial[0]
-            while source.existing and len(batch) < BATCH:
-                batch.append(self._event(source, Change(ADDED, source.existing.popleft(), None)))
-            if not source.existing:
-                self._initial.popleft()
-                if source.position:
-                    self._versions.set(source.cluster, source.position)
+        for _ in range(BATCH):
+            if not self._initial:
+                break
+            self._take_existing(self._initial[0], batch)
         if not self._initial and self._end_of_initial is not None:
             batch.append(self._bookmark(self._end_of_initial))
             self._end_of_initial = None
         return batch
+
+    def _take_existing(self, source: _Source, batch: list[Change]) -> None:
+        """To match may mean to parse, so objects are matched one by one as they are sent."""
+        if source.existing:
+            obj = source.existing.popleft()
+            if source.matches is None or source.matches(obj):
+                batch.append(self._event(source, Change(ADDED, obj, None)))
+            return
+        self._initial.popleft()
+        if source.position:
+            self._versions.set(source.cluster, source.position)
 
     def _changes(self) -> list[Change]:
         """Of the source that has waited longest."""
