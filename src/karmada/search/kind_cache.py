@@ -36,7 +36,7 @@ from karmada.search.cached_object import CachedObject, Form
 from karmada.search.registries import Namespaces, covers, upstream
 from karmada.search.sinks import Sink
 
-PAGE: Final = 500
+PAGE: Final = 1_000
 _CHUNK: Final = 100
 KEEP: Final = History(seconds=300.0, at_least=100, at_most=2_000, most_bytes=4 << 20)
 """Changes that watches can resume over; there is such a window for every resource of every cluster."""
