@@ -20,6 +20,7 @@ from karmada.kube.objects.errors import ApiError, ServiceUnavailable
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Retry, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.headers import escape_key
@@ -267,7 +268,7 @@ async def test_a_backend_that_refuses_connections_fails_the_check(server: ApiSer
     assert failed["message"] == f'failing or missing response from {url}: Get "{url}": {refused}'
 
 
-async def test_a_backend_that_answers_badly_fails_the_check(
+async def test_a_backend_that_answers_badly_fails_the_check_and_is_soon_checked_again(
     server: ApiServer, client: Client, backend: TlsBackend, toys: Toys
 ) -> None:
     toys.healthy = False
@@ -275,6 +276,8 @@ async def test_a_backend_that_answers_badly_fails_the_check(
     failed = await reason(server, "FailedDiscoveryCheck")
     url = f"https://127.0.0.1:{backend.port}/apis/toys.example.com/v1"
     assert failed["message"] == f"failing or missing response from {url}: bad status from {url}: 500"
+    toys.healthy = True
+    await reason(server, "Passed")
 
 
 async def test_a_backend_with_a_certificate_of_another_authority_fails_the_check(
@@ -294,9 +297,10 @@ async def test_a_backend_with_a_certificate_of_another_authority_fails_the_check
 async def test_availability_is_checked_again_and_lost_backends_are_stale(
     server: ApiServer, toys: Toys, http: aiohttp.ClientSession
 ) -> None:
+    key = Key("", "v1.toys.example.com")
+    assert await server.aggregator.availability.reconcile(key) == requeue(30)
     toys.healthy = False
-    result = await server.aggregator.availability.reconcile(Key("", "v1.toys.example.com"))
-    assert result.after == 30
+    assert await server.aggregator.availability.reconcile(key) == Retry
     await reason(server, "FailedDiscoveryCheck")
     async with http.get("/apis/toys.example.com/v1") as response:
         assert response.status == 503

@@ -27,7 +27,7 @@ from karmada.kube.server.addresses.service_routing import (
     ServiceRouter,
     Unroutable,
 )
-from karmada.kube.server.aggregation.availability import Availability
+from karmada.kube.server.aggregation.availability import RECHECK_SECONDS, Availability
 from karmada.kube.server.aggregation.backends import APISERVICES, Inside, ServiceName, compile_backends
 from karmada.kube.server.aggregation.documents import Documents
 from karmada.kube.server.aggregation.proxy import Proxy, unavailable
@@ -82,7 +82,9 @@ class Aggregator:
 
     async def start(self) -> None:
         self._informers = Informers(self._client, clock=self._clock)
-        availability = Controller(self.availability, self._informers, back_off=BackOff(max_delay=30.0))
+        availability = Controller(
+            self.availability, self._informers, back_off=BackOff(base_delay=0.5, max_delay=RECHECK_SECONDS)
+        )
         self._controllers = [Controller(self.registration, self._informers), availability]
         self._followers = [
             asyncio.create_task(self._follow(resource, service, availability), name=f"aggregation follows {resource}")

@@ -1,9 +1,10 @@
 """Availability: whether the server behind an APIService responds; its Available condition says so, and why not.
 
-Checked when the APIService changes, when its Service or endpoints do, and every half minute. The check that the backend
-answers is the request for its list of resources, so what it answers is kept for discovery, and its OpenAPI document is
-requested along the way. Every server of a control plane checks for itself: each needs the documents; the condition is
-written only when it changes.
+Checked when the APIService changes, when its Service or endpoints do, and every half minute; one that does not respond
+sooner, after a pause that doubles up to that: nothing reports that the host of an ExternalName responds now. The check
+that the backend answers is the request for its list of resources, so what it answers is kept for discovery, and its
+OpenAPI document is requested along the way. Every server of a control plane checks for itself: each needs documents;
+the condition is written only when it changes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.meta import get_condition, set_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import spec_changed
@@ -115,7 +116,9 @@ class Availability(Reconciler):
         if not finding.available:
             self._documents.learn(backend.version, None)
         await self._write(obj, finding)
-        return Done if backend.service in self._inside else requeue(RECHECK_SECONDS)
+        if backend.service in self._inside:
+            return Done
+        return requeue(RECHECK_SECONDS) if finding.available else Retry
 
     async def _write(self, obj: Obj, finding: Finding) -> None:
         conditions = (obj.get("status") or {}).get("conditions")
