@@ -295,7 +295,7 @@ def test_it_waits_for_the_control_plane_and_can_be_stopped_meanwhile(tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ([], "say where clusters are stored"),
+        ([], "say where its objects are stored"),
         (["--etcd-servers", "https://127.0.0.1:2379"], "needs --etcd-cafile"),
         (["--storage", "memory://", "--feature-gates", "Nonsense=true"], "Nonsense"),
     ],

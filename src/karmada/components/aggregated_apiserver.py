@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from karmada.components.extension import Extension, delegation_flags, extension_from, serve, serving_flags
+from karmada.components.extension import Extension, delegation_flags, extension_from, run_extension, serving_flags
 from karmada.components.flags import (
-    Given,
     feature_gates_flag,
     gates_from,
     ignored,
@@ -22,7 +21,7 @@ from karmada.components.flags import (
     together,
 )
 from karmada.components.program import CONTEXT, Program
-from karmada.components.server_flags import audit_flags, audit_from, etcd_flags, storage_from
+from karmada.components.server_flags import audit_flags, etcd_flags
 
 if TYPE_CHECKING:
     from karmada.kube.objects.types import Obj
@@ -125,35 +124,14 @@ def main(**given: Any) -> None:
 
     The control plane sends requests here once it has an APIService v1alpha1.cluster.karmada.io for it.
     """
-    import uvloop
-
-    from karmada.kube.server.config import ServerConfig
-    from karmada.kube.server.storage.interface import StoreUnavailable
-
-    storage = storage_from(given)
-    if not storage:
-        raise click.UsageError("say where clusters are stored: --etcd-servers, or --storage")
     gates = gates_from(given)
-    try:
-        config = ServerConfig(
-            data_dir=given["cert_dir"],
-            storage=storage,
-            storage_scope=f"{GROUP}/",
-            host=given["bind_address"],
-            port=given["secure_port"],
-            audit=audit_from(given),
-        )
-        uvloop.run(_serve(config, gates, given))
-    except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
-    except (ValueError, StoreUnavailable) as error:
-        raise click.ClickException(str(error)) from error
 
+    def make(config: ServerConfig) -> Extension:
+        extension = extension_from(given, config, SERVICE)
+        mount(extension, gates, allow_insecure_members=given["allow_insecure_members"])
+        return extension
 
-async def _serve(config: ServerConfig, gates: FeatureGates, given: Given) -> None:
-    extension = extension_from(given, config, SERVICE)
-    mount(extension, gates, allow_insecure_members=given["allow_insecure_members"])
-    await serve(extension, GROUP, given)
+    run_extension(given, make, GROUP, f"{GROUP}/")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ import click
 
 from karmada.components.flags import Address, F, Given, file, switch, together
 from karmada.components.front_proxy_flags import front_proxy_from, request_header_flags
-from karmada.components.running import begin, start_unless
+from karmada.components.running import begin, errors_in_one_line, start_unless
+from karmada.components.server_flags import audit_from, storage_from
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.server.auth.serving import TLS_VERSIONS, FollowedServing
 
@@ -189,6 +190,35 @@ def serving_flags_at(port: int, cert_dir: Path | None = CERT_DIR) -> Callable[[F
 
 
 serving_flags = serving_flags_at(443)
+
+
+def run_extension(given: Given, make: Callable[[ServerConfig], Extension], title: str, scope: str = "") -> None:
+    """Run a program that is an extension: what it stores (nothing, without `scope`) is where its flags say."""
+    import uvloop
+
+    from karmada.kube.server.config import ServerConfig
+
+    with errors_in_one_line():
+        config = ServerConfig(
+            data_dir=given["cert_dir"],
+            storage=_storage_of(given) if scope else "memory://",
+            storage_scope=scope,
+            host=given["bind_address"],
+            port=given["secure_port"],
+            audit=audit_from(given),
+        )
+
+        async def run() -> None:
+            await serve(make(config), title, given)
+
+        uvloop.run(run())
+
+
+def _storage_of(given: Given) -> str:
+    storage = storage_from(given)
+    if not storage:
+        raise click.UsageError("say where its objects are stored: --etcd-servers, or --storage")
+    return storage
 
 
 def access_from(given: Given) -> Access:

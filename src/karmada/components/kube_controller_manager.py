@@ -28,7 +28,7 @@ from karmada.components.flags import (
     words,
 )
 from karmada.components.program import CONTEXT, Program
-from karmada.components.running import begin, namespace_deletion_flag, start_unless
+from karmada.components.running import begin, errors_in_one_line, namespace_deletion_flag, start_unless
 
 if TYPE_CHECKING:
     from karmada.components.extension import Extension
@@ -85,13 +85,12 @@ def main(**given: Any) -> None:
     from karmada.kube.server.controllers.cluster_controllers import check
 
     try:
-        check(given["controllers"])
-        uvloop.run(_serve(given))
+        with errors_in_one_line():
+            check(given["controllers"])
+            uvloop.run(_serve(given))
     except LeadershipLost:
         raise click.ClickException("leaderelection lost") from None
-    except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
-    except (ValueError, KubeconfigError, TimeoutError) as error:
+    except KubeconfigError as error:
         raise click.ClickException(str(error)) from error
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from karmada.components.extension import Extension, delegation_flags, extension_from, serve, serving_flags
+from karmada.components.extension import Extension, delegation_flags, extension_from, run_extension, serving_flags
 from karmada.components.flags import Given, address, ignored, insecure_members_flag, logging_flags, together
 from karmada.components.program import CONTEXT, Program
-from karmada.components.server_flags import audit_flags, audit_from
+from karmada.components.server_flags import audit_flags
 
 if TYPE_CHECKING:
     from karmada.kube.objects.gvk import GroupVersion
@@ -45,27 +45,7 @@ def main(**given: Any) -> None:
 
     The control plane sends requests here once it has APIServices for it: docs/components/karmada-metrics-adapter.md.
     """
-    import uvloop
-
-    from karmada.kube.server.config import ServerConfig
-
-    try:
-        config = ServerConfig(
-            data_dir=given["cert_dir"],
-            storage="memory://",
-            host=given["bind_address"],
-            port=given["secure_port"],
-            audit=audit_from(given),
-        )
-        uvloop.run(_serve(config, given))
-    except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-
-
-async def _serve(config: ServerConfig, given: Given) -> None:
-    await serve(adapter_server(config, given), "the metrics of all clusters", given)
+    run_extension(given, lambda config: adapter_server(config, given), "the metrics of all clusters")
 
 
 def adapter_server(config: ServerConfig, given: Given) -> Extension:

@@ -10,7 +10,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -88,8 +89,6 @@ def run_server(config: ServerConfig, make: Callable[[], Served], title: str, giv
     """Run a server from its command line: logs, signals, shared keys, and errors in one line."""
     import uvloop
 
-    from karmada.kube.server.storage.interface import StoreUnavailable
-
     async def serve() -> None:
         from karmada.kube.server.auth.shared_keys import share_keys_through
 
@@ -101,8 +100,17 @@ def run_server(config: ServerConfig, make: Callable[[], Served], title: str, giv
             return
         await run(make(), title, stopping, given["ready_fd"])
 
-    try:
+    with errors_in_one_line():
         uvloop.run(serve())
+
+
+@contextmanager
+def errors_in_one_line() -> Iterator[None]:
+    """What a user can put right (files, addresses, values, the store) is told without a traceback."""
+    from karmada.kube.server.storage.interface import StoreUnavailable
+
+    try:
+        yield
     except OSError as error:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
         raise click.ClickException(text) from error

@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from karmada.components.extension import Extension, access_from, delegation_flags, extension_from, serve, serving_flags
+from karmada.components.extension import (
+    Extension,
+    access_from,
+    delegation_flags,
+    extension_from,
+    run_extension,
+    serving_flags,
+)
 from karmada.components.flags import Given, duration, ignored, insecure_members_flag, logging_flags, together
 from karmada.components.program import CONTEXT, Program
 from karmada.components.search_flags import search_flags, search_options_from
-from karmada.components.server_flags import audit_flags, audit_from, etcd_flags, storage_from
+from karmada.components.server_flags import audit_flags, etcd_flags
 
 if TYPE_CHECKING:
     from karmada.kube.server.config import ServerConfig
@@ -55,32 +62,7 @@ def main(**given: Any) -> None:
 
     The control plane sends requests here once it has an APIService for it: docs/components/karmada-search.md.
     """
-    import uvloop
-
-    from karmada.kube.server.config import ServerConfig
-    from karmada.kube.server.storage.interface import StoreUnavailable
-
-    storage = storage_from(given)
-    if not storage:
-        raise click.UsageError("say where registries are stored: --etcd-servers, or --storage")
-    try:
-        config = ServerConfig(
-            data_dir=given["cert_dir"],
-            storage=storage,
-            storage_scope=f"{GROUP}/",
-            host=given["bind_address"],
-            port=given["secure_port"],
-            audit=audit_from(given),
-        )
-        uvloop.run(_serve(config, given))
-    except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
-    except (ValueError, StoreUnavailable) as error:
-        raise click.ClickException(str(error)) from error
-
-
-async def _serve(config: ServerConfig, given: Given) -> None:
-    await serve(search_server(config, given), GROUP, given)
+    run_extension(given, lambda config: search_server(config, given), GROUP, f"{GROUP}/")
 
 
 def search_server(config: ServerConfig, given: Given) -> Extension:
