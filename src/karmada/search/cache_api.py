@@ -14,7 +14,7 @@ import orjson
 from karmada.apiserver.members import plain
 from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.objects.errors import ApiError, MethodNotAllowed
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.selectors import LabelSelector
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.server.auth.rbac import AuthzAttributes
@@ -27,6 +27,7 @@ from karmada.search.proxy.kinds import Kinds
 from karmada.search.reading import readable
 
 BATCH: Final = 100
+_NAMESPACES: Final = GroupResource("", "namespaces")
 FindKind = Callable[[GVR], Awaitable[Kind | None]]
 
 
@@ -78,7 +79,8 @@ class CacheApi:
 
     async def _readable(self, request: Request, path: NativePath) -> list[KindCache]:
         gvr, verb = path.gvr, "get" if path.name else "list"
-        wanted = AuthzAttributes(verb, gvr.group, gvr.version, gvr.resource, "", path.namespace, path.name)
+        within = path.name if gvr.group_resource == _NAMESPACES else path.namespace  # one is in itself, as in requests
+        wanted = AuthzAttributes(verb, gvr.group, gvr.version, gvr.resource, "", within, path.name)
         names = await readable(self._reading, request, wanted, self._caches.clusters(gvr))
         found = [cache for cache in (self._caches.cache(name, gvr) for name in names) if cache is not None]
         late = [cache.cluster for cache in found if not cache.synced]

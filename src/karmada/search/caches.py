@@ -40,6 +40,8 @@ from karmada.search.sinks import Sink
 
 USER_AGENT: Final = "karmada-search"
 _EVERYTHING: Final = Key("", "registries")
+_TOGETHER_SECONDS: Final = 0.1
+"""Clusters that change within so long are reconciled together: at the start of a large fleet, hundreds do."""
 _UNKNOWN_SECONDS: Final = 60.0
 """After so long kinds that nobody served are looked for again."""
 log = get_logger("search")
@@ -56,7 +58,9 @@ def _matters(cluster: Obj) -> object:
 class MemberCaches(Reconciler):
     name = "search-caches"
     needs_leader = False
-    watches = (Watch(Cluster.gvr, when=changes(_matters), map_to=lambda _cluster: (_EVERYTHING,)),)
+    watches = (
+        Watch(Cluster.gvr, when=changes(_matters), map_to=lambda _cluster: (_EVERYTHING,), after=_TOGETHER_SECONDS),
+    )
 
     def __init__(
         self,
