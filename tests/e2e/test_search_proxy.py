@@ -19,6 +19,7 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.search.proxy.versions import Versions
+from karmada.search.reading import REFUSED
 from tests.e2e.aggregated_process import AggregatedProcess
 from tests.e2e.pasting import blocks, paste_with
 from tests.e2e.propagating import NAMESPACES, SECRETS, Place, Propagation, as_text
@@ -321,9 +322,9 @@ def test_callers_see_and_do_what_each_member_lets_them(fleet: Propagation, kubec
     try:
         shown = jane("get", "pods", "--no-headers", check=True)
         assert [row.split()[0] for row in shown.lines] == ["in-member1"]
-        assert "Warning: clusters left out: member2 (no right to read there), member3" in shown.err
+        assert f"Warning: clusters left out: member2 ({REFUSED}), member3 ({REFUSED})" in shown.err
         assert 'pods "in-member2" not found' in jane("get", "pod", "in-member2").err
-        assert "no right to read there" in jane("get", "nodes").err
+        assert REFUSED in jane("get", "nodes").err
         eventually_blocking(lambda: jane("logs", "in-member1").code == 0)  # once the member lets her be impersonated
         for member in ("member1", "member2"):
             refused = jane("delete", "pod", f"in-{member}", "--wait=false").err

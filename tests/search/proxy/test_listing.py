@@ -188,6 +188,15 @@ async def test_many_clusters_with_few_objects_are_requested_together() -> None:
     assert all(len(cache.requests) == 1 for cache in caches)
 
 
+async def test_a_full_page_has_the_positions_of_clusters_that_were_requested_ahead() -> None:
+    caches = [FakeCache(f"m{number}", "ab", revision=10) for number in range(4)]
+    page = await listed(*caches, limit="4")
+    assert names(page) == ["a", "b", "a", "b"]
+    assert position(page).cluster == "m2"
+    assert positions(page, "m2", "m3") == {"m2": "12", "m3": "12"}
+    assert [len(cache.requests) for cache in caches] == [1, 1, 1, 1]
+
+
 # --- what goes wrong
 
 

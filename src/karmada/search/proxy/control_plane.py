@@ -116,6 +116,8 @@ class RemoteControlPlane:
             )
         except (aiohttp.ClientError, OSError, ValueError, CredentialError) as error:
             raise ServiceUnavailable(f"error trying to reach service: {_reason(error, url)}") from error
+        if response.status == 401:
+            self._credentials.rejected(credential)  # the next request has a new one, if there is one to get
         return response
 
 

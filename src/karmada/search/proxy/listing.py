@@ -100,6 +100,9 @@ class Lists:
             if left <= 0:
                 following = _following(cache, page.token, start.caches[at + 1 :])
                 break
+        for cluster, version in ahead.positions():
+            if cluster not in versions:
+                versions.set(cluster, version)
         await self._complete(wanted, versions, caches)
         metadata: Obj = {"resourceVersion": versions.encode()}
         if following.cluster:
@@ -176,6 +179,10 @@ class _Ahead:
         page = self._pages.pop(at)
         fits = len(page.items) <= left or self._limit == left
         return page if fits else await self._request(at, left)
+
+    def positions(self) -> list[tuple[str, str]]:
+        """Of the clusters that were requested and not needed."""
+        return [(self._start.caches[at].cluster, page.version) for at, page in self._pages.items()]
 
     async def _request(self, at: int, limit: int) -> Page:
         cache = self._start.caches[at]
