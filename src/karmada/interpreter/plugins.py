@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import entry_points
 from typing import Any, Final
 
 from karmada.api.interpreter_context import Operation
@@ -26,6 +25,7 @@ from karmada.interpreter.operations import InterpreterError, Replicas
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
+from karmada.loading import entry_points
 
 GROUP: Final = "karmada.interpreters"
 FUNCTIONS: Final[dict[Operation, str]] = {

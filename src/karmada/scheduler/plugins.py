@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from karmada.loading import entry_points
 from karmada.scheduler.meter import NOBODY, Meter
 
 if TYPE_CHECKING:
