@@ -38,6 +38,8 @@ from karmada.search.sinks import Sink
 
 PAGE: Final = 1_000
 _CHUNK: Final = 100
+_RECENT: Final = 64
+"""Objects that are not compressed, of each resource of each cluster: most of them have no more than hundreds."""
 KEEP: Final = History(seconds=300.0, at_least=100, at_most=2_000, most_bytes=4 << 20)
 """Changes that watches can resume over; there is such a window for every resource of every cluster."""
 
@@ -112,7 +114,7 @@ class ReflectedKind(Reflector):
 
     def _empty(self, revision: int) -> Collection:
         resource = self.kind.gvr.group_resource
-        return Collection(resource, _Forgotten(), self, Subscribers(_wake_later), revision, KEEP)
+        return Collection(resource, _Forgotten(), self, Subscribers(_wake_later), revision, KEEP, _RECENT)
 
     @property
     def _named(self) -> str:
@@ -169,7 +171,7 @@ class ReflectedKind(Reflector):
     async def _list(self) -> None:
         limit, token, history = PAGE, "", self._histories
         found: builtins.list[CachedObject] = []
-        compressor: Compressor[CachedObject] = Compressor()
+        compressor: Compressor[CachedObject] = Compressor(_RECENT)
         while True:
             query = {"limit": str(limit)} if limit else {}
             if token:
