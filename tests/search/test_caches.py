@@ -12,6 +12,7 @@ from karmada.api.search import ResourceRegistry
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from tests.search.fake_fleet import FakeFleet, config_map, running
+from tests.support import fake_api
 from tests.support.fake_api import CONFIG_MAPS, NODES
 
 CONFIG, NODE = ("ConfigMap", ""), ("Node", "")
@@ -166,3 +167,10 @@ async def test_a_process_that_starts_anew_has_the_same(fleet: FakeFleet) -> None
     await fleet.restart()
     assert not fleet.caches.synced
     await fleet.until(lambda: fleet.caches.synced and fleet.names("m1") == ["of-m1"])
+
+
+async def test_a_kind_that_cannot_be_watched_is_named(fleet: FakeFleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_api, "ALL_VERBS", ["get", "list"])
+    await fleet.register("r", CONFIG)
+    await fleet.until(lambda: fleet.condition("r").get("reason") == "KindsUnknown")
+    assert fleet.caches.clusters(CONFIG_MAPS) == []

@@ -10,6 +10,7 @@ import pytest
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping as Kind
+from karmada.kube.client.transport import Call
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired, NotFound, TooManyRequests
 from karmada.kube.objects.gvk import GVK
@@ -207,3 +208,19 @@ async def test_watchers_see_what_their_selector_selects(fake: FakeApi, client: C
         seen = left.entry.object()["metadata"]
         assert seen["labels"] == {"app": "web"}
         assert seen["resourceVersion"] == changed["metadata"]["resourceVersion"]
+
+
+class Unversioned(FakeTransport):
+    """Lists as servers of metrics send them."""
+
+    async def body(self, call: Call) -> bytes:  # noqa: ARG002
+        return b'{"kind":"ConfigMapList","apiVersion":"v1","metadata":{},"items":[]}'
+
+
+async def test_a_list_that_cannot_be_watched_from_is_an_error(fake: FakeApi, clock: FakeClock) -> None:
+    cache = ReflectedKind("m1", KIND, ALL, Unversioned(fake), clock)
+    cache.start()
+    await eventually(lambda: cache.last_error)
+    assert str(cache.last_error) == "the list of configmaps of cluster m1 makes no sense: it has no resourceVersion"
+    assert not cache.synced
+    await cache.stop()

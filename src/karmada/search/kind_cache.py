@@ -191,6 +191,8 @@ class ReflectedKind(Reflector):
                 break
         if history != self._histories:
             raise Expired("the pages of this list may be of different clusters")
+        if not page.metadata.version.isdecimal():
+            raise self._nonsense("list", ValueError("it has no resourceVersion"))
         await self._replace(found, page.metadata.version)
 
     def _decoded(self, body: bytes) -> _Page:

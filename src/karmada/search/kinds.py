@@ -29,11 +29,11 @@ class ServedKinds:
         self._known: dict[GVK, Kind] = {}
 
     async def of(self, wanted: Iterable[GVK], clusters: Sequence[Obj]) -> dict[GVK, Kind]:
-        """Without those that nobody serves."""
+        """Without those that nobody serves, or that can only be read (metrics, reviews)."""
         found = {}
         for gvk in wanted:
             kind = self._known.get(gvk) or await self._find(gvk, clusters)
-            if kind is not None:
+            if kind is not None and kind.allows("list", "watch"):
                 found[gvk] = self._known[gvk] = kind
         return found
 

@@ -39,7 +39,7 @@ class Coverage:
     cached: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[GVK, ...] = ()
-    """Kinds that neither the control plane nor a selected cluster serves."""
+    """Kinds that neither the control plane nor a cluster serves, or that cannot be watched."""
 
 
 @dataclass(frozen=True, slots=True)

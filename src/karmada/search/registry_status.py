@@ -32,7 +32,7 @@ def condition_of(coverage: Coverage) -> Obj:
     if left_out:
         parts.append(f"left out: {_some(left_out)}")
     if unknown:
-        parts.append(f"not served by the control plane nor by a selected cluster: {_some(unknown)}")
+        parts.append(f"not served, or not to be watched, here and in the selected clusters: {_some(unknown)}")
     status = "True" if reason == "AllClustersCached" else "False"
     return {"type": CONDITION, "status": status, "reason": reason, "message": "; ".join(parts)}
 
