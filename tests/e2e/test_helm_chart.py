@@ -16,7 +16,7 @@ from tests.support.karmadactl import Karmadactl
 from tests.support.programs import Program
 
 pytestmark = pytest.mark.e2e
-CHART = str(Path(__file__).parents[2] / "charts" / "karmada")
+SOURCE = str(Path(__file__).parents[2] / "charts" / "karmada")
 NAMESPACE = "karmada-system"
 PORT = 32443
 KINDS = (
@@ -47,6 +47,21 @@ spec:
 """
 
 
+def pem_values(config: dict[str, Any]) -> dict[str, str]:
+    """A kubeconfig, as values of the chart."""
+    server, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+
+    def decoded(text: str) -> str:
+        return base64.b64decode(text).decode()
+
+    return {
+        "caCrt": decoded(server["certificate-authority-data"]),
+        "crt": decoded(user["client-certificate-data"]),
+        "key": decoded(user["client-key-data"]),
+        "server": server["server"],
+    }
+
+
 class Installation:
     """The commands of a published guide, with the address of a node in place of its own."""
 
@@ -56,6 +71,7 @@ class Installation:
         self.config = folder / "karmada-config"
         self.ctl = Karmadactl(fleet.home, self.config)
         self.kubectl = Program([kubectl], fleet.home, self.config)
+        self.chart = self.helm("package", SOURCE, "-d", str(folder)).out.rpartition(" ")[2].strip()
         where = "jsonpath={.items[0].status.addresses[0].address}"
         self.address = self.host("get", "nodes", "-o", where).out
 
@@ -66,7 +82,7 @@ class Installation:
             "install",
             "karmada",
             "--create-namespace",
-            CHART,
+            self.chart,
             "-f",
             str(file),
             *flags,
@@ -97,20 +113,23 @@ class Installation:
         return config
 
     def agent_values(self, cluster: str) -> dict[str, Any]:
-        config = yaml.safe_load(self.config.read_text())
-        server, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-
-        def decoded(text: str) -> str:
-            return base64.b64decode(text).decode()
-
-        kubeconfig = {
-            "caCrt": decoded(server["certificate-authority-data"]),
-            "crt": decoded(user["client-certificate-data"]),
-            "key": decoded(user["client-key-data"]),
-            "server": server["server"],
-        }
+        kubeconfig = pem_values(yaml.safe_load(self.config.read_text()))
         image = {"repository": "karmada/karmada-agent"}
         return {"installMode": "agent", "agent": {"image": image, "clusterName": cluster, "kubeconfig": kubeconfig}}
+
+    def install_addons(self, cluster: str) -> None:
+        """Beside the control plane, as a release of their own."""
+        config = self.fleet.kubectl(cluster)("config", "view", "--minify", "--raw", "-o", "json").json()
+        values = {
+            "installMode": "component",
+            "components": ["descheduler", "schedulerEstimator"],
+            "descheduler": {"replicaCount": 1},
+            "schedulerEstimator": {"memberClusters": [{"clusterName": cluster, "kubeconfig": pem_values(config)}]},
+        }
+        file = self.folder / "addons.yaml"
+        file.write_text(yaml.safe_dump(values))
+        done = self.helm("install", "addons", self.chart, "-f", str(file), "--wait", check=False, timeout=170)
+        assert done.code == 0, f"{done.err}\n{self.state()}"
 
     def left(self) -> set[str]:
         """What of a release is in the host cluster, with what every namespace has."""
@@ -142,6 +161,8 @@ def test_one_deployment_with_sqlite_from_install_to_uninstall(there: Installatio
         "controllerManager": {"extraCommandArgs": {"cluster-success-threshold": "1s"}},
         "certs": {"auto": {"hosts": ["*.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}", there.address]}},
     }
+    there.host("create", "namespace", NAMESPACE)
+    there.host("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
     there.install(values)
     there.fetch_config()
     assert there.host("get", "deployments", "-o", "name").lines == ["deployment.apps/karmada-apiserver"]
@@ -150,7 +171,7 @@ def test_one_deployment_with_sqlite_from_install_to_uninstall(there: Installatio
     agent = there.folder / "agent.yaml"
     agent.write_text(yaml.safe_dump(there.agent_values("member2")))
     member = there.fleet.helm("member2", NAMESPACE)
-    member("install", "karmada-agent", "--create-namespace", CHART, "-f", str(agent), "--wait", timeout=100)
+    member("install", "karmada-agent", "--create-namespace", there.chart, "-f", str(agent), "--wait", timeout=100)
     for cluster in ("member1", "member2"):
         ready(there, cluster)
     assert [row.split()[:4:2] for row in there.kubectl("get", "clusters").lines[1:]] == [
@@ -164,9 +185,8 @@ def test_one_deployment_with_sqlite_from_install_to_uninstall(there: Installatio
     there.kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=4", "--timeout=60s", timeout=70)
 
     before = there.host("get", "secret", "karmada-cert", "-o", "jsonpath={.metadata.resourceVersion}").out
-    there.helm(
-        "upgrade", "karmada", CHART, "--reuse-values", "--set", "apiServer.podLabels.changed=yes", "--wait", timeout=170
-    )  # fmt: skip
+    change = ("--reuse-values", "--set", "apiServer.podLabels.changed=yes", "--wait")
+    there.helm("upgrade", "karmada", there.chart, *change, timeout=170)
     assert len(there.host("get", "pods", "-l", "changed=yes", "-o", "name").lines) == 1
     after = there.host("get", "secret", "karmada-cert", "-o", "jsonpath={.metadata.resourceVersion}").out
     assert before == after
@@ -174,9 +194,19 @@ def test_one_deployment_with_sqlite_from_install_to_uninstall(there: Installatio
     there.kubectl("scale", "deployment/web", "--replicas=3")
     eventually_blocking(lambda: "3/3" in there.fleet.kubectl("member2")("get", "deployment", "web").out)
 
+    elsewhere = ("--reuse-values", "--set", "allInOne.enabled=false")
+    refused = there.helm("upgrade", "karmada", there.chart, *elsewhere, check=False)
+    assert "state of this release is in: one Deployment with SQLite, pvc; these values would have it in" in refused.err
+
+    there.install_addons("member1")
+    addons = there.host("get", "deployments", "-l", "app.kubernetes.io/instance=addons", "-o", "name").lines
+    assert addons == ["deployment.apps/addons-descheduler", "deployment.apps/karmada-scheduler-estimator-member1"]
+    there.helm("uninstall", "addons", "--wait")
+
     member("uninstall", "karmada-agent", "--wait", timeout=100)
     there.helm("uninstall", "karmada", "--wait", timeout=100)
     nothing_is_left(there)
+    there.host("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce-")
 
 
 def nothing_is_left(there: Installation) -> None:
@@ -237,7 +267,7 @@ def test_a_published_guide_for_separate_components_works_as_it_shows(there: Inst
     there.kubectl("apply", "-f", "-", stdin=WEB)
     there.kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s", timeout=70)
     add = ("--reuse-values", "--set", "components={search},search.replicaCount=1", "--wait", "--wait-for-jobs")
-    there.helm("upgrade", "karmada", CHART, *add, timeout=170)
+    there.helm("upgrade", "karmada", there.chart, *add, timeout=170)
     assert there.kubectl("get", "resourceregistries").code == 0
     there.helm("uninstall", "karmada", "--wait", timeout=100)
     nothing_is_left(there)

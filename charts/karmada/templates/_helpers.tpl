@@ -185,3 +185,14 @@ capabilities:
 - --encryption-provider-config=/etc/karmada/encryption/{{ .Values.apiServer.encryptionAtRest.secretKey }}
 {{- end }}
 {{- end -}}
+
+{{/* Where the state is. An upgrade that would have it elsewhere would begin with none. */}}
+{{- define "karmada.state" -}}
+{{- if eq .Values.etcd.mode "external" -}}
+etcd.mode external, {{ .Values.etcd.external.registryPrefix }}
+{{- else if include "karmada.allInOne" . -}}
+one Deployment with SQLite, {{ .Values.allInOne.storageType }}
+{{- else -}}
+separate components with etcd, {{ .Values.etcd.internal.storageType }}
+{{- end -}}
+{{- end -}}

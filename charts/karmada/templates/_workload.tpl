@@ -1,7 +1,7 @@
 {{/*
 A Deployment with its account and, if it has one, its disruption budget. The argument is a dict:
   root, name, app (the container), values (of the component), command (YAML list), ports (YAML list), probes (YAML),
-  mounts and volumes (YAML lists), and optionally podLabels, account (YAML fields of the pod), security, strategy, env, annotations.
+  mounts and volumes (YAML lists), and optionally podLabels, annotations, token, hostNetwork, security, strategy, env, replicas.
 */}}
 {{- define "karmada.deployment" -}}
 {{- $root := .root -}}
@@ -17,6 +17,10 @@ metadata:
     {{- with $values.labels }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+  {{- with .annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
 spec:
   replicas: {{ .replicas | default $values.replicaCount }}
   {{- $strategy := .strategy | default $values.strategy }}
