@@ -11,7 +11,9 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler, Watch
+from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.manager import LeadershipLost, Manager
 from tests.support.eventually import eventually
@@ -103,6 +105,54 @@ async def test_the_initial_sync_of_all_controllers_visits_each_object_once(clien
     async with manager:
         await eventually(lambda: all(part.seen == [Key("ns", "a"), Key("ns", "b")] for part in parts))
         assert looks == ["a", "b"]
+
+
+async def test_what_is_new_is_reconciled_while_existing_objects_are_delivered_and_before_them(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_deliver, queued = asyncio.Event(), list[tuple[str, int]]()
+    real = Informers.deliver_existing
+
+    async def deliver(informers: Informers) -> None:
+        await may_deliver.wait()
+        await real(informers)
+
+    monkeypatch.setattr(Informers, "deliver_existing", deliver)
+
+    class Noting(Reconciler):
+        name = "noting"
+        watches = (Watch(PODS),)
+
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+
+        def follow_queue(self, queue: Lanes[Key]) -> None:
+            add = queue.add_after
+
+            def noted(key: Key, seconds: float, priority: int = 0) -> None:
+                queued.append((key.name, priority))
+                add(key, seconds, priority)
+
+            monkeypatch.setattr(queue, "add_after", noted)
+
+        async def reconcile(self, key: Key) -> None:
+            self.seen.append(key.name)
+
+    await client.create(PODS, pod("old"))
+    manager = Manager(client)
+    noting = Noting()
+    manager.add(noting)
+    starting = asyncio.ensure_future(manager.start())
+    await eventually(lambda: manager.controllers["noting"].queue.takes_keys)
+    await client.create(PODS, pod("new"))
+    await eventually(lambda: noting.seen == ["new"])
+    assert not starting.done()
+    may_deliver.set()
+    await starting
+    await eventually(lambda: noting.seen[:2] == ["new", "old"])
+    assert {name: priority < 0 for name, priority in queued if name == "old"} == {"old": True}
+    assert ("new", 0) in queued
+    await manager.stop()
 
 
 async def test_parts_start_in_order_and_stop_in_reverse(client: Client) -> None:

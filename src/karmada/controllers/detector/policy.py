@@ -6,25 +6,33 @@ What it may claim is among the waiting templates.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from karmada.controllers.concurrently import for_each
 from karmada.controllers.context import Context
-from karmada.controllers.detector.bindings import binding_resource
 from karmada.controllers.detector.claims import POLICIES, PolicyKind
 from karmada.controllers.detector.detector import BACKLOG, Detector
 from karmada.controllers.detector.policies import is_lazy, selectors_of, selects
 from karmada.controllers.detector.preemption import Preemption
 from karmada.controllers.template_refs import Ref, ref_of_binding
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import gvk_of
+from karmada.kube.objects.gvk import GVR, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import all_of, deleted, generation_or_deletion_changed, not_
+from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.writes import remove_finalizer
 
 _WHEN: Final = all_of(not_(deleted), generation_or_deletion_changed)
+
+
+class _Claimed(NamedTuple):
+    """A template, and its binding."""
+
+    template: Ref
+    bindings: GVR
+    binding: Key
 
 
 class PolicyController(Reconciler):
@@ -64,32 +72,44 @@ class PolicyController(Reconciler):
 
     # claimed templates
 
-    async def _release_unselected(self, policy: Obj) -> list[Obj]:
-        """Release templates that the policy no longer selects; return the bindings of the others."""
-        kinds, release = self._detector.kinds, self._detector.release
+    async def _release_unselected(self, policy: Obj) -> set[Ref]:
+        """Release templates that the policy no longer selects; return the others that it has bindings of."""
+        kinds, bindings, release = self._detector.kinds, self._detector.bindings, self._detector.release
         policy_id = self._kind.id_of(policy)
-        kept: list[Obj] = []
-        unverified: list[Obj] = []
-        for binding in self._detector.bindings.of_policy(self._kind, policy):
-            known = kinds.known(ref_of_binding(binding))
-            (kept if known is not None and selects(policy, known) else unverified).append(binding)
-
-        async def check(binding: Obj) -> None:
+        kept: set[Ref] = set()
+        unverified: list[_Claimed] = []
+        turn = TimeSlice()
+        for gvr, key in bindings.of_policy(self._kind, policy):
+            binding = bindings.get(gvr, key)
+            if binding is None:
+                continue
             ref = ref_of_binding(binding)
+            known = kinds.known(ref)
+            if known is not None and selects(policy, known):
+                kept.add(ref)
+            else:
+                unverified.append(_Claimed(ref, gvr, key))
+            if turn.is_over():
+                await turn.next()
+
+        async def check(claimed: _Claimed) -> None:
+            ref, gvr, key = claimed
             template = await kinds.find(ref)
             if template is None or selects(policy, template):
-                kept.append(binding)
+                kept.add(ref)
                 return
             await release.one(await kinds.resource(ref), template, self._kind, policy_id)
-            await release.one(binding_resource(binding), binding, self._kind, policy_id)
+            binding = bindings.get(gvr, key)
+            if binding is not None:
+                await release.one(gvr, binding, self._kind, policy_id)
 
         await for_each(unverified, check)
         return kept
 
-    def _requeue_claimed(self, policy: Obj, bindings: list[Obj]) -> None:
+    def _requeue_claimed(self, policy: Obj, bound: set[Ref]) -> None:
         """Requeue the templates it has bindings of, and those that it has claimed and that have no binding."""
         policy_id, kinds = self._kind.id_of(policy), self._detector.kinds
-        refs = {ref_of_binding(binding) for binding in bindings}
+        refs = {*bound}
         for gvk in {gvk_of(selector) for selector in selectors_of(policy)}:
             refs.update(Ref(gvk, *meta.key(template)) for template in kinds.known_of(gvk, policy_id))
         for ref in sorted(refs):

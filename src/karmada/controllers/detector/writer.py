@@ -26,12 +26,12 @@ class BindingWriter:
     def get(self, gvr: GVR, key: Key) -> Obj | None:
         return self._writers[gvr].get(key)
 
-    def of_policy(self, kind: PolicyKind, policy: Obj) -> list[Obj]:
-        """Bindings that carry the policy's id."""
+    def of_policy(self, kind: PolicyKind, policy: Obj) -> list[tuple[GVR, Key]]:
+        """The bindings that carry the policy's id: their keys, since they may be too many to read all at once."""
         policy_id, namespace = kind.id_of(policy), meta.namespace(policy)
         gvrs = (ResourceBinding.gvr,) if kind is POLICIES else tuple(self._writers)
-        found = [binding for gvr in gvrs for binding in self._writers[gvr].informer.by_index(BY_POLICY, policy_id)]
-        return [binding for binding in found if not namespace or meta.namespace(binding) == namespace]
+        found = [(gvr, key) for gvr in gvrs for key in self._writers[gvr].informer.keys_by_index(BY_POLICY, policy_id)]
+        return [(gvr, key) for gvr, key in found if not namespace or key.namespace == namespace]
 
     async def write(self, wanted: WantedBinding, before: Callable[[], None]) -> str:
         """Make the binding as wanted; `before` is called once if there is something to write."""

@@ -193,14 +193,18 @@ class Controller:
         self._starting = True
         for watch, informer in self.sources:
             informer.start()
-            self._unsubscribe.append(informer.subscribe(self._handler(watch)))
+            self._unsubscribe.append(informer.subscribe(self._handler(watch, informer)))
 
     async def start(self) -> None:
-        """Queue all existing objects and start the workers, once the informers have synced."""
+        """Start the workers once the informers have synced; unless it has subscribed, with all existing objects queued.
+
+        Who calls `subscribe` has the informers deliver what exists, to all subscribers at once.
+        """
         if not self._starting:
             self.subscribe()
+            for _, informer in self.sources:
+                await informer.deliver_existing()
         for _, informer in self.sources:
-            await informer.deliver_existing()
             await informer.wait_synced()
         self._starting = False
         self.queue.start()
@@ -220,14 +224,14 @@ class Controller:
 
     # events to keys
 
-    def _handler(self, watch: Watch) -> Handler:
+    def _handler(self, watch: Watch, informer: Informer) -> Handler:
         when, map_to, given, after = watch.when, watch.map_to, watch.priority, watch.after
         add_after = self.queue.add_after  # without a pause the same as add
 
         def priority(obj: Obj) -> int:
             if not isinstance(given, int):
                 return given(obj)
-            return given - _BACKLOG if self._starting else given
+            return given - _BACKLOG if self._starting or informer.delivering else given
 
         if map_to is own_key:
 

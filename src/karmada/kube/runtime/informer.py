@@ -78,6 +78,8 @@ class Informer(Reflector):
         self._handlers: list[Handler] = []
         self._undelivered: list[Handler] = []
         """Handlers that have not been called for the existing objects."""
+        self.delivering = False
+        """Whether handlers are being called for an object that existed before they were there."""
         self._synced = asyncio.Event()
         self._when_synced: builtins.list[Callable[[], None]] = []
         self._changed: asyncio.Future[None] | None = None
@@ -185,8 +187,10 @@ class Informer(Reflector):
     def _deliver(self, key: Key, handlers: Iterable[Handler]) -> None:
         obj = self.cache.get(key)
         if obj is not None:
+            self.delivering = True
             for handler in handlers:
                 self._call(handler, None, obj)
+            self.delivering = False
 
     def _add(self, handler: Handler) -> Callable[[], None]:
         self._handlers = [*self._handlers, handler]

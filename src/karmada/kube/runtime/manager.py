@@ -2,9 +2,9 @@
 
 Informers start first and must sync; then come the components that run on every replica, then the controllers, in the
 order they were added. Controllers may be in teams, each with a lease: a team starts once this process holds its lease.
-All controllers of a team get the existing objects before any of them works; teams whose leases were free at the start
-begin together. Stopping goes the other way round. A manager that loses one of its leases stops everything and `run`
-raises LeadershipLost: a process that led must not go on as if nothing had happened.
+All controllers of a team get the existing objects in one pass, while they work on what is new; teams whose leases were
+free at the start begin together. Stopping goes the other way round. A manager that loses one of its leases stops
+everything and `run` raises LeadershipLost: a process that led must not go on as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -180,15 +180,18 @@ class Manager:
             raise TimeoutError(f"no sync within {self._sync_timeout:g}s: {missing}") from None
 
     async def _start_all(self, components: list[Component]) -> None:
-        """Existing objects are delivered to all subscribers together: every read of an object may cost its parsing."""
+        """Controllers work on what is new while existing objects are delivered.
+
+        These are delivered to all subscribers together: every read of an object may cost its parsing.
+        """
         for component in components:
             if isinstance(component, Controller):
                 component.subscribe()
-        await self.informers.deliver_existing()
         for component in components:
             self._started.append(component)
             await component.start()
             log.v(1).info("Started", component=component.name)
+        await self.informers.deliver_existing()
 
     async def _start_teams(self, teams: Iterable[Team]) -> None:
         await self._start_all([component for team in teams for component in team.components])
