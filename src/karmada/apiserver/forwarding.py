@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote, unquote
 
 import aiohttp
@@ -17,6 +18,8 @@ from karmada.kube.server.http.results import RawResult, Result
 
 _PARTS_BEFORE = 7
 """/apis/GROUP/VERSION/RESOURCE/NAME/proxy/ and what comes behind."""
+_DOTS = frozenset({".", ".."})
+_ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 
 
 IN_PROCESS_SECONDS = 60.0
@@ -63,13 +66,16 @@ def inner_target(request: Request) -> tuple[str, str]:
 def inner_path(path: str) -> str:
     """The path for the member, as the client encoded it: everything behind clusters/NAME/proxy.
 
-    Without empty and dot segments, so that it stays below the path of the cluster's endpoint.
+    Without empty and dot segments, so that it stays below the path of the cluster's endpoint. Servers decode before they
+    split: a path with dot segments between encoded slashes is split there, too.
     """
     parts = path.split("/", _PARTS_BEFORE)
     if len(parts) <= _PARTS_BEFORE:
         return ""
-    kept: list[str] = []
-    for segment in parts[_PARTS_BEFORE].split("/"):
+    behind, kept = parts[_PARTS_BEFORE], list[str]()
+    if not _DOTS.isdisjoint(unquote(behind).split("/")):
+        behind = _ENCODED_SLASH.sub("/", behind)
+    for segment in behind.split("/"):
         plain = unquote(segment)
         if plain == "..":
             del kept[-1:]

@@ -15,6 +15,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.server.auth.delegated import DelegatedAuthorizer
 from karmada.kube.server.auth.messages import denied
@@ -27,6 +28,8 @@ from karmada.search.interfaces import Reading, Rights
 SECONDS: Final = 5.0
 """How long a cluster may take to decide."""
 REFUSED: Final = "no right there"
+UNDECIDED: Final = "it does not respond, so the right there is unknown"
+log = get_logger("search")
 
 
 class MemberReading:
@@ -50,7 +53,8 @@ class MemberReading:
         try:
             decision = await with_timeout(self._clock, self._authorizer(cluster).decide(user, wanted), SECONDS)
         except (ApiError, ConnectionFailed, NoAccess, TimeoutError) as error:
-            return f"it cannot decide about the right there: {error}"
+            log.v(1).info("A cluster does not decide about a right", cluster=cluster, user=user.name, err=str(error))
+            return UNDECIDED  # without the reason: addresses of members are not for everybody who reads
         return "" if decision.allowed else REFUSED
 
     def _authorizer(self, cluster: str) -> DelegatedAuthorizer:
