@@ -66,8 +66,8 @@ def inner_target(request: Request) -> tuple[str, str]:
 def inner_path(path: str) -> str:
     """The path for the member, as the client encoded it: everything behind clusters/NAME/proxy.
 
-    Without empty and dot segments, so that it stays below the path of the cluster's endpoint. Servers decode before they
-    split: a path with dot segments between encoded slashes is split there, too.
+    Without empty and dot segments, so that it stays below the path of the cluster's endpoint. Servers decode before
+    they split: a path with dot segments between encoded slashes is split there, too.
     """
     parts = path.split("/", _PARTS_BEFORE)
     if len(parts) <= _PARTS_BEFORE:

@@ -6,6 +6,7 @@ import ssl
 import stat
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -234,10 +235,14 @@ async def test_it_does_not_prompt_forever(serve: Serve, connect: Open) -> None:
         count += 1
         return web.json_response({}, status=429, headers={"Retry-After": "0"})
 
+    transport = connect(await serve(busy))
     with pytest.raises(TooManyRequests) as caught:
-        await connect(await serve(busy)).call(GET)
+        await transport.call(GET)
     assert count == 11
     assert caught.value.retry_after == 0
+    with pytest.raises(TooManyRequests):
+        await transport.call(replace(GET, retried=False))
+    assert count == 12
 
 
 async def test_an_answer_that_is_no_status_is_reported_by_its_code(serve: Serve, connect: Open) -> None:

@@ -207,6 +207,13 @@ async def test_the_error_of_a_member_is_that_of_the_list(faulty: Faulty, query: 
     assert await faulty.names("?resourceVersion=0")
 
 
+async def test_a_member_that_requests_a_retry_requests_it_from_the_client(faulty: Faulty) -> None:
+    faulty.members["m2"].fail(Errors(code=429, retry_after=1000, verbs=("list",)))
+    async with asyncio.timeout(20):
+        answer = await faulty.http("GET", PATH)
+    assert (answer.code, answer.headers["Retry-After"]) == (429, "1000")
+
+
 async def test_a_member_that_is_down_is_named(faulty: Faulty) -> None:
     m2 = faulty.members["m2"]
     await m2.down()

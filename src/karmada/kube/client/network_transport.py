@@ -82,7 +82,7 @@ class NetworkTransport(ABC):
             if status == 401 and not renewed and self._credentials.rejected(credential):
                 renewed = True
                 continue
-            pause = answers.retry_after(status, headers)
+            pause = answers.retry_after(status, headers) if call.retried else None
             if pause is not None:
                 pause = min(pause, answers.LONGEST_PAUSE)
             if pause is None or attempt == answers.MAX_RETRIES or self._clock.monotonic() + pause > until:

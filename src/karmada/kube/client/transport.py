@@ -31,7 +31,8 @@ class Call:
     """One API request: `path` unescaped and without query, `body` a JSON value or None, never changed by the callee.
 
     `most` is how many bytes its answer may have when it comes over the network. `one_by_one`: who gets a list iterates
-    over its items once, so that they need not be parsed before.
+    over its items once, so that they need not be parsed before. `retried`: it is sent again when the server requests
+    that (Retry-After); a request for a caller who can do so itself is not.
     """
 
     method: str
@@ -42,6 +43,7 @@ class Call:
     accept: str = "application/json"
     most: int = OBJECT_BYTES
     one_by_one: bool = False
+    retried: bool = True
 
 
 class Answer(NamedTuple):

@@ -1,6 +1,7 @@
 """Reads from members themselves, where a cache would not do: the latest state, pages, and caches that have not synced.
 
-They use the credentials of the cluster's secretRef, as the caches do; what the caller may read was decided before.
+They use the credentials of the cluster's secretRef, as the caches do; what the caller may read was decided before. A
+member that requests a retry requests it from the caller: nobody can make us wait in its place, with others behind it.
 Items stay the bytes that the member sent, in the form in which objects are cached.
 """
 
@@ -70,7 +71,8 @@ class Live:
     async def get(self, cache: KindCache, namespace: str, name: str, version: str = "") -> bytes:
         """The object as the member has it; its error if it has none."""
         query = {"resourceVersion": version} if version else {}
-        body = await self._body(cache, Call("GET", resource_path(cache.kind.gvr, namespace, name), query))
+        path = resource_path(cache.kind.gvr, namespace, name)
+        body = await self._body(cache, Call("GET", path, query, retried=False))
         return _form(cache.kind.gvk).normal(body)
 
     async def page(self, cache: KindCache, namespace: str, query: Mapping[str, str]) -> Page:
@@ -79,7 +81,7 @@ class Live:
         if where is None:
             return Page([], cache.resource_version)
         path = resource_path(cache.kind.gvr, where.namespace)
-        body = await self._body(cache, Call("GET", path, query, most=LIST_BYTES))
+        body = await self._body(cache, Call("GET", path, query, most=LIST_BYTES, retried=False))
         try:
             listed = _list(body)
         except msgspec.DecodeError as error:
