@@ -114,8 +114,10 @@ class History:
         return list(self.fleet.caches.all())
 
     def _noticed(self, cache: ReflectedKind, host: str, revision: int) -> bool:
-        at = self.fleet.caches.members.get(cache.cluster).transport.config.server
-        return at != f"https://{host}" or (cache.resource_version != "" and cache.revision <= revision)
+        member = self.fleet.caches.members.known(cache.cluster)
+        if member is None or member.transport.config.server != f"https://{host}":
+            return True  # it has left, or is elsewhere
+        return cache.resource_version != "" and cache.revision <= revision
 
     async def down(self, host: str) -> None:
         self.away.add(host)

@@ -8,9 +8,9 @@ it is ready again) is announced once its objects are here, so that whoever watch
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from karmada.api.cluster import Cluster
 from karmada.api.search import ResourceRegistry
@@ -187,7 +187,7 @@ class MemberCaches(Reconciler):
         if old is not None and new is not None and old.get("spec") == new.get("spec"):
             return
         if self._beginning is None:
-            self._beginning = asyncio.create_task(self._begin(), name="search caches")
+            self._beginning = _started(self._begin(), "search caches")
         self._add(_EVERYTHING)
 
     async def _begin(self) -> None:
@@ -263,7 +263,7 @@ class MemberCaches(Reconciler):
                 held.caches[gvr] = cache
                 cache.start()
         if added:
-            self._announcing[name] = asyncio.create_task(self._announce(name, held), name=f"announce {name}")
+            self._announcing[name] = _started(self._announce(name, held), f"announce {name}")
 
     async def _announce(self, name: str, held: _Cluster) -> None:
         await asyncio.gather(*(cache.wait_synced() for cache in held.caches.values()))
@@ -292,6 +292,18 @@ class _Cluster:
     def __init__(self, member: Member) -> None:
         self.member = member
         self.caches: dict[GVR, ReflectedKind] = {}
+
+
+def _started(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    """A task that nobody awaits: its failure is logged."""
+    task = asyncio.create_task(work, name=name)
+    task.add_done_callback(_log_failure)
+    return task
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("Work of the caches failed", task.exception(), task=task.get_name())
 
 
 def _without(coverage: Mapping[str, Coverage], unreachable: Mapping[str, str]) -> dict[str, Coverage]:
