@@ -259,6 +259,13 @@ def test_every_component_has_the_usual_settings(section: str) -> None:
         ({"scheduler": {"replicaCount": 2}}, True),
         ({"webhook": {"resources": {"limits": {"cpu": "1"}}}}, True),
         ({"kubeControllerManager": {"image": {"repository": "mirror/kube-controller-manager"}}}, True),
+        ({"kubeControllerManager": {"controllers": "namespace"}}, True),
+        ({"aggregatedApiServer": {"tolerations": [{"operator": "Exists"}]}}, True),
+        ({"scheduler": {"nodeSelector": {"disk": "ssd"}}}, True),
+        ({"scheduler": {"nodeSelector": {}, "replicaCount": 1, "extraCommandArgs": {"v": "4"}}}, False),
+        ({"webhook": {"extraCommandArgs": {"a": "b"}}}, True),
+        ({"etcd": {"internal": {"resources": {"limits": {"cpu": "1"}}}}}, True),
+        ({"etcd": {"internal": {"image": {"tag": "3.6.7-0"}}}}, True),
         ({"etcd": {"internal": {"storageType": "pvc"}}}, True),
         ({"etcd": EXTERNAL}, True),
         ({"components": ["search"]}, True),
@@ -273,6 +280,12 @@ def test_components_are_separate_when_values_are_about_them(values: Obj, separat
     assert ("Deployment/karmada-scheduler" in names) is separate
     [container] = pod(values, "Deployment/karmada-apiserver")["containers"]
     assert container["command"][0] == ("kube-apiserver" if separate else "/bin/karmada")
+
+
+def test_values_without_effect_in_one_deployment_are_named() -> None:
+    values = {"allInOne": {"enabled": True}, "scheduler": {"replicaCount": 2, "nodeSelector": {"disk": "ssd"}}}
+    done = helm("install", "karmada", str(CHART), "--dry-run=client", values=json.dumps(values))
+    assert "Without effect in it: scheduler.nodeSelector, scheduler.replicaCount.\n" in done.stdout
 
 
 def test_global_settings_are_of_every_object() -> None:

@@ -78,22 +78,50 @@ capabilities:
 {{- join "," $pairs -}}
 {{- end -}}
 
+{{/* What only separate components and their etcd have, with the usual values. One Deployment has no use for others. */}}
+{{- define "karmada.usual" -}}
+aggregatedApiServer: {replicaCount: 1}
+kubeControllerManager:
+  replicaCount: 1
+  clusterCIDR: 10.244.0.0/16
+  controllers: namespace,garbagecollector,serviceaccount-token,ttl-after-finished,bootstrapsigner,tokencleaner,csrcleaner,csrsigning,clusterrole-aggregation
+controllerManager: {replicaCount: 1}
+scheduler: {replicaCount: 1}
+webhook: {replicaCount: 1}
+etcd.internal:
+  replicaCount: 1
+  image: {registry: registry.k8s.io, repository: etcd, tag: 3.6.6-0, pullPolicy: "", pullSecrets: []}
+  storageType: hostPath
+  hostPath: /var/lib/karmada-etcd
+  pvc: {storageClass: "", size: 5Gi}
+  priorityClassName: system-node-critical
+{{- end -}}
+
+{{/* Values that say something else than the usual, and that one Deployment does not take up: a comma-separated list. */}}
+{{- define "karmada.ofSeparate" -}}
+{{- $found := list -}}
+{{- range $section, $usual := fromYaml (include "karmada.usual" .) -}}
+{{- $values := eq $section "etcd.internal" | ternary $.Values.etcd.internal (index $.Values $section) -}}
+{{- if has $section (list "controllerManager" "scheduler") -}}
+{{- $values = omit $values "controllers" "featureGates" "enableSchedulerEstimator" "extraCommandArgs" -}}
+{{- end -}}
+{{- range $key, $value := $values -}}
+{{- if and $value (ne (toJson $value) (toJson (index $usual $key))) -}}
+{{- $found = append $found (printf "%s.%s" $section $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- join ", " $found -}}
+{{- end -}}
+
 {{/* Why the components are separate, where nothing says whether they are: a value that only such a one has. */}}
 {{- define "karmada.whySeparate" -}}
 {{- $why := list -}}
-{{- range $section := list "aggregatedApiServer" "kubeControllerManager" "controllerManager" "scheduler" "webhook" -}}
-{{- $values := index $.Values $section -}}
-{{- if or (hasKey $values "image") (hasKey $values "resources") (gt (int $values.replicaCount) 1) -}}
-{{- $why = append $why (printf "%s has settings of its own" $section) -}}
-{{- end -}}
-{{- end -}}
-{{- with .Values.etcd -}}
-{{- $image := .internal.image -}}
-{{- if eq .mode "external" -}}
+{{- if eq .Values.etcd.mode "external" -}}
 {{- $why = append $why "etcd.mode is external" -}}
-{{- else if or (ne (int .internal.replicaCount) 1) (ne .internal.storageType "hostPath") (ne (printf "%s/%s:%s" $image.registry $image.repository $image.tag) "registry.k8s.io/etcd:3.6.6-0") -}}
-{{- $why = append $why "etcd.internal has settings of its own" -}}
 {{- end -}}
+{{- with include "karmada.ofSeparate" . -}}
+{{- $why = append $why (printf "these values are about them: %s" .) -}}
 {{- end -}}
 {{- if gt (int .Values.apiServer.replicaCount) 1 -}}
 {{- $why = append $why "apiServer.replicaCount is more than one" -}}
