@@ -279,9 +279,12 @@ async def test_errors_of_the_member_come_back_as_they_are(plane: Plane) -> None:
     assert (answer.code, answer.json()) == (403, {"kind": "Status", "message": "no"})
 
 
-async def test_an_update_is_sent_in_the_words_of_the_member(plane: Plane) -> None:
+@pytest.mark.parametrize(
+    ("method", "media"), [("PUT", "application/json"), ("PATCH", "application/strategic-merge-patch+json")]
+)
+async def test_what_was_read_is_sent_in_the_words_of_the_member(plane: Plane, method: str, media: str) -> None:
     pod = (await plane.http("GET", f"{PODS}/a")).json()
-    await plane.http("PUT", f"{PODS}/a", pod)
+    await plane.http(method, f"{PODS}/a", pod, content_type=media)
     [body] = plane.members["m1"].bodies
     assert orjson.loads(body)["metadata"] == {"name": "a", "namespace": "default", "resourceVersion": "101"}
 

@@ -29,7 +29,18 @@ def pod(**metadata: Any) -> dict[str, Any]:
         ({"annotations": {CACHED_FROM_CLUSTER: "m1"}}, {}),
     ],
 )
-@pytest.mark.parametrize("media", ["application/json", "application/json; charset=utf-8", "", "application/yaml"])
+@pytest.mark.parametrize(
+    "media",
+    [
+        "application/json",
+        "application/json; charset=utf-8",
+        "",
+        "application/yaml",
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/apply-patch+yaml",
+    ],
+)
 def test_the_member_gets_the_object_as_its_own(read: Any, sent: Any, media: str) -> None:
     dump, load = (dump_yaml, load_yaml) if "yaml" in media else (orjson.dumps, orjson.loads)
     assert load(for_member(dump(pod(**read)), media, "m1")) == pod(**sent)
@@ -50,6 +61,7 @@ def test_a_body_that_need_not_change_stays_as_it_is(body: bytes) -> None:
     assert for_member(body, "application/json", "m1") == body
 
 
-def test_a_body_of_another_type_stays_as_it_is() -> None:
+@pytest.mark.parametrize("media", ["application/cbor", "application/json-patch+json"])
+def test_a_body_of_another_type_stays_as_it_is(media: str) -> None:
     body = orjson.dumps(pod(resourceVersion=TWO))
-    assert for_member(body, "application/cbor", "m1") == body
+    assert for_member(body, media, "m1") == body

@@ -34,6 +34,7 @@ from karmada.search.proxy.reads import namespace_of
 from karmada.search.proxy.updating import Codec, for_member
 from karmada.search.reading import readable
 
+_WITH_OBJECT = frozenset({"update", "patch"})
 ReadBody = Callable[[web.BaseRequest, Request], Awaitable[bytes]]
 
 
@@ -66,7 +67,7 @@ class MemberRequests:
             raise _not_supported(info.verb, info.gvr)
         cluster = await self._cluster(inner)
         member = await self._members.get(cluster)
-        if info.verb == "update":
+        if info.verb in _WITH_OBJECT:
             request = await self._rewritten(request, info.gvr, cluster)
         if request.in_process:
             return await call(self._members, member, request, inner.path, inner.query)

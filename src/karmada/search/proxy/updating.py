@@ -1,7 +1,8 @@
-"""The body of an update, as the member gets it: without what the proxy has added to the object.
+"""The body of an update or a patch, as the member gets it: without what the proxy has added to the object.
 
 Clients send back what they have read: under a resourceVersion of the proxy and marked with its cluster. The member gets
-its own resourceVersion, so that an update of a stale object is still refused.
+its own resourceVersion, so that an update of a stale object is still refused. Patches that look like the object have
+both where a file that was read here is applied.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from karmada.kube.server.http.negotiation import JSON, PROTOBUF, YAML
 from karmada.search.proxy.versions import Versions
 
 Codec = tuple[Callable[[bytes], Any], Callable[[Any], bytes]]
-_YAML = (YAML, "application/x-yaml", "text/yaml")
+_JSON = (JSON, "application/merge-patch+json", "application/strategic-merge-patch+json")
+_YAML = (YAML, "application/x-yaml", "text/yaml", "application/apply-patch+yaml")
 
 
 def for_member(body: bytes, content_type: str, cluster: str, protobuf: Codec | None = None) -> bytes:
@@ -36,7 +38,7 @@ def for_member(body: bytes, content_type: str, cluster: str, protobuf: Codec | N
 
 
 def _codec(media: str, protobuf: Codec | None) -> Codec | None:
-    if media == JSON:
+    if media in _JSON:
         return orjson.loads, orjson.dumps
     if media in _YAML:
         from karmada.kube.schema.yamlio import dump_yaml, load_yaml
