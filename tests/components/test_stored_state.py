@@ -26,6 +26,7 @@ from tests.support.stored_state import (
     WIDGETS,
     address_of,
     contents,
+    label,
     member,
     plane_of,
     running,
@@ -34,7 +35,7 @@ from tests.support.stored_state import (
     unpack,
 )
 
-pytestmark = pytest.mark.parametrize("packed", stored_states(), ids=lambda path: path.name.split("-")[-1][:-7])
+pytestmark = pytest.mark.parametrize("packed", stored_states(), ids=label)
 PROPAGATION_POLICIES = GroupResource("policy.karmada.io", "propagationpolicies")
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 LEASES = GVR("coordination.k8s.io", "v1", "leases")

@@ -2,8 +2,8 @@
 
     python -m tests.support.stored_state
 
-makes `tests/components/data/stored-state-vVERSION.tar.xz` with this version. Make one for each release, and keep all of
-them. Its keys are made for it and protect nothing.
+makes `tests/components/data/stored-state-vVERSION.tar.xz` with this version, and beside it a backup of the same. Make
+them for each release, and keep all of them. Their keys are made for them and protect nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.storage.dump import back_up
 from karmada.kube.server.storage.interface import Store
+from karmada.kube.server.storage.sqlite_reader import SqliteReader
 from karmada.version import VERSION
 from tests.support.eventually import eventually
 from tests.support.fleet import DEPLOYMENTS, SECRETS, TOKEN, deployment, encoded, new_server
@@ -50,8 +52,17 @@ Contents = dict[str, tuple[int, Obj]]
 
 
 def stored_states() -> list[Path]:
-    """Of every version that has one, the oldest first."""
+    """Of every version that has one; `format-2` is of SQLite's format before values were packed."""
     return sorted(DATA.glob("stored-state-*.tar.xz"))
+
+
+def label(packed: Path) -> str:
+    return packed.name.removeprefix("stored-state-").removesuffix(".tar.xz")
+
+
+def backup_of(packed: Path) -> Path:
+    """What `karmadactl backup` of that version made of it."""
+    return packed.with_name(packed.name.replace("-state-", "-backup-").replace(".tar.xz", ".gz"))
 
 
 def unpack(packed: Path, folder: Path) -> Contents:
@@ -67,8 +78,10 @@ async def contents(store: Store) -> Contents:
     return {item.key: (item.revision, orjson.loads(item.value)) for item in page.items}
 
 
-def plane_of(folder: Path) -> ControlPlane:
-    return ControlPlane(ServerConfig(data_dir=folder, port=0), settings=Settings(cluster_success_threshold=0.0))
+def plane_of(folder: Path, storage: str = "") -> ControlPlane:
+    return ControlPlane(
+        ServerConfig(data_dir=folder, port=0, storage=storage), settings=Settings(cluster_success_threshold=0.0)
+    )
 
 
 @asynccontextmanager
@@ -130,6 +143,10 @@ async def make(packed: Path) -> None:
         async with serving(plane_of(folder).server) as server:
             await _add_samples(server.client(user_agent="kubectl"))
             held = await contents(server.store)
+        reader = SqliteReader(folder / "state.db")
+        await reader.open()
+        await back_up(reader, backup_of(packed))
+        await reader.close()
         _pack(folder, held, packed)
 
 
@@ -231,9 +248,10 @@ def _pack(folder: Path, held: Contents, packed: Path) -> None:
 def main() -> None:
     packed = DATA / f"stored-state-v{VERSION}.tar.xz"
     if packed.exists():
-        sys.exit(f"{packed} exists: a version's state is made once; remove it to make it again")
+        sys.exit(f"{packed} exists: a version's state is made once; remove it and its backup to make them again")
     asyncio.run(make(packed))
-    print(f"{packed}: {packed.stat().st_size >> 10} KiB")
+    for path in (packed, backup_of(packed)):
+        print(f"{path}: {path.stat().st_size >> 10} KiB")
 
 
 if __name__ == "__main__":
