@@ -1,8 +1,8 @@
 """The body of an update or a patch, as the member gets it: without what the proxy has added to the object.
 
 Clients send back what they have read: under a resourceVersion of the proxy and marked with its cluster. The member gets
-its own resourceVersion, so that an update of a stale object is still refused. Patches that look like the object have
-both where a file that was read here is applied.
+its own resourceVersion, so that an update of a stale object is still refused. Patches have both
+where a file that was read here is applied.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from karmada.kube.server.http.negotiation import JSON, PROTOBUF, YAML
 from karmada.search.proxy.versions import Versions
 
 Codec = tuple[Callable[[bytes], Any], Callable[[Any], bytes]]
-_JSON = (JSON, "application/merge-patch+json", "application/strategic-merge-patch+json")
+_JSON = (
+    JSON,
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/json-patch+json",
+)
 _YAML = (YAML, "application/x-yaml", "text/yaml", "application/apply-patch+yaml")
 
 
@@ -32,9 +37,7 @@ def for_member(body: bytes, content_type: str, cluster: str, protobuf: Codec | N
         obj = read(body)
     except ValueError:
         return body
-    if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
-        return body
-    return write(obj) if _restore(obj["metadata"], cluster) else body
+    return write(obj) if _changed(obj, cluster) else body
 
 
 def _codec(media: str, protobuf: Codec | None) -> Codec | None:
@@ -47,17 +50,35 @@ def _codec(media: str, protobuf: Codec | None) -> Codec | None:
     return protobuf if media == PROTOBUF else None
 
 
-def _restore(metadata: Obj, cluster: str) -> bool:
+def _changed(body: Any, cluster: str) -> bool:
     """In place; whether there was something to change."""
-    changed = False
+    if isinstance(body, list):  # the operations of a JSON patch
+        changed = [_own_version(each, "value", cluster) for each in body if _is_version(each)]
+        return any(changed)
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    if not isinstance(metadata, dict):
+        return False
+    unmarked = _unmark(metadata)
+    return _own_version(metadata, "resourceVersion", cluster) or unmarked
+
+
+def _unmark(metadata: Obj) -> bool:
     annotations = metadata.get("annotations")
-    if isinstance(annotations, dict) and CACHED_FROM_CLUSTER in annotations:
-        del annotations[CACHED_FROM_CLUSTER]
-        if not annotations:
-            del metadata["annotations"]
-        changed = True
-    version = metadata.get("resourceVersion")
-    if isinstance(version, str) and list(versions := Versions.decode(version)):
-        metadata["resourceVersion"] = versions.get(cluster)
-        changed = True
-    return changed
+    if not isinstance(annotations, dict) or CACHED_FROM_CLUSTER not in annotations:
+        return False
+    del annotations[CACHED_FROM_CLUSTER]
+    if not annotations:
+        del metadata["annotations"]
+    return True
+
+
+def _is_version(operation: Any) -> bool:
+    return isinstance(operation, dict) and operation.get("path") == "/metadata/resourceVersion"
+
+
+def _own_version(holder: Obj, key: str, cluster: str) -> bool:
+    version = holder.get(key)
+    if not isinstance(version, str) or not list(versions := Versions.decode(version)):
+        return False
+    holder[key] = versions.get(cluster)
+    return True
