@@ -68,17 +68,18 @@ def _add_builders(folder: Path, project: Path) -> None:
 
 
 def _pack(distribution: Distribution, folder: Path) -> None:
-    stem = f"{distribution.name.replace('-', '_')}-{distribution.version}"
+    package = distribution.name  # each look parses the metadata
+    stem = f"{package.replace('-', '_')}-{distribution.version}"
     with zipfile.ZipFile(folder / f"{stem}-{_tags(distribution)}.whl", "w", strict_timestamps=False) as wheel:
-        for name, file in _files(distribution, f"{stem}.data/scripts"):
+        for name, file in _files(distribution, package, f"{stem}.data/scripts"):
             wheel.write(file, name)
 
 
-def _files(distribution: Distribution, scripts: str) -> Iterator[tuple[str, Path]]:
+def _files(distribution: Distribution, package: str, scripts: str) -> Iterator[tuple[str, Path]]:
     """Names in the wheel and the files here, without what pip makes: bytecode and the scripts of entry points."""
     generated = {entry.name for entry in distribution.entry_points}
     for path in distribution.files or ():
-        if path.suffix == ".pyc" or path.name in _MADE_BY_PIP or _left_out(distribution, path):
+        if path.suffix == ".pyc" or path.name in _MADE_BY_PIP or _left_out(package, path):
             continue
         if path.parts[0] != "..":
             yield str(path), Path(str(path.locate()))
@@ -86,11 +87,11 @@ def _files(distribution: Distribution, scripts: str) -> Iterator[tuple[str, Path
             yield f"{scripts}/{path.name}", Path(str(path.locate()))
 
 
-def _left_out(distribution: Distribution, path: PackagePath) -> bool:
+def _left_out(package: str, path: PackagePath) -> bool:
     """Whether nothing in the other environment reads this file."""
-    if distribution.name in _HOLLOW:
+    if package in _HOLLOW:
         return not path.parts[0].endswith(".dist-info")
-    return distribution.name == _SCHEMAS and path.suffix == ".json" and path.name != _READ
+    return package == _SCHEMAS and path.suffix == ".json" and path.name != _READ
 
 
 def _tags(distribution: Distribution) -> str:
