@@ -39,6 +39,7 @@ LONGEST_FIRST = [
     "register_command",
     "etcd_store",
     "failover_histories",
+    "simulate_agrees",
     "faults",
     "describe_command",
     "process_runtime",

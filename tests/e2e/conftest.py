@@ -21,17 +21,18 @@ from tests.support.programs import Program, Result, ServerProcess
 OLDEST_MINOR = 26
 LONGEST_FIRST = [
     "fresh_clone",
-    "local_up_trouble",
-    "clusters",
     "install_separate",
+    "helm_chart",
+    "container_image",
+    "clusters",
     "pull_outages",
     "failover",
-    "helm_chart",
     "documents",
+    "etcd_servers",
     "durability",
     "several_servers",
     "propagation_restarts",
-    "local_up",
+    "local_up_trouble",
     "etcd_chaos",
 ]
 """Files that would be waited for at the end if they did not start first."""

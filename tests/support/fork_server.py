@@ -149,8 +149,8 @@ def load_programs() -> None:
             try:
                 import_module(module.name)
             except ModuleNotFoundError as error:
-                if error.name != "grpc":
-                    raise
+                if str(error.name).startswith("karmada"):
+                    raise  # others are optional
     del sys.modules["grpc"]
     gc.collect()
     gc.freeze()  # a collection would copy the pages that are shared
