@@ -221,6 +221,18 @@ async def test_a_control_plane_of_another_tool_is_not_installed_over(host: Host)
         await host.install()
 
 
+async def test_a_release_of_helm_is_left_to_helm(host: Host) -> None:
+    await host.install({}, "host", "karmada-apiserver")
+    await host.client.delete(KINDS["configmaps"], "karmada-init-options", NAMESPACE)
+    metadata = {
+        "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {"meta.helm.sh/release-name": "blue"},
+    }
+    await host.client.patch(DEPLOYMENTS, "karmada-apiserver", NAMESPACE, {"metadata": metadata}, type="merge")
+    with pytest.raises(InstallError, match="has a control plane that Helm installed: 'helm upgrade blue' repairs"):
+        await host.install(wrote=_never)
+
+
 # where it cannot work
 
 

@@ -105,15 +105,32 @@ async def test_a_namespace_that_is_not_there_is_not_found(host: Host) -> None:
         await remove(host.client, Removal(namespace="nowhere"), lambda _line: None)
 
 
-async def test_missing_rights_are_listed_and_nothing_is_removed(host: Host) -> None:
+async def test_it_says_whether_anything_was_there(host: Host) -> None:
     await host.install({}, "host")
+    removal = Removal(namespace=NAMESPACE)
+    assert await remove(host.client, removal, lambda _line: None)
+    assert not await remove(host.client, removal, lambda _line: None)
+
+
+@pytest.mark.parametrize(
+    ("granted", "lacking"),
+    [
+        (
+            [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}],
+            f"delete secrets in namespace {NAMESPACE}",
+        ),
+        ([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "delete"]}], "patch nodes in the whole"),
+    ],
+)
+async def test_missing_rights_are_listed_and_nothing_is_removed(host: Host, granted: list[Obj], lacking: str) -> None:
+    await host.install({"store-volume": "hostPath"}, "host")
     before = await host.specs()
     jane = host.as_user("jane")
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": {"name": "look"},
-        "rules": [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}],
+        "rules": granted,
     }
     binding = {
         **role,
@@ -124,6 +141,6 @@ async def test_missing_rights_are_listed_and_nothing_is_removed(host: Host) -> N
     del binding["rules"]
     for obj in (role, binding):
         await host.client.create(await host.client.resource_of(obj), obj)
-    with pytest.raises(InstallError, match=f"delete secrets in namespace {NAMESPACE}"):
+    with pytest.raises(InstallError, match=lacking):
         await remove(jane, Removal(namespace=NAMESPACE), lambda _line: None)
     assert await host.specs() == before

@@ -95,9 +95,16 @@ def _words(options: Options) -> str:
 
 
 def _check_unknown(deployment: Obj | None, wanted: Options) -> None:
-    """A control plane that another tool installed may be continued with the same layout only."""
+    """A control plane that another tool installed may be continued with the same layout only; Helm's not at all."""
     if deployment is None:
         return
+    metadata = deployment["metadata"]
+    if (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") == "Helm":
+        release = (metadata.get("annotations") or {}).get("meta.helm.sh/release-name", "")
+        raise InstallError(
+            f"namespace {wanted.namespace} has a control plane that Helm installed: 'helm upgrade {release}' repairs "
+            "and upgrades it; or install another one into another --namespace"
+        )
     containers = deployment["spec"]["template"]["spec"]["containers"]
     separate = any("kube-apiserver" in word for each in containers for word in each.get("command") or ())
     if separate and wanted.all_in_one:

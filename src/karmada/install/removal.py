@@ -58,16 +58,22 @@ def needed(removal: Removal) -> list[Right]:
     kinds = ("deployments.apps", "statefulsets.apps", "services", "secrets", "configmaps", "serviceaccounts")
     return [
         Right("list", "nodes"),
-        *([Right("delete", "namespaces")] if removal.purge_namespace else []),
+        Right("delete", "namespaces")
+        if removal.purge_namespace
+        else Right("list", "persistentvolumeclaims", removal.namespace),
         *(Right(verb, kind, removal.namespace) for kind in kinds for verb in ("list", "delete")),
         Right("list", "pods", removal.namespace),
     ]
 
 
-async def remove(client: Client, removal: Removal, say: Say, clock: Clock = SYSTEM) -> None:
-    """NotFound when there is no such namespace; InstallError when rights are missing or something does not go away."""
+async def remove(client: Client, removal: Removal, say: Say, clock: Clock = SYSTEM) -> bool:
+    """Whether anything was there. NotFound when there is no such namespace; InstallError when rights are missing or
+    something does not go away."""
     await client.get(NAMESPACES, removal.namespace)
     await check_rights(client, needed(removal))
+    nodes = (await client.list_all(NODES, label_selector=ETCD_NODE)).items
+    if nodes:
+        await check_rights(client, [Right("patch", "nodes")])
     addons = _objects_of(await addons_of(client, removal.namespace)) if removal.addons else frozenset()
     chosen = [
         (kind, line, obj) for kind, line in _KINDS for obj in await _of_installation(client, kind, removal, addons)
@@ -81,11 +87,12 @@ async def remove(client: Client, removal: Removal, say: Say, clock: Clock = SYST
         say(f'delete Namespace "{removal.namespace}"')
         if not removal.dry_run:
             await _delete(client, NAMESPACES, removal.namespace, "")
-    await _unlabel_nodes(client, removal, say)
+    await _unlabel_nodes(client, nodes, removal, say)
     if not removal.dry_run:
         await _until_gone(
             client, removal, [obj for kind, _, obj in chosen if kind in (DEPLOYMENTS, STATEFUL_SETS)], clock
         )
+    return bool(chosen) or removal.purge_namespace
 
 
 async def _of_installation(client: Client, kind: GVR, removal: Removal, addons: frozenset[str]) -> list[Obj]:
@@ -116,8 +123,7 @@ async def _delete(client: Client, kind: GVR, name: str, namespace: str) -> None:
         return  # somebody else was faster
 
 
-async def _unlabel_nodes(client: Client, removal: Removal, say: Say) -> None:
-    nodes = (await client.list_all(NODES, label_selector=ETCD_NODE)).items
+async def _unlabel_nodes(client: Client, nodes: list[Obj], removal: Removal, say: Say) -> None:
     if not nodes:
         say(f"node not found by label {ETCD_NODE}")
     for node in nodes:

@@ -65,6 +65,7 @@ def test_the_command_without_flags_installs_one_deployment(ctl: Karmadactl, tmp_
     done = ctl("init", "--context=kind-cluster01", "--dry-run", "--karmada-data", str(tmp_path))
     assert list(workloads(done.out)) == ["karmada-apiserver"]
     assert "everything in one Deployment, with SQLite on a volume (nothing was said about" in done.err
+    assert "The manifests contain private keys" in done.err
 
 
 def test_a_config_file_takes_precedence(ctl: Karmadactl, tmp_path: Path) -> None:
@@ -124,4 +125,6 @@ def test_phases_are_run_one_by_one_and_deinit_asks_before_it_removes(ctl: Karmad
     assert tried.lines[-1] == "nothing was removed (dry run)"
     removed = ctl("deinit", "-n", "one", "--purge-namespace", stdin="Yes\n")
     assert 'delete Namespace "one"' in removed.lines
+    nothing = ctl("deinit", "-n", "default", "--force")
+    assert nothing.lines[-1].startswith("namespace default has nothing that init has installed")
     assert "remove Karmada successfully." in removed.lines

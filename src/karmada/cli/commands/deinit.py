@@ -53,11 +53,14 @@ async def _deinit(config: RestConfig, removal: Removal, force: bool) -> None:
         click.echo(f"removes Karmada from namespace {removal.namespace} of {config.server}")
         if not force and not confirmed():
             return
-        await remove(host, removal, click.echo)
+        was_there = await remove(host, removal, click.echo)
         claims = [] if removal.purge_namespace else await kept_claims(host, removal.namespace)
         addons = [] if removal.purge_namespace or removal.addons else await addons_of(host, removal.namespace)
     if removal.dry_run:
         click.echo("nothing was removed (dry run)")
+        return
+    if not was_there:
+        click.echo(f"namespace {removal.namespace} has nothing that init has installed. For Helm: 'helm uninstall'")
         return
     click.echo("remove Karmada successfully.")
     if addons:

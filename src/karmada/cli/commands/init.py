@@ -85,6 +85,7 @@ async def _run(config: Any, given: dict[str, Any], names: tuple[str, ...], dry_r
             board.say("--crds is without effect: the definitions of kinds are those of this version")
         installation = Installation(host, options, connect.connected, board)
         if dry_run:
+            board.say("The manifests contain private keys: keep them from others")
             await _print_manifests(installation)
             return
         await installation.run(names)
