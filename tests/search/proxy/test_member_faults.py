@@ -24,9 +24,11 @@ from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
+from karmada.kube.server.auth.delegated import ACCESS_REVIEWS
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.sim.faults.gate import FaultGate
 from karmada.kube.sim.faults.kinds import BlackHole, Errors, Fault, Watches
+from karmada.search.proxy.live import AT_ONCE
 from karmada.search.service import Options, Search, install
 from tests.support.eventually import eventually
 from tests.support.wire import Http
@@ -186,6 +188,22 @@ async def test_a_member_that_does_not_respond_holds_up_live_lists_only(faulty: F
     m2.fail()
     async with asyncio.timeout(20):
         assert {found[:2] for found in await live} == {"m1", "m2"}
+
+
+async def test_reads_that_wait_for_a_member_hold_up_no_review_of_rights(faulty: Faulty) -> None:
+    m2 = faulty.members["m2"]
+    m2.fail(BlackHole(verbs=("list",)))
+    waiting = [asyncio.create_task(faulty.names()) for _ in range(40)]
+    wanted = {"user": "tess", "resourceAttributes": {"verb": "list", "resource": "pods"}}
+    try:
+        await eventually(lambda: m2.server.http._in_flight >= AT_ONCE)
+        async with asyncio.timeout(20):
+            review = await faulty.search.caches.client("m2").create(ACCESS_REVIEWS, {"metadata": {}, "spec": wanted})
+        assert review["status"]["allowed"] is False
+    finally:
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
 
 async def test_a_client_that_gives_up_leaves_nothing_behind(faulty: Faulty) -> None:

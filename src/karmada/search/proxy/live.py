@@ -7,9 +7,11 @@ Items stay the bytes that the member sent, in the form in which objects are cach
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -23,6 +25,9 @@ from karmada.members.access import NoAccess
 from karmada.search.cached_object import Form, marked
 from karmada.search.interfaces import Caches, KindCache
 from karmada.search.proxy.reaching import reach
+
+AT_ONCE: Final = 16
+"""Reads for callers that a member has at a time: the caches and the reviews of rights share its client with them."""
 
 
 class Page(NamedTuple):
@@ -67,6 +72,7 @@ _form = lru_cache(maxsize=256)(Form)
 class Live:
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
+        self._turns: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
 
     async def get(self, cache: KindCache, namespace: str, name: str, version: str = "") -> bytes:
         """The object as the member has it; its error if it has none."""
@@ -95,7 +101,8 @@ class Live:
     async def _body(self, cache: KindCache, call: Call) -> bytes:
         try:
             transport = cast(RawTransport, self._caches.client(cache.cluster).transport)
-            return await transport.body(call)
+            async with self._turns[cache.cluster]:
+                return await transport.body(call)
         except (ConnectionFailed, NoAccess) as error:
             raise plain(f"cluster {cache.cluster} cannot be read: {error}") from error
 
