@@ -105,11 +105,11 @@ def test_make_up_and_the_tour_work_on_a_fresh_clone(clone: Path, env: dict[str, 
 
 def test_make_test_works_there_too(clone: Path, env: dict[str, str]) -> None:
     """With a few tests of either sort: all of them are what runs this one."""
-    few = ["UNIT=tests/local/test_choosing.py", "E2E=tests/e2e/test_documents.py -k access", "E2E_WORKERS=1"]
+    few = ["UNIT=tests/local/test_choosing.py", "E2E=tests/e2e/test_documents.py -k access"]
     done = subprocess.run(
-        ["make", "test", *few],
+        ["make", "test", *few, "E2E_WORKERS=1", "UNIT_WORKERS=1"],
         cwd=clone,
-        env={**env, "PYTEST_XDIST_AUTO_NUM_WORKERS": "1"},
+        env=env,
         capture_output=True,
         text=True,
         timeout=INSTALL_SECONDS,
