@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -130,6 +132,11 @@ class Installation:
         file.write_text(yaml.safe_dump(values))
         done = self.helm("install", "addons", self.chart, "-f", str(file), "--wait", check=False, timeout=170)
         assert done.code == 0, f"{done.err}\n{self.state()}"
+
+    def api_servers(self) -> list[int]:
+        """The ids of their processes."""
+        processes = self.fleet.clusters()["host"]["processes"]
+        return [int(process["pid"]) for process in processes if "karmada-apiserver-" in process["pod"]]
 
     def left(self) -> set[str]:
         """What of a release is in the host cluster, with what every namespace has."""
@@ -266,8 +273,18 @@ def test_a_published_guide_for_separate_components_works_as_it_shows(there: Inst
     ready(there, "member1")
     there.kubectl("apply", "-f", "-", stdin=WEB)
     there.kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s", timeout=70)
-    add = ("--reuse-values", "--set", "components={search},search.replicaCount=1", "--wait", "--wait-for-jobs")
+    add = (
+        "--reuse-values",
+        "--set",
+        "components={search},search.replicaCount=1,apiServer.replicaCount=2",
+        "--wait",
+        "--wait-for-jobs",
+    )
     there.helm("upgrade", "karmada", there.chart, *add, timeout=170)
-    assert there.kubectl("get", "resourceregistries").code == 0
+    there.kubectl("get", "resourceregistries")
+    os.kill(there.api_servers()[0], signal.SIGKILL)
+    for replicas in range(3, 6):
+        there.kubectl("scale", "deployment/web", f"--replicas={replicas}")
+    there.kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=5", "--timeout=60s", timeout=70)
     there.helm("uninstall", "karmada", "--wait", timeout=100)
     nothing_is_left(there)
