@@ -15,10 +15,12 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from tests.support.fork_server import MOST_BYTES, Start, close_pipes, program_of, start_of
 
+_ROOT = Path(__file__).parents[2]
 _READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "SSL_", "OPENSSL_", "OPENBLAS_", "UV_")
 """Variables that Python and libraries have read when a program is forked; with others it is started afresh."""
 
@@ -33,7 +35,9 @@ class _Server:
         self._socket = ours
         command = [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())]
         env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # a process of several threads cannot be forked
-        self.process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), env=env, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            command, cwd=_ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),)
+        )
         theirs.close()
 
     def fork(self, start: Start, descriptors: list[int]) -> int:
