@@ -113,6 +113,13 @@ async def test_objects_are_complete(plane: Plane) -> None:
     assert (item["apiVersion"], item["kind"]) == ("v1", "ConfigMap")
 
 
+@pytest.mark.parametrize("accept", ["*/*", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io,*/*"])
+async def test_the_list_is_json_whatever_the_client_takes(plane: Plane, accept: str) -> None:
+    answer = await plane.http("GET", f"{CACHE}/api/v1/configmaps", headers={"Accept": accept})
+    assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
+    assert answer.json()["kind"] == "ConfigMapList"
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [

@@ -18,6 +18,7 @@ from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.selectors import LabelSelector
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.server.auth.rbac import AuthzAttributes
+from karmada.kube.server.http.negotiation import Form
 from karmada.kube.server.http.options import list_options
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result, StreamedList
@@ -27,6 +28,7 @@ from karmada.search.proxy.kinds import Kinds
 from karmada.search.reading import readable
 
 BATCH: Final = 100
+_JSON: Final = "application/json; charset=utf-8"
 _NAMESPACES: Final = GroupResource("", "namespaces")
 FindKind = Callable[[GVR], Awaitable[Kind | None]]
 
@@ -75,6 +77,7 @@ class CacheApi:
         if kind is None:
             return _error(500, f"no matches for {path.gvr.api_version}, Resource={path.gvr.resource}")
         caches = await self._readable(request, path)
+        request.form = Form(_JSON)  # whatever else the client would take
         return StreamedList(self._kinds.resource(kind), {}, _batches(caches, path, labels))
 
     async def _readable(self, request: Request, path: NativePath) -> list[KindCache]:
@@ -90,7 +93,7 @@ class CacheApi:
 
 
 def _error(status: int, message: str) -> RawResult:
-    return RawResult(orjson.dumps({"error": message}), "application/json; charset=utf-8", status)
+    return RawResult(orjson.dumps({"error": message}), _JSON, status)
 
 
 async def _batches(
