@@ -128,6 +128,23 @@ async def test_an_object_in_no_cluster_is_not_found(plane: Plane) -> None:
     assert (answer.code, answer.json()["message"]) == (404, 'pods "z" not found')
 
 
+async def test_a_namespace_that_no_registry_selects_has_no_objects(plane: Plane) -> None:
+    plane.cache("m1").namespaces = frozenset({"other"})
+    for method in ("GET", "DELETE"):
+        assert (await plane.http(method, f"{PODS}/a")).code == 404
+    assert plane.members["m1"].requests == []
+
+
+async def test_the_word_before_the_proxy_does_not_matter_and_a_named_get_is_no_watch(plane: Plane) -> None:
+    other = PODS.replace("/karmada/", "/anything/")
+    assert (await plane.http("GET", f"{other}/a?watch=true")).json()["metadata"]["name"] == "a"
+
+
+async def test_another_version_of_a_registered_kind_is_the_control_planes(plane: Plane) -> None:
+    answer = await plane.http("GET", PODS.replace("/api/v1/", "/api/v2/") + "/a")
+    assert (answer.code, answer.json()["message"]) == (404, "the server could not find the requested resource")
+
+
 async def test_an_object_in_two_clusters_is_a_conflict(plane: Plane) -> None:
     for method in ("GET", "DELETE"):
         answer = await plane.http(method, f"{PODS}/b")
