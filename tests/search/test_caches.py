@@ -11,6 +11,7 @@ from karmada.api.cluster import Cluster
 from karmada.api.search import ResourceRegistry
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.errors import Forbidden
 from tests.search.fake_fleet import FakeFleet, config_map, running
 from tests.support import fake_api
 from tests.support.fake_api import CONFIG_MAPS, NODES
@@ -91,6 +92,20 @@ async def test_a_cluster_that_joins_is_announced_once_its_objects_are_here(fleet
     await fleet.join("m4")
     await fleet.until(lambda: fleet.names("m4") == [])
     assert len(added) == 1
+
+
+async def test_a_resource_that_cannot_be_read_does_not_hold_up_the_announcement_of_a_cluster(fleet: FakeFleet) -> None:
+    await fleet.register("r", CONFIG, NODE)
+    await fleet.until(lambda: fleet.names("m1") and fleet.names("m2") and fleet.names("m2", NODES) == [])
+    added: list[tuple[object, object]] = []
+    fleet.caches.on_cluster_added(lambda: added.append((fleet.names("m3"), fleet.names("m3", NODES))))
+    fleet.member("m3").fail = lambda call: Forbidden("no nodes") if call.path.endswith("/nodes") else None
+    await fleet.join("m3")
+    await fleet.until(lambda: added)
+    assert added == [([], None)]
+    fleet.member("m3").fail = lambda _: None
+    await fleet.until(lambda: len(added) == 2)
+    assert added[1] == ([], [])
 
 
 async def test_a_cluster_that_cannot_be_reached_is_named_until_its_secret_comes(fleet: FakeFleet) -> None:

@@ -8,6 +8,7 @@ it is ready again) is announced once its objects are here, so that whoever watch
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -28,7 +29,7 @@ from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import changes
-from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 from karmada.members.access import NoAccess, secret_key
 from karmada.members.members import Member, Members
 from karmada.members.switching import Open, over_network
@@ -42,6 +43,8 @@ USER_AGENT: Final = "karmada-search"
 _EVERYTHING: Final = Key("", "registries")
 _TOGETHER_SECONDS: Final = 0.1
 """Clusters that change within so long are reconciled together: at the start of a large fleet, hundreds do."""
+_LATE_SECONDS: Final = 10.0
+"""After so long a new cluster is announced without the resources whose first list is not here."""
 _UNKNOWN_SECONDS: Final = 60.0
 """After so long kinds that nobody served are looked for again."""
 log = get_logger("search")
@@ -266,10 +269,16 @@ class MemberCaches(Reconciler):
             self._announcing[name] = _started(self._announce(name, held), f"announce {name}")
 
     async def _announce(self, name: str, held: _Cluster) -> None:
-        await asyncio.gather(*(cache.wait_synced() for cache in held.caches.values()))
+        """Once all its objects are here; what takes long, or cannot be read, holds up the others for some time only."""
+        late = set(held.caches.values())
+        while late:
+            with contextlib.suppress(TimeoutError):
+                await with_timeout(self._clock, _synced(late), _LATE_SECONDS)
+            here = {cache for cache in late if cache.synced}
+            for call in list(self._when_added.values()) if here else ():
+                call()
+            late = {cache for cache in late - here if held.caches.get(cache.kind.gvr) is cache}
         del self._announcing[name]
-        for call in list(self._when_added.values()):
-            call()
 
     async def _drop(self, name: str) -> None:
         held = self._held.pop(name, None)
@@ -282,6 +291,10 @@ class MemberCaches(Reconciler):
         for sink in self._sinks:
             sink.forget(name)
         log.info("A cluster is not cached any more", cluster=name)
+
+
+async def _synced(caches: Iterable[ReflectedKind]) -> None:
+    await asyncio.gather(*(cache.wait_synced() for cache in caches))
 
 
 class _Cluster:
