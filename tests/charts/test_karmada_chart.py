@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -282,10 +283,20 @@ def test_components_are_separate_when_values_are_about_them(values: Obj, separat
     assert container["command"][0] == ("kube-apiserver" if separate else "/bin/karmada")
 
 
-def test_values_without_effect_in_one_deployment_are_named() -> None:
+def notes(values: Obj, folder: Path) -> str:
+    """What helm prints after an installation. It needs a cluster for that, unless it is an object of the chart."""
+    chart = shutil.copytree(CHART, folder / "chart")
+    text = (chart / "templates" / "NOTES.txt").read_text()
+    (chart / "templates" / "_notes.tpl").write_text(f'{{{{- define "notes" -}}}}{text}{{{{- end -}}}}')
+    (chart / "templates" / "notes.yaml").write_text('notes: {{ include "notes" . | quote }}\n')
+    done = helm("template", "karmada", str(chart), "-s", "templates/notes.yaml", values=json.dumps(values))
+    assert done.returncode == 0, done.stderr
+    return str(yaml.safe_load(done.stdout)["notes"])
+
+
+def test_values_without_effect_in_one_deployment_are_named(tmp_path: Path) -> None:
     values = {"allInOne": {"enabled": True}, "scheduler": {"replicaCount": 2, "nodeSelector": {"disk": "ssd"}}}
-    done = helm("install", "karmada", str(CHART), "--dry-run=client", values=json.dumps(values))
-    assert "Without effect in it: scheduler.nodeSelector, scheduler.replicaCount.\n" in done.stdout
+    assert "Without effect in it: scheduler.nodeSelector, scheduler.replicaCount.\n" in notes(values, tmp_path)
 
 
 def test_global_settings_are_of_every_object() -> None:
@@ -295,6 +306,13 @@ def test_global_settings_are_of_every_object() -> None:
         if spec:
             assert spec["imagePullSecrets"] == [{"name": "pull"}]
             assert spec["containers"][0]["image"].startswith("r.example.com/"), shown(obj)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_everything_is_found_by_the_label_of_its_release(name: str) -> None:
+    """Of hooks, too: it is the way to remove what they leave when their jobs have no image to run."""
+    found = {shown(obj): obj["metadata"]["labels"].get("app.kubernetes.io/instance") for obj in rendered(VALUES[name])}
+    assert set(found.values()) == {"karmada"}, found
 
 
 def test_names_follow_the_release_and_those_of_etcd_do_not() -> None:

@@ -1,4 +1,4 @@
-"""What --dry-run prints is accepted by API servers of every supported version, with strict validation."""
+"""What --dry-run prints, and addons, are accepted by API servers of every supported version, with strict validation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from karmada.install.addons.catalog import ADDONS
+from karmada.install.addons.settings import Settings
 from karmada.install.certificates import issue
 from karmada.install.host import all_stages, foundation
 from karmada.install.options import options_from
@@ -33,6 +35,11 @@ def manifests(layout: str) -> list[Obj]:
     return [*objects, *(obj for stage in all_stages(options) for obj in stage.objects)]
 
 
+def addons() -> list[Obj]:
+    settings = Settings(namespace="separate", cluster="m1", member_kubeconfig=b"{}", authority=b"a", store=["--a=b"])
+    return [obj for addon in ADDONS.values() for obj in addon.host(settings)]
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_manifests_are_accepted(tmp_path: Path, version: str) -> None:
     config = ServerConfig(data_dir=tmp_path, storage="memory://", port=0, kubernetes_version=version)
@@ -40,8 +47,8 @@ async def test_manifests_are_accepted(tmp_path: Path, version: str) -> None:
     await server.start()
     try:
         client = server.client()
-        for layout in LAYOUTS:
-            text = b"---\n".join(map(dump_yaml, manifests(layout)))
+        for objects in (*map(manifests, LAYOUTS), addons()):
+            text = b"---\n".join(map(dump_yaml, objects))
             for obj in load_manifests(text):
                 await client.create(await client.resource_of(obj), obj, field_validation="Strict")
     finally:
