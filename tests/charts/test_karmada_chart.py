@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -294,9 +295,17 @@ def notes(values: Obj, folder: Path) -> str:
     return str(yaml.safe_load(done.stdout)["notes"])
 
 
-def test_values_without_effect_in_one_deployment_are_named(tmp_path: Path) -> None:
+async def test_values_without_effect_in_one_deployment_are_named(tmp_path: Path) -> None:
+    """In what helm prints, for which it needs an API server."""
     values = {"allInOne": {"enabled": True}, "scheduler": {"replicaCount": 2, "nodeSelector": {"disk": "ssd"}}}
-    assert "Without effect in it: scheduler.nodeSelector, scheduler.replicaCount.\n" in notes(values, tmp_path)
+    server = ApiServer(ServerConfig(data_dir=tmp_path, storage="memory://", port=0, controllers=False))
+    await server.start()
+    try:
+        words = ("install", "karmada", str(CHART), "--dry-run=client", "--kubeconfig", str(server.kubeconfig))
+        done = await asyncio.to_thread(helm, *words, values=json.dumps(values))
+    finally:
+        await server.stop()
+    assert "Without effect in it: scheduler.nodeSelector, scheduler.replicaCount.\n" in done.stdout, done.stderr
 
 
 def test_global_settings_are_of_every_object() -> None:
