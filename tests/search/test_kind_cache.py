@@ -10,7 +10,7 @@ import pytest
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping as Kind
-from karmada.kube.client.transport import Call
+from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired, NotFound, TooManyRequests
 from karmada.kube.objects.gvk import GVK
@@ -20,7 +20,7 @@ from karmada.search.kind_cache import ReflectedKind
 from karmada.search.registries import ALL
 from tests.search.recording_sink import RecordingSink
 from tests.support.eventually import eventually
-from tests.support.fake_api import CONFIG_MAPS, FakeApi, FakeTransport
+from tests.support.fake_api import CONFIG_MAPS, NODES, FakeApi, FakeTransport
 
 KIND = Kind(CONFIG_MAPS, GVK("", "v1", "ConfigMap"), True)
 
@@ -164,6 +164,22 @@ async def test_a_member_that_was_restored_is_taken_as_it_is(fake: FakeApi, clien
         fake.restore()
         await passing(clock, lambda: cache.list()[0].object() == made)
         assert list(sink.objects.values()) == [made]
+
+
+async def test_a_watch_cannot_begin_at_a_version_that_its_member_has_not_reached(
+    fake: FakeApi, client: Client, clock: FakeClock
+) -> None:
+    async with caching(fake, clock) as cache:
+        await client.create(NODES, {"metadata": {"name": "n"}})
+        assert cache.revision < fake.revision
+        watch = await cache.subscribe(fake.revision)
+        with pytest.raises(Expired, match="may be another one"):
+            await cache.subscribe(fake.revision + 1)
+        await client.create(CONFIG_MAPS, config_map("a"))
+        await eventually(lambda: cache.revision == fake.revision)
+        assert [change.entry.name for change in await anext(watch)] == ["a"]
+        fake.fail = lambda _: ConnectionFailed("it is down")
+        await cache.subscribe(fake.revision + 1)
 
 
 async def test_an_object_made_again_while_nobody_watched_is_deleted_and_upserted(

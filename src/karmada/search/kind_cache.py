@@ -23,7 +23,7 @@ from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.client.transport import Call, ConnectionFailed, RawTransport
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.errors import Expired, Gone, TooManyRequests, error_from_status
+from karmada.kube.objects.errors import ApiError, Expired, Gone, TooManyRequests, error_from_status
 from karmada.kube.objects.shared import Compressor
 from karmada.kube.runtime.reflector import EVENTS_IN_A_ROW, Reflector, WatchFailed
 from karmada.kube.runtime.time_slice import TimeSlice
@@ -149,7 +149,18 @@ class ReflectedKind(Reflector):
             raise TooManyRequests(f"storage is (re)initializing: cluster {self.cluster}", retry_after=1)
         if since is not None and self.revision < since <= self._undone:
             raise Expired(f"resource version {since} of cluster {self.cluster} was undone")
+        if since is not None and since > self.revision and not await self._has_reached(since):
+            raise Expired(f"cluster {self.cluster} has not reached resource version {since}: it may be another one")
         return await self._collection.subscribe(since, namespace=namespace, name=name, matches=matches)
+
+    async def _has_reached(self, revision: int) -> bool:
+        """Whether the member itself is at a version that is not here yet; believed while it does not respond."""
+        call = Call("GET", self._path, {"limit": "1"}, accept=JSON, most=LIST_BYTES, retried=False)
+        try:
+            version = self._decoded(await self._transport.body(call)).metadata.version
+        except (ApiError, ConnectionFailed):
+            return True
+        return not version.isdecimal() or int(version) >= revision
 
     # life
 

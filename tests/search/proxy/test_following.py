@@ -234,6 +234,18 @@ async def test_a_cluster_that_leaves_takes_its_objects_along(both: Followed) -> 
     assert {cluster for cluster, _, _ in both.known()} == {"b"}
 
 
+async def test_another_cluster_under_the_name_of_one_that_left_is_listed(both: Followed) -> None:
+    for name in "234":
+        await both.put("a", name)
+    await both.until_same()
+    await both.fleet.leave("a")
+    both.fleet.members["a"] = FakeApi()
+    await both.fleet.join("a")
+    await both.put("a", "9")
+    await both.until_same()
+    assert {name for cluster, name, _ in both.known() if cluster == "a"} == {"a-9"}
+
+
 async def test_a_cluster_that_is_away_for_a_while_keeps_its_objects(both: Followed) -> None:
     await both.unready("a")
     await both.fleet.until(lambda: both.fleet.caches.clusters(CONFIG_MAPS) == ["b"])
