@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.errors import AlreadyExists
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from karmada.kube.sim.processes.volumes import references, token_renewal
+from karmada.kube.sim.processes.volumes import CLAIMS, references, token_renewal
 from tests.kube.sim.processes.process_cluster import log_of, pod, process_cluster
 from tests.kube.sim.whole_cluster import CONFIG_MAPS, PODS, Whole
 from tests.support.eventually import eventually
@@ -136,6 +137,35 @@ async def test_containers_of_a_pod_share_an_empty_folder(cluster: Whole) -> None
     volumes = [{"name": "work", "emptyDir": {}}]
     found = await shown(cluster, "HOME", ["/work/file"], mount, initContainers=[init], volumes=volumes)
     assert found["/work/file"] == "made"
+
+
+async def test_a_claim_keeps_its_files_for_the_next_pod_and_not_for_the_next_claim(cluster: Whole) -> None:
+    claim = {
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    add = "import sys; file = open(sys.argv[1], 'a+'); file.write('x'); file.seek(0); print(file.read())"
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    container = {"command": ["python", "-c", add, "/data/file"], "volumeMounts": mounts}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+
+    async def added(name: str) -> str:
+        await ended(cluster, pod(name, restartPolicy="Never", container=container, volumes=volumes))
+        return (await log_of(cluster, name)).strip()
+
+    await cluster.admin.create(CLAIMS, claim)
+    assert [await added("first"), await added("second")] == ["x", "xx"]
+    uid = (await cluster.admin.get(CLAIMS, "data", "default"))["metadata"]["uid"]
+    await cluster.admin.delete(CLAIMS, "data", "default")
+
+    async def made_again() -> bool:
+        try:
+            return str((await cluster.admin.create(CLAIMS, claim))["metadata"]["uid"]) != uid
+        except AlreadyExists:
+            return False
+
+    await eventually(made_again)
+    assert await added("third") == "x"
 
 
 @pytest.mark.parametrize("path", ["/etc", "/", "/var/lib/karmada-etcd"])

@@ -14,10 +14,12 @@ import shutil
 from pathlib import Path
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.kubelet.container_environment import Description, expanded
 from karmada.kube.sim.processes.files import replace_file
 
+CLAIMS = GVR("", "v1", "persistentvolumeclaims")
 _WRITTEN = ("configMap", "secret", "projected", "downwardAPI")
 _EMPTY = ("emptyDir", "ephemeral")
 _TOKEN_SHARE = 0.8
@@ -55,12 +57,20 @@ class PodVolumes:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         elif "persistentVolumeClaim" in volume:
             claim = volume["persistentVolumeClaim"]["claimName"]
-            self._from_host(folder, self._host_folder / "claims" / pod["metadata"]["namespace"] / claim)
+            self._from_host(folder, await self._of_claim(claim, pod["metadata"]["namespace"]))
         elif "hostPath" in volume:
             self._host_path(folder, volume, pod["spec"].get("nodeName") or "")
         else:
             kind = next((key for key in volume if key != "name"), "unknown")
             raise VolumeError(f'volume "{volume["name"]}": {kind} volumes cannot be used by processes')
+
+    async def _of_claim(self, name: str, namespace: str) -> Path:
+        """The folder is that of the volume: a later claim of the same name begins with an empty one."""
+        claim = await self._client.get(CLAIMS, name, namespace)
+        volume = str(claim["spec"].get("volumeName") or "")
+        if not volume:
+            raise VolumeError(f'persistentvolumeclaim "{name}" is not bound')
+        return self._host_folder / "claims" / volume
 
     def _write(self, name: str, folder: Path, files: dict[str, bytes]) -> None:
         for path, content in files.items():
