@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.objects.errors import BadRequest
+from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.http.request import Query, Request, parse_path
 from karmada.search.proxy.parsing import inner_info, proxied
+from karmada.search.proxy.reads import decided_in
 
 PROXY = "/apis/search.karmada.io/v1alpha1/proxying/karmada/proxy"
 
@@ -64,3 +67,15 @@ def test_the_path_behind_the_proxy_is_the_path_of_the_request_within() -> None:
 def test_requests_that_the_proxy_cannot_keep_are_refused(path: str, query: str, why: str) -> None:
     with pytest.raises(BadRequest, match=why):
         proxied(in_process(path, query))
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "namespace"),
+    [
+        ("/api/v1/namespaces/a/pods/p", Kind(GVR("", "v1", "pods"), GVK("", "v1", "Pod"), namespaced=True), "a"),
+        ("/api/v1/namespaces/a", Kind(GVR("", "v1", "namespaces"), GVK("", "v1", "Namespace"), namespaced=False), "a"),
+        ("/api/v1/namespaces/a/nodes/n", Kind(GVR("", "v1", "nodes"), GVK("", "v1", "Node"), namespaced=False), ""),
+    ],
+)
+def test_the_roles_of_a_namespace_count_for_its_objects_and_itself(path: str, kind: Kind, namespace: str) -> None:
+    assert decided_in(inner_info("GET", path, Query({})), kind) == namespace

@@ -30,7 +30,7 @@ from karmada.search.proxy.chain import CLUSTER
 from karmada.search.proxy.live import Reads
 from karmada.search.proxy.locating import Locating, the_one
 from karmada.search.proxy.parsing import Proxied
-from karmada.search.proxy.reads import namespace_of
+from karmada.search.proxy.reads import decided_in, namespace_of
 from karmada.search.proxy.updating import Codec, for_member
 from karmada.search.reading import readable
 
@@ -76,9 +76,10 @@ class MemberRequests:
 
     async def _cluster(self, inner: Proxied) -> str:
         info, gvr = inner.info, inner.info.gvr
-        namespace, everywhere = namespace_of(info, self._caches.kinds[gvr]), self._caches.clusters(gvr)
+        kind, everywhere = self._caches.kinds[gvr], self._caches.clusters(gvr)
+        namespace = namespace_of(info, kind)
         holders = await self._locating.holders(gvr, namespace, info.name, everywhere)
-        wanted = AuthzAttributes(info.verb, *gvr, info.subresource, namespace, info.name)
+        wanted = AuthzAttributes(info.verb, *gvr, info.subresource, decided_in(info, kind), info.name)
         rights = await self._reading.rights(inner.request.user, wanted, holders)
         if not rights.allowed:  # as if none of them had it: Forbidden if there is no right in any cluster
             await readable(self._reading, inner.request, wanted, everywhere)

@@ -12,7 +12,7 @@ import orjson
 
 from karmada.api.well_known import CACHED_FROM_CLUSTER
 from karmada.kube.client.discovery import Mapping as Kind
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.http.options import ListOptions, list_options
@@ -30,6 +30,7 @@ from karmada.search.proxy.versions import ANY, Versions
 from karmada.search.proxy.watching import open_watch
 from karmada.search.reading import readable
 
+_NAMESPACES: Final = GroupResource("", "namespaces")
 _SELECTORS: Final = ("labelSelector", "fieldSelector")
 
 
@@ -55,7 +56,7 @@ class CachedReads:
         info, request = inner.info, inner.request
         kind = self._caches.kinds[info.gvr]
         if info.verb == "get":
-            return await self._get(request, kind, namespace_of(info, kind), info.name)
+            return await self._get(request, kind, info)
         options = list_options(request.query, watch=info.verb == "watch")
         resource = self._kinds.resource(kind)
         check_fields(resource, options.fields)
@@ -66,9 +67,9 @@ class CachedReads:
             return await open_watch(resource, namespace, options, caches, follow, known=self._joined)
         return await self._lists.list(Wanted(resource, namespace, options, _selectors(request)), caches)
 
-    async def _get(self, request: Request, kind: Kind, namespace: str, name: str) -> Result:
-        gvr = kind.gvr
-        wanted = AuthzAttributes("get", *gvr, namespace=namespace, name=name)
+    async def _get(self, request: Request, kind: Kind, info: RequestInfo) -> Result:
+        gvr, namespace, name = kind.gvr, namespace_of(info, kind), info.name
+        wanted = AuthzAttributes("get", *gvr, namespace=decided_in(info, kind), name=name)
         caches = await self._readable(request, gvr, wanted)
         holders = await self._locating.holders(gvr, namespace, name, [cache.cluster for cache in caches])
         cluster = the_one(gvr, name, holders)
@@ -87,6 +88,11 @@ class CachedReads:
 
 def namespace_of(info: RequestInfo, kind: Kind) -> str:
     return info.namespace if kind.namespaced else ""
+
+
+def decided_in(info: RequestInfo, kind: Kind) -> str:
+    """The namespace whose roles count: that of the object; a Namespace is in itself."""
+    return info.namespace if kind.namespaced or kind.gvr.group_resource == _NAMESPACES else ""
 
 
 def _attributes(info: RequestInfo, namespace: str, options: ListOptions) -> AuthzAttributes:
