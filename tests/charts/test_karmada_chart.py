@@ -211,6 +211,14 @@ def certificate_files(spec: Obj) -> set[str]:
     return {item["key"] for volume in spec["volumes"] if volume["name"] == name for item in volume["secret"]["items"]}
 
 
+def test_the_key_of_an_authority_of_the_user_is_there_once_and_every_file_that_pods_name_is() -> None:
+    values = VALUES["separate-custom-certificates"]
+    files = set(workload(values, "Secret/karmada-cert")["data"])
+    assert {file for file in files if file.endswith("ca.key")} == {"ca.key"}
+    pods = [obj["spec"]["template"]["spec"] for obj in rendered(values) if obj["kind"] in ("Deployment", "StatefulSet")]
+    assert {file for spec in pods if spec["volumes"] for file in certificate_files(spec)} <= files
+
+
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_component_has_the_usual_settings(section: str) -> None:
     values: Obj = {

@@ -59,6 +59,7 @@ async def test_a_first_install_issues_certificates_and_a_kubeconfig(client: Clie
     assert lines[0] == "Issued certificate authority ca"
     files = await held(client, CERT)
     assert files["server-ca.crt"] == files["ca.crt"]
+    assert "server-ca.key" not in files
     assert {"karmada.crt", "apiserver.key", "front-proxy-ca.crt", "front-proxy-client.key"} <= files.keys()
     serving = x509.load_pem_x509_certificate(files["apiserver.crt"])
     names = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -86,7 +86,7 @@ def _is_address(text: str) -> bool:
 
 def release_secrets(release: Release, certificates: Certificates) -> list[Obj]:
     admin, authority = certificates[ADMIN], certificates[CA]
-    theirs = {f"{_KARMADAS_AUTHORITY}.crt": authority.cert_pem, f"{_KARMADAS_AUTHORITY}.key": authority.key_pem}
+    theirs = {f"{_KARMADAS_AUTHORITY}.crt": authority.cert_pem}
     contents: Sequence[Mapping[str, bytes]] = (
         {**files(certificates), **theirs},
         {"tls.crt": admin.cert_pem, "tls.key": admin.key_pem},
