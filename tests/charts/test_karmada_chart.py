@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import subprocess
 import sys
 from functools import cache
@@ -290,17 +289,6 @@ def test_components_are_separate_when_values_are_about_them(values: Obj, separat
     assert ("Deployment/karmada-scheduler" in names) is separate
     [container] = pod(values, "Deployment/karmada-apiserver")["containers"]
     assert container["command"][0] == ("kube-apiserver" if separate else "/bin/karmada")
-
-
-def notes(values: Obj, folder: Path) -> str:
-    """What helm prints after an installation. It needs a cluster for that, unless it is an object of the chart."""
-    chart = shutil.copytree(CHART, folder / "chart")
-    text = (chart / "templates" / "NOTES.txt").read_text()
-    (chart / "templates" / "_notes.tpl").write_text(f'{{{{- define "notes" -}}}}{text}{{{{- end -}}}}')
-    (chart / "templates" / "notes.yaml").write_text('notes: {{ include "notes" . | quote }}\n')
-    done = helm("template", "karmada", str(chart), "-s", "templates/notes.yaml", values=json.dumps(values))
-    assert done.returncode == 0, done.stderr
-    return str(yaml.safe_load(done.stdout)["notes"])
 
 
 async def test_values_without_effect_in_one_deployment_are_named(tmp_path: Path) -> None:
