@@ -218,6 +218,10 @@ def test_nodes_are_paged_over_clusters(fleet: Propagation, kubectl: Program) -> 
     rest = page(f"limit=100000&continue={first['metadata']['continue']}")
     assert len(rest["items"]) == wanted - 1
     assert "continue" not in rest["metadata"]
+    name = first["items"][0]["metadata"]["name"]
+    same = sum(node["metadata"]["name"] == name for node in whole["items"])
+    for query in (f"fieldSelector=metadata.name={name}", f"resourceVersion=0&fieldSelector=metadata.name={name}"):
+        assert [item["metadata"]["name"] for item in page(query)["items"]] == [name] * same, query
 
 
 def test_only_the_namespaces_of_registries_are_there(fleet: Propagation, kubectl: Program) -> None:
