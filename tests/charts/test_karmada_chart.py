@@ -379,6 +379,7 @@ def test_a_published_guide_with_images_and_hosts_of_its_own_renders_as_it_shows(
             "agent.kubeconfig.server: is required with installMode agent",
         ),
         ({"etcd": {"mode": "external"}}, "etcd.external.servers: is required with etcd.mode external"),
+        ({"etcd": {"external": {"servers": "https://10.0.0.1:2379"}}}, "etcd.external.servers: has no effect"),
         ({**SEPARATE, "etcd": {"internal": {"replicaCount": 3}}}, "set etcd.internal.storageType to pvc"),
         ({"installMode": "component"}, "components: is empty; with installMode component name at least one"),
         ({"components": ["schedulerEstimator"]}, "schedulerEstimator.memberClusters: is empty"),
