@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from karmada.kube.client.client import Client
-from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.clock import FakeClock, RealClock
 from karmada.kube.objects.errors import Forbidden, ServiceUnavailable
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.event_metrics import EventMetrics
-from karmada.kube.runtime.event_writer import QUEUE_FULL, EventWriter
+from karmada.kube.runtime.event_writer import QUEUE_FULL, EventWriter, _is_busy
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
 from tests.support.fake_api import EVENTS, FakeApi
 
@@ -243,6 +244,41 @@ async def test_the_more_events_wait_the_more_are_written_at_once_so_that_a_burst
     await clock.advance(10.0)
     assert len(slow.written) == 1000
     assert behind.dropped == 0
+
+
+async def test_on_a_busy_event_loop_few_are_written_until_half_the_queue_is_used(
+    behind: EventRecorder, slow: SlowClient, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def busy(_clock: object) -> bool:
+        return True
+
+    monkeypatch.setattr("karmada.kube.runtime.event_writer._is_busy", busy)
+    for number in range(500):
+        behind.event(about(number), NORMAL, "Synced", "text")
+    await clock.advance(0.35)
+    assert len(slow.written) == 16
+    await clock.advance(0.35)
+    assert len(slow.written) == 32
+    for number in range(500, 968):
+        behind.event(about(number), NORMAL, "Synced", "text")
+    await clock.advance(3.5)
+    assert len(slow.written) > 400
+    assert behind.dropped == 0
+
+
+async def test_the_turns_of_an_event_loop_show_whether_it_is_busy() -> None:
+    clock = RealClock()
+    working = asyncio.create_task(work())
+    assert await _is_busy(clock)
+    working.cancel()
+
+
+async def work() -> None:
+    while True:
+        end = time.monotonic() + 0.005
+        while time.monotonic() < end:
+            pass
+        await asyncio.sleep(0)
 
 
 async def test_a_flush_lets_nothing_gather(behind: EventRecorder, slow: SlowClient, clock: FakeClock) -> None:

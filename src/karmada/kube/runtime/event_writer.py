@@ -4,9 +4,9 @@ Recorders only queue; events that equal one that waits raise its count. One task
 correlates them (see event_correlation) and writes them concurrently, so that a server's store commits them as a group:
 a fifth of the CPU that they cost one by one.
 
-Work comes first. A writer `behind` it lets Normal events gather for a moment, and a batch is small, so that on a busy
-event loop it gets few of the turns; the more events wait, the larger it is, so that none is lost. Warnings wait for
-nothing. What does not fit into the queue is dropped and counted.
+Work comes first. A writer `behind` it lets Normal events gather, and while the event loop is busy writes few of them:
+a burst of work is over sooner, and its events follow. When half the queue is used it writes on, busy or not, so that
+none is lost. Warnings wait for nothing. What does not fit into the queue is dropped and counted.
 """
 
 from __future__ import annotations
@@ -37,11 +37,16 @@ NORMAL: Final = "Normal"
 QUEUE_FULL, TOO_MANY, NOT_WRITTEN = "queue-full", "too-many-of-one-object", "not-written"
 """Why an event was dropped."""
 
-_WAITING = 20_000
+_WAITING = 100_000
 _SMALL_BATCH, _LARGE_BATCH = 16, 128
 _SHARE = 32
 """In between, a batch has this part of those that wait: one 32nd."""
 _GATHER = 0.1
+_BUSY_PAUSE = 0.25
+"""Seconds between two small batches on a busy event loop."""
+_BUSY_TURN = 0.001
+"""Seconds that a turn of a busy event loop takes, on the average of some."""
+_TURNS = 4
 _LOG_EVERY = 10_000
 _RETRIES = 12
 _RETRY_PAUSE = 10.0
@@ -175,24 +180,27 @@ class EventWriter:
     async def _run(self) -> None:
         while True:
             await self._emitted.wait()
-            if self._behind and self.waiting < _SMALL_BATCH:
-                await self._gather()
-            await self._write_batch(self._take())
+            busy = self._behind and await self._let_work_go_first()
+            await self._write_batch(self._take(busy))
             if not self.waiting:
                 self._emitted.clear()
                 self._idle.set()
             self._calm()
 
-    async def _gather(self) -> None:
-        """Until some events have come together, or something is urgent."""
-        if not self._urgent.is_set():
+    async def _let_work_go_first(self) -> bool:
+        """Wait as long as that loses nothing; whether the event loop is busy."""
+        if self._urgent.is_set() or len(self._normal) > self._most // 2:
+            return False
+        busy = await _is_busy(self.clock)
+        if busy or self.waiting < _SMALL_BATCH:
             with suppress(TimeoutError):
-                await with_timeout(self.clock, _set(self._urgent), _GATHER)
+                await with_timeout(self.clock, _set(self._urgent), _BUSY_PAUSE if busy else _GATHER)
+        return busy
 
-    def _take(self) -> list[_Due]:
+    def _take(self, busy: bool) -> list[_Due]:
         """Warnings first; in the order they were emitted in."""
         taken: list[_Due] = []
-        size = min(max(_SMALL_BATCH, self.waiting // _SHARE), _LARGE_BATCH)
+        size = _SMALL_BATCH if busy else min(max(_SMALL_BATCH, self.waiting // _SHARE), _LARGE_BATCH)
         for line in (self._warnings, self._normal):
             while line and len(taken) < size:
                 taken.append(line.popitem(last=False)[1])
@@ -295,6 +303,14 @@ def _object(due: _Due, name: str, namespace: str) -> Obj:
         "reportingComponent": about.component,
         "reportingInstance": event.host,
     }
+
+
+async def _is_busy(clock: Clock) -> bool:
+    """Whether others use the event loop: how long its next turns take."""
+    began = clock.monotonic()
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+    return clock.monotonic() - began > _TURNS * _BUSY_TURN
 
 
 async def _set(event: asyncio.Event) -> None:
