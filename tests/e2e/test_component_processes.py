@@ -124,6 +124,15 @@ def all_in_one(tmp_path: Path, kubectl_path: str) -> Iterator[Propagation]:
         yield fleet
 
 
+def scheduled(fleet: Propagation) -> list[Obj]:
+    """The events about bindings that were scheduled."""
+    return [
+        event
+        for event in fleet.here.list(EVENTS, "default")
+        if event["reason"] == "ScheduleBindingSucceed" and event["involvedObject"]["kind"] == "ResourceBinding"
+    ]
+
+
 def test_beside_a_scheduler_of_its_own_process_only_one_schedules(all_in_one: Propagation) -> None:
     fleet, port = all_in_one, free_port()
     ends = ("--metrics-bind-address", f"127.0.0.1:{port}", "--health-probe-bind-address", f"127.0.0.1:{port}")
@@ -133,12 +142,8 @@ def test_beside_a_scheduler_of_its_own_process_only_one_schedules(all_in_one: Pr
         fleet.apply(POLICY, DEPLOYMENT)
         fleet.members["member1"].until(DEPLOYMENTS, "web", lambda found: found["spec"]["replicas"] == 2)
         fleet.here.until(DEPLOYMENTS, "web", lambda found: found.get("status", {}).get("readyReplicas") == 2)
-        output = [
-            event
-            for event in fleet.here.list(EVENTS, "default")
-            if event["reason"] == "ScheduleBindingSucceed" and event["involvedObject"]["kind"] == "ResourceBinding"
-        ]
-        assert [event.get("count", 1) for event in output] == [1]
+        eventually_blocking(lambda: scheduled(fleet))  # events are written behind
+        assert [event.get("count", 1) for event in scheduled(fleet)] == [1]
         assert 'karmada_scheduler_schedule_attempts_total{result="scheduled"' not in page(port)
         assert holder(fleet, SCHEDULER) == before
 

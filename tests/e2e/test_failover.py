@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.local_environment import PORT, LocalEnvironment
+from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
 FLAGS = (
@@ -104,7 +105,7 @@ def test_a_workload_leaves_a_dead_cluster_as_the_drill_said_and_then_a_tainted_o
     walk.ctl("sim", "heal", "member1")
     walk.kubectl("wait", "cluster/member1", "--for=condition=Ready", WITHIN)
     walk.is_gone("web", "member1")
-    assert "EvictWorkloadFromClusterSucceed" in walk.reasons("web")
+    eventually_blocking(lambda: "EvictWorkloadFromClusterSucceed" in walk.reasons("web"))
     walk.is_in("web", "member2")
 
     walk.ctl("taint", "clusters", "member2", "maintenance=true:NoExecute")
@@ -120,7 +121,7 @@ def test_an_application_that_crashes_in_one_cluster_moves_to_the_other(walk: Wal
     walk.is_in("shaky", "member2")
     walk.serves("shaky", "member2")
     walk.is_gone("shaky", "member1")
-    assert "EvictWorkloadFromClusterSucceed" in walk.reasons("shaky")
+    eventually_blocking(lambda: "EvictWorkloadFromClusterSucceed" in walk.reasons("shaky"))
 
 
 FAULTS = {

@@ -244,7 +244,7 @@ def test_a_rule_that_cannot_be_applied_stops_its_cluster_and_no_other(fleet: Pro
     found = fleet.members["member1"].get(CONFIG_MAPS, "odd")
     assert found is not None
     assert found["data"] == {"a": "1"}
-    assert any(output[1] == "SyncWorkFailed" for output in fleet.events("odd-configmap"))
+    eventually_blocking(lambda: any(output[1] == "SyncWorkFailed" for output in fleet.events("odd-configmap")))
     fleet.apply(override("odd", [selector(template)], rule(in_clusters("member1"), **put("red"))))
     fleet.members["member1"].until(CONFIG_MAPS, "odd", lambda found: found["data"] == {"a": "2", "colour": "red"})
     fleet.delete(template, sent, override("odd", []))
