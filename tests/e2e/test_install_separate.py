@@ -55,7 +55,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> It
         fleet.create("member1")
         fleet.create("edge", "--run-processes")
         found = Installed(fleet, root, kubectl_path)
-        flags = ["--all-in-one=false", "--karmada-apiserver-replicas", str(REPLICAS)]
+        flags = ["--kube-image-mirror-country=cn", "--etcd-storage-mode", "PVC", "--storage-classes-name", "standard"]
+        flags += ["--karmada-apiserver-replicas", str(REPLICAS)]
         flags += ["--karmada-kube-controller-manager-extra-args", "--namespace-deletion-delay=100ms"]
         done = found.at_host("init", *flags, "--karmada-data", str(found.data))
         assert "Karmada is installed successfully" in done.out

@@ -106,7 +106,7 @@ def run_server(config: ServerConfig, make: Callable[[], Served], title: str, giv
 
 @contextmanager
 def errors_in_one_line() -> Iterator[None]:
-    """What a user can put right (files, addresses, values, the store) is told without a traceback."""
+    """What a user can put right (files, addresses, values, the store) is reported without a traceback."""
     from karmada.kube.server.storage.interface import StoreUnavailable
 
     try:

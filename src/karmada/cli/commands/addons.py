@@ -247,7 +247,7 @@ Examples:
             params=[
                 _ARGUMENT,
                 *_COMMON,
-                click.Option(["-f", "--force"], is_flag=True, default=False, help="Do not ask for confirmation."),
+                click.Option(["-f", "--force"], is_flag=True, default=False, help="Skip the confirmation."),
             ],
             callback=_disable,
             help="""Remove addons.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--kubeconfig", default="", help="The kubeconfig of the cluster it was installed into.")
 @click.option("--context", default="", help="The context in that kubeconfig.")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed; remove nothing.")
-@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
+@click.option("-f", "--force", is_flag=True, help="Skip the confirmation.")
 @click.option("--purge-namespace", is_flag=True, help="Remove the namespace with everything in it, also the state.")
 @click.option("--addons", is_flag=True, help="Remove addons, too.")
 def deinit(

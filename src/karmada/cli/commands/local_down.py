@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @data_dir_flag("The folder of local-up.")
 @click.option("--purge", is_flag=True, help="Also remove all state, certificates and logs.")
-@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
+@click.option("-f", "--force", is_flag=True, help="Skip the confirmation.")
 def local_down(data_dir: Path, purge: bool, force: bool) -> None:
     """Stop the control plane and the simulated members of a folder.
 

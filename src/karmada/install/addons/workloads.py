@@ -1,6 +1,6 @@
 """The objects of addons in the host cluster; of each the last one is the Deployment.
 
-They have no label of the installation: `deinit` leaves addons alone unless it is told otherwise.
+They have no label of the installation: `deinit` leaves addons alone unless `--addons` is given.
 """
 
 from __future__ import annotations
