@@ -196,7 +196,8 @@ def test_a_server_without_members_is_shown_as_it_is(run: Run, members: dict[str,
 
 
 def test_a_selector_may_be_given_under_both_its_names(run: Run) -> None:
-    assert run(get, "cm", "--selector", "app=web").stdout == run(get, "cm", "--labels", "app=web").stdout != ""
+    found = [run(get, "cm", flag, "app=web", "-o", "name").stdout for flag in ("--selector", "--labels")]
+    assert found[0] == found[1] != ""
 
 
 # nothing, and what goes wrong
