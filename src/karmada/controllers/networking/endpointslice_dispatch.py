@@ -26,21 +26,19 @@ from karmada.controllers.networking.carriers import (
     service_of,
 )
 from karmada.controllers.networking.exposure import consumers, is_cross_cluster, participation_changed, problem_of
-from karmada.controllers.networking.reports import report_condition
+from karmada.controllers.networking.reports import Report, reported
 from karmada.controllers.networking.serving import cluster_of, dependents, objects_of, usable
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
-from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import any_of, deletion_changed, matching, spec_changed
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 
 ENDPOINT_SLICE_DISPATCH: Final = "endpointslice-dispatch-controller"
-DISPATCHED: Final = "EndpointSliceDispatched"
-_SUCCESS: Final = "EndpointSlice are dispatched successfully"
+_REPORT: Final = Report("EndpointSliceDispatched", "DispatchEndpointSlice", "EndpointSlice are dispatched successfully")
 _BY_SOURCE, _BY_SERVICE = "EndpointSlices/source", "EndpointSlices/dispatched-for"
 
 
@@ -118,16 +116,8 @@ class EndpointSliceDispatch(Reconciler):
         service = self._services.get(named)
         if service is None or meta.is_deleting(service):
             return Done
-        try:
-            changed = await self._dispatch(work, endpoint_slice, service)
-        except Conflict:
-            raise
-        except ApiError as error:
-            await self._report(service, "False", "EndpointSliceDispatchedFailed", str(error))
-            self._recorder.event(service, WARNING, "DispatchEndpointSliceFailed", str(error))
-            raise
-        if await self._report(service, "True", "EndpointSliceDispatchedSucceed", _SUCCESS) or changed:
-            self._recorder.event(service, NORMAL, "DispatchEndpointSliceSucceed", _SUCCESS)
+        dispatch = self._dispatch(work, endpoint_slice, service)
+        await reported(_REPORT, service, dispatch, client=self._client, clock=self._clock, recorder=self._recorder)
         return Done
 
     async def _dispatch(self, work: Obj, endpoint_slice: Obj, service: Obj) -> bool:
@@ -170,11 +160,6 @@ class EndpointSliceDispatch(Reconciler):
 
     async def _delete(self, work: Obj) -> None:
         await delete_if_exists(self._client, Work.gvr, meta.name(work), meta.namespace(work), uid=meta.uid(work))
-
-    async def _report(self, service: Obj, status: str, reason: str, message: str) -> bool:
-        """Whether the condition is another than before."""
-        condition = {"type": DISPATCHED, "status": status, "reason": reason, "message": message}
-        return await report_condition(self._client, self._clock, MultiClusterService.gvr, service, condition)
 
 
 def dispatched(endpoint_slice: Obj, source: str, service: str) -> Obj:

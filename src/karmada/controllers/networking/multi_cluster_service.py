@@ -26,23 +26,22 @@ from karmada.controllers.networking.exposure import (
     problem_of,
     providers,
 )
-from karmada.controllers.networking.reports import report_condition
+from karmada.controllers.networking.reports import Report, reported
 from karmada.controllers.networking.serving import cluster_of
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import ApiError, Conflict
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
-from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import any_of, deletion_changed, labels_changed, spec_changed
 from karmada.kube.runtime.writes import add_finalizer, delete_if_exists, remove_finalizer
 
 MULTI_CLUSTER_SERVICE: Final = "multiclusterservice-controller"
 SERVICES: Final = GVR("", "v1", "services")
-APPLIED: Final = "ServiceApplied"
-_SUCCESS: Final = "Service is propagated to target clusters."
+_REPORT: Final = Report("ServiceApplied", "SyncService", "Service is propagated to target clusters.")
 _MADE_FOR: Final = "MultiClusterService/made-for"
 
 
@@ -99,16 +98,8 @@ class MultiClusterServices(Reconciler):
         if meta.is_deleting(service) or not is_cross_cluster(service):
             await self._retire(service)
             return Done
-        try:
-            changed = await self._sync(service)
-        except Conflict:
-            raise
-        except ApiError as error:
-            await self._report(service, "False", "ServiceAppliedFailed", str(error))
-            self._recorder.event(service, WARNING, "SyncServiceFailed", str(error))
-            raise
-        if await self._report(service, "True", "ServiceAppliedSucceed", _SUCCESS) or changed:
-            self._recorder.event(service, NORMAL, "SyncServiceSucceed", _SUCCESS)
+        sync = self._sync(service)
+        await reported(_REPORT, service, sync, client=self._client, clock=self._clock, recorder=self._recorder)
         return Done
 
     # towards what is wanted
@@ -168,13 +159,6 @@ class MultiClusterServices(Reconciler):
         await remove_finalizer(
             self._client, MultiClusterService.gvr, service, well_known.MULTICLUSTER_SERVICE_FINALIZER
         )
-
-    # status
-
-    async def _report(self, service: Obj, status: str, reason: str, message: str) -> bool:
-        """Whether the condition is another than before."""
-        condition = {"type": APPLIED, "status": status, "reason": reason, "message": message}
-        return await report_condition(self._client, self._clock, MultiClusterService.gvr, service, condition)
 
 
 def _annotations_changed(old: Obj | None, new: Obj | None) -> bool:
