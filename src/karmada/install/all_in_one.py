@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from karmada.install.common_flags import estimator_flags
 from karmada.install.components import (
     SERVICE_RANGE,
     Workload,
     account_flags,
     api_server_probes,
     build,
-    estimator_flags,
 )
 from karmada.install.names import API_PORT, API_SERVER, PKI_FOLDER, PROGRAMS, STATE_FOLDER
 from karmada.install.options import Options
@@ -46,6 +46,6 @@ def all_in_one_flags(options: Options) -> list[str]:
         f"--tls-private-key-file={PKI_FOLDER}/apiserver.key",
         "--tls-min-version=VersionTLS13",
         "--enable-scheduler-estimator=true",
-        *estimator_flags(options),
+        *estimator_flags(options.namespace),
         "--v=2",
     ]

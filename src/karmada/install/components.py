@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from karmada.install.common_flags import DELEGATED, SERVING, estimator_flags
 from karmada.install.extra_args import command_line
 from karmada.install.names import (
     AGGREGATED,
@@ -45,7 +46,6 @@ _CONTROLLERS = (
     "namespace,garbagecollector,serviceaccount-token,ttl-after-finished,bootstrapsigner,tokencleaner,csrcleaner,"
     "csrsigning,clusterrole-aggregation"
 )
-_DELEGATED = [f"--{name}kubeconfig={CONFIG_FILE}" for name in ("", "authentication-", "authorization-")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,16 +168,9 @@ def account_flags(options: Options) -> list[str]:
 def aggregated(options: Options) -> Obj:
     flags = _logged(
         f"{PROGRAMS}/{AGGREGATED}",
-        *_DELEGATED,
+        *DELEGATED,
         *store_flags(options),
-        f"--tls-cert-file={PKI_FOLDER}/karmada.crt",
-        f"--tls-private-key-file={PKI_FOLDER}/karmada.key",
-        "--tls-min-version=VersionTLS13",
-        "--audit-log-path=-",
-        "--audit-log-maxage=0",
-        "--audit-log-maxbackup=0",
-        "--bind-address=$(POD_IP)",
-        f"--secure-port={SERVING_PORT}",
+        *SERVING,
     )
     probes = {
         "readinessProbe": http_probe("/readyz", SERVING_PORT, 1, 3, 15),
@@ -200,7 +193,7 @@ def kube_controller_manager(options: Options) -> Obj:
     flags = _logged(
         "kube-controller-manager",
         "--allocate-node-cidrs=true",
-        *_DELEGATED,
+        *DELEGATED,
         "--bind-address=0.0.0.0",
         f"--client-ca-file={PKI_FOLDER}/ca.crt",
         "--cluster-cidr=10.244.0.0/16",
@@ -239,7 +232,7 @@ def scheduler(options: Options) -> Obj:
         "--health-probe-bind-address=$(POD_IP):10351",
         "--enable-scheduler-estimator=true",
         "--leader-elect=true",
-        *estimator_flags(options),
+        *estimator_flags(options.namespace),
         f"--leader-elect-resource-namespace={options.namespace}",
     )
     work = Workload(
@@ -251,16 +244,6 @@ def scheduler(options: Options) -> Obj:
         probes=healthy(http_port=10351),
     )
     return build(work, options)
-
-
-def estimator_flags(options: Options) -> list[str]:
-    """How a scheduler reaches the estimators, which are in the host cluster."""
-    return [
-        f"--scheduler-estimator-ca-file={PKI_FOLDER}/ca.crt",
-        f"--scheduler-estimator-cert-file={PKI_FOLDER}/karmada.crt",
-        f"--scheduler-estimator-key-file={PKI_FOLDER}/karmada.key",
-        f"--scheduler-estimator-service-namespace={options.namespace}",
-    ]
 
 
 def controller_manager(options: Options) -> Obj:

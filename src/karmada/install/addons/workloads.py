@@ -9,6 +9,7 @@ import base64
 from collections.abc import Sequence
 
 from karmada.install.addons.settings import Settings
+from karmada.install.common_flags import DELEGATED, SERVING, estimator_flags
 from karmada.install.components import healthy
 from karmada.install.names import CONFIG_FILE, PKI_FOLDER, PROGRAMS, SERVING_PORT
 from karmada.install.pods import (
@@ -33,17 +34,6 @@ DESCHEDULER, ESTIMATOR = "karmada-descheduler", "karmada-scheduler-estimator"
 METRICS_ADAPTER, SEARCH = "karmada-metrics-adapter", "karmada-search"
 ESTIMATOR_PORT = 10352
 _METRICS = ("metrics", 8080)
-_DELEGATED = tuple(f"--{name}kubeconfig={CONFIG_FILE}" for name in ("", "authentication-", "authorization-"))
-_SERVING = (
-    f"--tls-cert-file={PKI_FOLDER}/karmada.crt",
-    f"--tls-private-key-file={PKI_FOLDER}/karmada.key",
-    "--tls-min-version=VersionTLS13",
-    "--audit-log-path=-",
-    "--audit-log-maxage=0",
-    "--audit-log-maxbackup=0",
-    "--bind-address=$(POD_IP)",
-    f"--secure-port={SERVING_PORT}",
-)
 
 
 def estimator_name(cluster: str) -> str:
@@ -60,10 +50,7 @@ def descheduler(settings: Settings) -> list[Obj]:
         "--metrics-bind-address=$(POD_IP):8080",
         "--health-probe-bind-address=$(POD_IP):10358",
         f"--leader-elect-resource-namespace={settings.namespace}",
-        f"--scheduler-estimator-ca-file={PKI_FOLDER}/ca.crt",
-        f"--scheduler-estimator-cert-file={PKI_FOLDER}/karmada.crt",
-        f"--scheduler-estimator-key-file={PKI_FOLDER}/karmada.key",
-        f"--scheduler-estimator-service-namespace={settings.namespace}",
+        *estimator_flags(settings.namespace),
         "--v=2",
     ]
     return _workload(DESCHEDULER, DESCHEDULER, settings, flags, healthy(http_port=10358), [_METRICS])
@@ -99,9 +86,9 @@ def estimator(settings: Settings) -> list[Obj]:
 
 def metrics_adapter(settings: Settings) -> list[Obj]:
     flags = [
-        *_DELEGATED,
+        *DELEGATED,
         f"--client-ca-file={PKI_FOLDER}/ca.crt",
-        *_SERVING,
+        *SERVING,
         "--metrics-bind-address=$(POD_IP):8080",
         "--v=2",
     ]
@@ -114,7 +101,7 @@ def metrics_adapter(settings: Settings) -> list[Obj]:
 
 
 def search(settings: Settings) -> list[Obj]:
-    flags = [*_DELEGATED, *settings.store, *_SERVING, "--v=2"]
+    flags = [*DELEGATED, *settings.store, *SERVING, "--v=2"]
     probes = {
         "readinessProbe": http_probe("/readyz", SERVING_PORT, 1, 3, 15),
         "livenessProbe": http_probe("/livez", SERVING_PORT, 15, 15, 5),
