@@ -9,11 +9,10 @@ from typing import Any
 from karmada.api.cluster import Cluster
 from karmada.api.policy import PropagationPolicy
 from karmada.api.work import ResourceBinding
-from karmada.cli.prediction.failing import Failover
-from karmada.cli.prediction.scheduling import Scheduler, counts
-from karmada.cli.prediction.trials import Fleet, Trial, changed, decide
 from karmada.kube.objects.types import Obj
-from karmada.rehearsal.drill import DEAD_CLUSTERS
+from karmada.prediction.failing import DEAD_CLUSTERS, Failover
+from karmada.prediction.scheduling import Scheduler, counts
+from karmada.prediction.trials import Fleet, Trial, changed, decide
 from karmada.rehearsal.event_loop import rehearse
 from karmada.rehearsal.network import State
 from tests.controllers.failover.histories import DIVIDED, MEMBERS, NOT_READY, ONE_CLUSTER, History

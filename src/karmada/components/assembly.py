@@ -15,8 +15,8 @@ from karmada.api.config import ReplicaSchedulingPolicy as ClusterReplicaScheduli
 from karmada.api.policy import ReplicaSchedulingPolicy
 from karmada.api.well_known import execution_namespace
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
-from karmada.components.setting_metrics import SettingMetrics
 from karmada.controllers.context import CONTROLLER_MANAGER, Context, OwnCluster, Settings
+from karmada.controllers.setting_metrics import SettingMetrics
 from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterTaintPolicy
-from karmada.api.well_known import TAINT_NOT_READY
 from karmada.controllers.cluster_state import is_ready
 from karmada.controllers.context import Settings
 from karmada.kube.client.discovery import NoMatch
@@ -21,6 +20,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
+from karmada.prediction.failing import DEAD_CLUSTERS
 from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
 from karmada.rehearsal.snapshot import BINDINGS, Snapshot
@@ -249,14 +249,3 @@ def _is_placed(fleet: RehearsalFleet, bindings: Iterable[Obj]) -> bool:
         if targets - healthy:
             return False
     return True
-
-
-DEAD_CLUSTERS: Final[Obj] = {
-    "apiVersion": ClusterTaintPolicy.gvk.api_version,
-    "kind": "ClusterTaintPolicy",
-    "metadata": {"name": "drill"},
-    "spec": {
-        "addOnConditions": [{"conditionType": "Ready", "operator": "In", "statusValues": ["False", "Unknown"]}],
-        "taints": [{"key": TAINT_NOT_READY, "effect": "NoExecute"}],
-    },
-}

@@ -23,15 +23,15 @@ from karmada.api.policy import (
 from karmada.api.work import ResourceBinding
 from karmada.cli.commands.simulate import simulate
 from karmada.components.estimates_page import estimates_page
-from karmada.components.setting_metrics import SettingMetrics
 from karmada.controllers.context import Settings
+from karmada.controllers.setting_metrics import SettingMetrics
 from karmada.features import default_gates
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureMetrics
 from karmada.kube.runtime.metrics import Metrics
-from karmada.rehearsal.drill import DEAD_CLUSTERS
+from karmada.prediction.failing import DEAD_CLUSTERS
 from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.service.estimates import PATH
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, deployment, placement

@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterPropagationPolicy, FederatedResourceQuota, PropagationPolicy
 from karmada.cli.commands.why import why
-from karmada.cli.prediction import evictions
 from karmada.components.estimates_page import estimates_page
 from karmada.controllers.context import Settings
 from karmada.estimator.terms import EstimateError
@@ -21,6 +20,7 @@ from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_yaml
+from karmada.prediction import evictions
 from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.service.estimates import PATH
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement, spread

@@ -112,9 +112,9 @@ def drill(
 async def _read(
     config: RestConfig, feature_gates: str, changed: Sequence[str]
 ) -> tuple[Snapshot, Settings, FeatureGates]:
-    from karmada.cli.prediction.running import running
-    from karmada.components.setting_metrics import read
+    from karmada.controllers.setting_metrics import read
     from karmada.features import FEATURES, default_gates
+    from karmada.prediction.running import running
     from karmada.rehearsal.snapshot import take
 
     async with connect.connected(config) as client:
@@ -180,7 +180,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _lines(report: Report, gates: FeatureGates, settings: Settings) -> list[str]:
-    from karmada.cli.prediction.scheduling import table
+    from karmada.prediction.scheduling import table
 
     touched = [course for course in report.courses if course.touched]
     lines = [
@@ -205,7 +205,7 @@ def _lines(report: Report, gates: FeatureGates, settings: Settings) -> list[str]
 
 
 def _json(report: Report) -> str:
-    from karmada.cli.prediction.scheduling import as_json
+    from karmada.prediction.scheduling import as_json
 
     def shown(course: Course) -> dict[str, Any]:
         target = course.target

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from karmada.cli.prediction import intended_binding as intended
-from karmada.cli.prediction import scheduling
 from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
+from karmada.prediction import intended_binding as intended
+from karmada.prediction import scheduling
 
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client

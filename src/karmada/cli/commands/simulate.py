@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from karmada.cli.prediction import intended_binding as intended
-from karmada.cli.prediction import rebalancing, scheduling
-from karmada.cli.prediction.failing import Failover, failover_of
-from karmada.cli.prediction.trials import Fleet, Outcome, Trial, advise, changed, check, decide
+from karmada.cli.parsing.scheduler_flags import algorithm_flags, scheduler_from
 from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
+from karmada.prediction import intended_binding as intended
+from karmada.prediction import rebalancing, scheduling
+from karmada.prediction.failing import Failover, failover_of
+from karmada.prediction.trials import Fleet, Outcome, Trial, advise, changed, check, decide
 
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client
@@ -66,7 +67,7 @@ class Given(NamedTuple):
     is_flag=True,
     help="Show what a WorkloadRebalancer would do: of the named resources, of one in the files, or of everything.",
 )
-@scheduling.algorithm_flags
+@algorithm_flags
 @connect.connection_flags
 def simulate(
     names: tuple[str, ...],
@@ -100,7 +101,7 @@ def simulate(
     given = read(files)
     rebalance = rebalance or bool(given.rebalanced)
     _check_rebalance(given, names, rebalance=rebalance, fresh=fresh)
-    scheduler = scheduling.Scheduler(plugins, feature_gates)
+    scheduler = scheduler_from(plugins, feature_gates)
     trial = Trial(
         failing=frozenset(failing),
         cordoned=frozenset(cordoned),
@@ -153,7 +154,8 @@ def read(files: Iterable[str]) -> Given:
             if obj["kind"] in intended.POLICY_KINDS and obj["apiVersion"].startswith(_POLICY_GROUP):
                 given.policies.append(obj)
             elif rebalancing.is_rebalancer(obj):
-                given.rebalanced.extend(rebalancing.listed(obj))
+                with connect.predicting():
+                    given.rebalanced.extend(rebalancing.listed(obj))
             else:
                 given.resources.append(obj)
     return given

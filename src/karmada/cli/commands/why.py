@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from karmada.cli.prediction import scheduling
+from karmada.cli.parsing.scheduler_flags import algorithm_flags, scheduler_from
 from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
+from karmada.prediction import scheduling
 
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client
@@ -65,7 +66,7 @@ class Found(NamedTuple):
 @connect.namespace_flag
 @click.option("--cluster", default="", help="Say what would make it go to this cluster.")
 @click.option("--fresh", is_flag=True, help="Ignore the current result of scheduling.")
-@scheduling.algorithm_flags
+@algorithm_flags
 @connect.connection_flags
 def why(
     names: tuple[str, ...],
@@ -88,7 +89,7 @@ def why(
       karmadactl why rb/nginx-deployment -n prod -o json
     """
     kind, name = _parsed(names)
-    scheduler = scheduling.Scheduler(plugins, feature_gates)
+    scheduler = scheduler_from(plugins, feature_gates)
     config = connect.control_config(kubeconfig, karmada_context)
     aim = Aim(kind, name, namespace or config.namespace, cluster)
     found = connect.run(_look(config, scheduler, aim, fresh=fresh))
@@ -108,8 +109,8 @@ def _parsed(names: tuple[str, ...]) -> tuple[str, str]:
 
 async def _look(config: RestConfig, scheduler: scheduling.Scheduler, aim: Aim, *, fresh: bool) -> Found:
     from karmada.api.cluster import Cluster
-    from karmada.cli.prediction.trials import check
     from karmada.kube.client.discovery import NoMatch
+    from karmada.prediction.trials import check
     from karmada.scheduler.fleet import Fleet
 
     async with connect.connected(config) as client:
@@ -153,9 +154,9 @@ async def _left(client: Client, binding: Obj, clusters: Iterable[Obj]) -> tuple[
         return ()
     import time
 
-    from karmada.cli.prediction import evictions
-    from karmada.cli.prediction.running import running
-    from karmada.components.setting_metrics import read
+    from karmada.controllers.setting_metrics import read
+    from karmada.prediction import evictions
+    from karmada.prediction.running import running
 
     settings = read((await running(client)).settings)
     by_name = {cluster["metadata"]["name"]: cluster for cluster in clusters}

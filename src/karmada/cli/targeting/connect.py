@@ -11,7 +11,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +19,7 @@ import click
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
@@ -266,7 +266,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     from karmada.kube.objects.errors import ApiError
 
     try:
-        return asyncio.run(work)
+        with predicting():
+            return asyncio.run(work)
     except BrokenPipeError:  # of standard output; those of a server are ConnectionFailed
         raise
     except ApiError as error:
@@ -276,6 +277,17 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise (failure(f"cluster({member}): {why}") if member else Failure(_unreachable(error))) from error
     except OSError as error:
         raise failure(_of_system(error)) from error
+
+
+@contextmanager
+def predicting() -> Iterator[None]:
+    """What cannot be predicted is a failure of the command."""
+    from karmada.prediction.errors import PredictionError
+
+    try:
+        yield
+    except PredictionError as error:
+        raise failure(str(error)) from error
 
 
 def reason(error: BaseException) -> str:

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from karmada.api.well_known import TAINT_NOT_READY
 from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
     from karmada.kube.runtime.features import FeatureGates
 
 _UNMOVED: Final = "nothing is moved away from a failed cluster."
+DEAD_CLUSTERS: Final[Obj] = {
+    "apiVersion": "policy.karmada.io/v1alpha1",
+    "kind": "ClusterTaintPolicy",
+    "metadata": {"name": "drill"},
+    "spec": {
+        "addOnConditions": [{"conditionType": "Ready", "operator": "In", "statusValues": ["False", "Unknown"]}],
+        "taints": [{"key": TAINT_NOT_READY, "effect": "NoExecute"}],
+    },
+}
+"""The taint policy that a trial or a drill assumes where failover is to be on and no policy is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +70,13 @@ class Failover:
 async def failover_of(client: Client, gates: FeatureGates, *, assumed: bool) -> Failover:
     """`assumed`: as if failover were switched on, with a taint policy if there is none."""
     from karmada.api.policy import ClusterTaintPolicy
-    from karmada.cli.prediction.running import running
-    from karmada.components.setting_metrics import read
+    from karmada.controllers.setting_metrics import read
     from karmada.kube.objects import meta
+    from karmada.prediction.running import running
 
     found = (await client.list_all(ClusterTaintPolicy.gvr)).items
     policies = sorted(found, key=lambda policy: (meta.creation_time(policy), meta.name(policy)))
     if assumed:
-        from karmada.rehearsal.drill import DEAD_CLUSTERS
-
         return Failover(policies or [DEAD_CLUSTERS])
     if not gates.enabled("Failover"):
         return Failover([], "the feature gate Failover is off")

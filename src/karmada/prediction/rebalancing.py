@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from karmada.cli.prediction import intended_binding as intended
-from karmada.cli.prediction import scheduling
-from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
+from karmada.prediction import intended_binding as intended
+from karmada.prediction import scheduling
+from karmada.prediction.errors import PredictionError
 
 if TYPE_CHECKING:
-    from karmada.cli.prediction.trials import Outcome
     from karmada.kube.client.client import Client
+    from karmada.prediction.trials import Outcome
 
 
 class Affected(NamedTuple):
@@ -30,7 +30,7 @@ def is_rebalancer(obj: Obj) -> bool:
 
 
 def listed(rebalancer: Obj) -> list[Obj]:
-    """The workloads of a manifest; Failure when the control plane would not store it."""
+    """The workloads of a manifest; PredictionError when the control plane would not store it."""
     import msgspec
 
     from karmada.api.apps import WorkloadRebalancer
@@ -38,7 +38,7 @@ def listed(rebalancer: Obj) -> list[Obj]:
     try:
         WorkloadRebalancer.of(rebalancer)
     except msgspec.ValidationError as error:
-        raise connect.failure(f'WorkloadRebalancer "{rebalancer["metadata"]["name"]}": {error}') from error
+        raise PredictionError(f'WorkloadRebalancer "{rebalancer["metadata"]["name"]}": {error}') from error
     workloads: list[Obj] = rebalancer["spec"]["workloads"]
     return workloads
 
@@ -51,11 +51,11 @@ async def named(client: Client, words: Iterable[str], namespace: str) -> list[Ob
     for word in words:
         kind, slash, name = word.partition("/")
         if not slash or not kind or not name:
-            raise connect.failure(f'"{word}" does not name a workload: give it as TYPE/NAME, such as deployment/web')
+            raise PredictionError(f'"{word}" does not name a workload: give it as TYPE/NAME, such as deployment/web')
         try:
             mapping = await client.mapper.named(kind)
         except NoMatch:
-            raise connect.failure(f'the server doesn\'t have a resource type "{kind}"') from None
+            raise PredictionError(f'the server doesn\'t have a resource type "{kind}"') from None
         workload = {"apiVersion": mapping.gvk.api_version, "kind": mapping.gvk.kind, "name": name}
         found.append({**workload, "namespace": namespace} if mapping.namespaced else workload)
     return found

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from karmada.api.apps import WorkloadRebalancer
 from karmada.api.cluster import Cluster
-from karmada.cli.prediction.failing import Failover
-from karmada.cli.prediction.rebalancing import affected
-from karmada.cli.prediction.scheduling import Scheduler, counts
-from karmada.cli.prediction.trials import Fleet, Trial, decide
 from karmada.controllers.workload_rebalancer import WorkloadRebalancers
 from karmada.kube.objects.types import Obj
+from karmada.prediction.failing import Failover
+from karmada.prediction.rebalancing import affected
+from karmada.prediction.scheduling import Scheduler, counts
+from karmada.prediction.trials import Fleet, Trial, decide
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, WEIGHTED, deployment, placement, spread
 from tests.support.scheduling_plane import BINDINGS, Scheduling, scheduling
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
+from karmada.prediction.errors import PredictionError
 
 if TYPE_CHECKING:
-    from karmada.cli.prediction.scheduling import Scheduler
     from karmada.kube.client.client import Client
+    from karmada.prediction.scheduling import Scheduler
 
 POLICY_KINDS = ("PropagationPolicy", "ClusterPropagationPolicy")
 
@@ -23,15 +23,8 @@ def name_of(obj: Obj) -> str:
     return f"{namespace}/{obj['metadata']['name']}" if namespace else str(obj["metadata"]["name"])
 
 
-class NoPolicy(connect.Failure):
+class NoPolicy(PredictionError):
     """No policy selects the resource."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"error: {problem}")
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return self.problem
 
 
 def title(policy: Obj) -> str:
@@ -39,7 +32,7 @@ def title(policy: Obj) -> str:
 
 
 async def admitted(policy: Obj, namespace: str) -> Obj:
-    """A policy as the control plane would store it; Failure when it would not."""
+    """A policy as the control plane would store it; PredictionError when it would not."""
     import msgspec
 
     from karmada.admission.context import Context, Refusal, Settings
@@ -62,7 +55,7 @@ async def admitted(policy: Obj, namespace: str) -> Obj:
             elif hook.resource == kind.gvr.group_resource:
                 await run_validating(hook, policy, None, context)
     except (msgspec.ValidationError, Refusal) as error:
-        raise connect.failure(f'{policy["kind"]} "{policy["metadata"]["name"]}": {error}') from error
+        raise PredictionError(f'{policy["kind"]} "{policy["metadata"]["name"]}": {error}') from error
     return policy
 
 
@@ -180,7 +173,7 @@ async def counts(scheduler: Scheduler, resource: Obj, wanted: int | None) -> Obj
     try:
         replicas, requirements = await interpreter.get_replicas(resource)
     except InterpreterError as error:
-        raise connect.failure(f"{resource['kind']} {name_of(resource)}: {error}") from error
+        raise PredictionError(f"{resource['kind']} {name_of(resource)}: {error}") from error
     found: Obj = {"replicas": replicas} if replicas else {}
     return found if requirements is None else {**found, "replicaRequirements": requirements}
 

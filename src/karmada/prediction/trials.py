@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from karmada.cli.prediction import scheduling
-from karmada.cli.prediction.failing import Failover
-from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
+from karmada.prediction import scheduling
+from karmada.prediction.errors import PredictionError
+from karmada.prediction.failing import Failover
 
 if TYPE_CHECKING:
     from karmada.scheduler.decision import Decision
@@ -61,11 +61,11 @@ class Outcome:
 
 
 def check(clusters: Sequence[Obj], names: Iterable[str]) -> None:
-    """Failure for a cluster that is not joined."""
+    """PredictionError for a cluster that is not joined."""
     known = sorted(cluster["metadata"]["name"] for cluster in clusters)
     for name in sorted(names):
         if name not in known:
-            raise connect.failure(f'cluster "{name}" is not joined (known: {", ".join(known) or "none"})')
+            raise PredictionError(f'cluster "{name}" is not joined (known: {", ".join(known) or "none"})')
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
-from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
+from karmada.prediction.errors import PredictionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from karmada.interpreter.interpreter import Interpreter
     from karmada.kube.client.client import Client
     from karmada.kube.objects.gvk import GVR
@@ -24,20 +20,8 @@ if TYPE_CHECKING:
     from karmada.scheduler.fleet import Fleet
     from karmada.scheduler.service.assembly import Algorithm
 
-F = TypeVar("F", bound="Callable[..., Any]")
 NOTHING = "-"
 ADVICE_SECONDS = 1.0
-
-
-def algorithm_flags(command: F) -> F:
-    """--plugins and --feature-gates: as the scheduler has them. --output."""
-    for option in (
-        click.option("-o", "--output", type=click.Choice(["json", "yaml"]), default=None, help="json or yaml."),
-        click.option("--feature-gates", default="", help="Feature gates of the scheduler: Name=true,Other=false."),
-        click.option("--plugins", default="*", show_default=True, help="Plugins of the scheduler: names, *, -names."),
-    ):
-        command = option(command)
-    return command
 
 
 class Scheduler:
@@ -54,14 +38,14 @@ class Scheduler:
             self.gates.set(feature_gates)
             self._algorithm: Algorithm = assemble(self.gates, self._plugins)
         except (ValueError, PluginError) as error:
-            raise connect.failure(str(error)) from error
+            raise PredictionError(str(error)) from error
         self._customizations: list[Obj] = []
         self._estimates: dict[bytes, list[Answered]] = {}
 
     async def follow(self, client: Client) -> None:
         """Take over feature gates and customizations of the running control plane; gates of the flag stay."""
-        from karmada.cli.prediction.running import running
         from karmada.features import FEATURES
+        from karmada.prediction.running import running
         from karmada.scheduler.service.assembly import assemble
 
         found = await running(client)
@@ -110,7 +94,7 @@ class Scheduler:
         """
         import orjson
 
-        from karmada.cli.prediction.running import estimates
+        from karmada.prediction.running import estimates
         from karmada.scheduler.algorithm import in_sets
         from karmada.scheduler.request import Request
 
