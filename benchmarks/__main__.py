@@ -13,7 +13,7 @@ import click
 from benchmarks import documentation, members, plots, profiling, report
 from benchmarks.machine import require_linux
 from benchmarks.measuring import Failed
-from benchmarks.registry import UnknownScenario, selected
+from benchmarks.registry import BY_NAME_ONLY, UnknownScenario, selected
 from benchmarks.results import Results
 from benchmarks.run import Options, Run
 from benchmarks.scenario import Foreign, Scenario
@@ -170,12 +170,13 @@ def _measured(scenarios: Sequence[Scenario], options: Options, file: Path) -> Re
 @main.command("list")
 def list_scenarios() -> None:
     """Show what can be measured."""
-    known = selected([])
+    known = [*selected([]), *selected(sorted(BY_NAME_ONLY))]
     width = max(len(one.name) for one in known)
     for one in known:
         sizes = ", ".join(f"{size:,}" for size in one.sizes.of(quick=False, growth=True))
         anywhere = "; on any control plane" if one.foreign else ""
-        click.echo(f"{one.name:{width}}  {one.title} ({sizes} {one.counted}{anywhere})")
+        only = "; by name only" if one.name in BY_NAME_ONLY else ""
+        click.echo(f"{one.name:{width}}  {one.title} ({sizes} {one.counted}{anywhere}{only})")
 
 
 @main.command()

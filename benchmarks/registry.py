@@ -15,6 +15,8 @@ _WHERE = {
     "informers": "informers:Informers",
     "fleet": "fleet:SimulatedFleet",
     "clusters": "clusters:Clusters",
+    "clusters.wide": "wide:Wide",
+    "clusters.thousand": "wide:Thousand",
     "large-member": "large_member:LargeMember",
     "estimator": "estimator:Estimator",
     "interpreter": "interpreter:Scripts",
@@ -41,6 +43,8 @@ _WHERE = {
     "memory": "memory:Memory",
 }
 NAMES = tuple(_WHERE)
+BY_NAME_ONLY = frozenset({"clusters.thousand"})
+"""They take too long, or need too much memory, to be among all or in a family."""
 
 
 class UnknownScenario(ValueError):
@@ -54,11 +58,17 @@ def scenario(name: str) -> Scenario:
 
 
 def selected(names: Sequence[str]) -> list[Scenario]:
-    """All for no name; a name stands for the scenario and for the family it is the first word of."""
+    """For no name all but the largest; a name stands for the scenario and for the family it is the first word of."""
     for name in names:
         if not any(_means(name, known) for known in NAMES):
             raise UnknownScenario(f'unknown scenario "{name}" (known: {", ".join(NAMES)})')
-    return [scenario(known) for known in NAMES if not names or any(_means(name, known) for name in names)]
+    return [scenario(known) for known in NAMES if _is_selected(known, names)]
+
+
+def _is_selected(known: str, names: Sequence[str]) -> bool:
+    if known in BY_NAME_ONLY:
+        return known in names
+    return not names or any(_means(name, known) for name in names)
 
 
 def _means(name: str, known: str) -> bool:

@@ -26,14 +26,18 @@ class Simulated:
         """One context for each cluster, called like it."""
         return self.folder / KUBECONFIG
 
+    def kubeconfig_of(self, cluster: str) -> Path:
+        """Of one cluster: the file for all takes as long to read as there are clusters."""
+        return self.folder / "clusters" / cluster / "admin.kubeconfig"
+
     def call(self, method: str, path: str, body: Any = None) -> Any:
         return AdminClient(self.folder).request(method, path, body)
 
 
 @contextmanager
-def simulated(place: Place) -> Iterator[Simulated]:
+def simulated(place: Place, name: str = "sim") -> Iterator[Simulated]:
     """No cluster yet."""
-    folder = place.folder / "sim"
+    folder = place.folder / name
     command = ("karmada.components.sim", "--data-dir", str(folder), "--in-memory")
-    with started(*command, says="simulated clusters", log=place.folder / "sim.log") as process:
+    with started(*command, says="simulated clusters", log=place.folder / f"{name}.log") as process:
         yield Simulated(process, folder)

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from benchmarks import run as runs
 from benchmarks.__main__ import main
 from benchmarks.measuring import Failed, Order
+from benchmarks.registry import selected
 from benchmarks.results import Results, ScenarioResult, Timed
 from benchmarks.run import Options, Run, Watcher
 from benchmarks.scenario import Foreign, Skipped
@@ -113,6 +114,12 @@ def test_the_list_names_every_scenario_with_its_sizes() -> None:
     assert "propagation.deployments  Deployments to two members (100, 1,000, 3,000, 10,000, 20,000 Deployments" in said
     assert "on any control plane" in said
     assert "restart" in said
+
+
+@pytest.mark.parametrize(("names", "runs"), [((), False), (("clusters",), False), (("clusters.thousand",), True)])
+def test_the_largest_scenarios_run_by_their_own_name_only(names: tuple[str, ...], runs: bool) -> None:
+    assert ("clusters.thousand" in [one.name for one in selected(names)]) is runs
+    assert "clusters.thousand" in CliRunner().invoke(main, ["list"]).output
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,11 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.names import dns1123_label
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.schema.yamlio import dump_yaml, load_yaml
 from karmada.kube.server.auth.files import write_private
 from karmada.kube.sim.addressing import with_own_ranges
 from karmada.kube.sim.attached import AttachedCluster
 from karmada.kube.sim.cluster import SimCluster
+from karmada.kube.sim.contexts import Contexts
 from karmada.kube.sim.processes.images import ImageFileError, ImageRule, ImageTable, read_rules
 from karmada.kube.sim.processes.loopback import Block, NoAddresses, block_of, claim, claim_any, in_block
 from karmada.kube.sim.profile import NodePool, Profile
@@ -127,6 +127,7 @@ class Fleet:
         self._busy: set[str] = set()
         self._starting: dict[str, Profile] = {}
         """Clusters that are being created."""
+        self._contexts = Contexts(self.kubeconfig)
         self._blocks: dict[str, Block] = {}
         """The loopback addresses of clusters that run processes."""
 
@@ -330,24 +331,7 @@ class Fleet:
     def _folder(self, name: str) -> Path:
         return self.folder / "clusters" / name
 
-    def _current_context(self) -> str:
-        """The current-context that the user has set in the file, which rewriting it must keep."""
-        try:
-            return str((load_yaml(self.kubeconfig.read_text()) or {}).get("current-context") or "")
-        except FileNotFoundError:
-            return ""
-
     def _write_kubeconfig(self) -> None:
         """One file with every simulated cluster as a context of its name."""
-        merged: dict[str, list[object]] = {"clusters": [], "users": [], "contexts": []}
-        names = sorted(name for name, cluster in self.clusters.items() if isinstance(cluster, SimCluster))
-        for name in names:
-            cluster = self.clusters[name]
-            single = load_yaml(cluster.kubeconfig.read_text())
-            for part, entries in merged.items():
-                entries += single[part]
-        current = self._current_context()
-        if current not in names:
-            current = names[0] if names else ""
-        config = {"apiVersion": "v1", "kind": "Config", **merged, "current-context": current}
-        write_private(self.kubeconfig, dump_yaml(config))
+        simulated = {name: one for name, one in self.clusters.items() if isinstance(one, SimCluster)}
+        self._contexts.write({name: simulated[name].kubeconfig for name in sorted(simulated)})
