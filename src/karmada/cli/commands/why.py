@@ -1,64 +1,18 @@
-"""`karmadactl why`: explain why a resource is in its clusters and not in the others.
-
-The recorded result, condition and events come from the control plane; the reasons are computed locally by the
-scheduler's algorithm from the binding and the current clusters. Nothing is written. If the resource has no binding, the
-cause of that is shown.
-"""
+"""`karmadactl why`: explain why a resource is in its clusters and not in the others (`prediction/explanation.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from karmada.cli.parsing.scheduler_flags import algorithm_flags, scheduler_from
 from karmada.cli.targeting import connect
-from karmada.kube.objects.types import Obj
-from karmada.prediction import scheduling
+from karmada.prediction import explanation, scheduling
 
 if TYPE_CHECKING:
-    from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
-    from karmada.kube.client.discovery import Mapping
-    from karmada.scheduler.decision import Decision
-    from karmada.scheduler.fitting.suggestions import Advice
-
-_EVENTS = 5
-_SCHEDULING = (
-    "ScheduleBindingSucceed",
-    "ScheduleBindingFailed",
-    "DescheduleBindingSucceed",
-    "EvictWorkloadFromClusterSucceed",
-    "EvictWorkloadFromClusterFailed",
-    "EvictionHeld",
-    "EvictionCancelled",
-)
-
-
-class Aim(NamedTuple):
-    """What is to be explained: a resource, and, if a cluster is named, why it is not there."""
-
-    kind: str
-    name: str
-    namespace: str
-    cluster: str
-
-
-class Found(NamedTuple):
-    binding: Obj
-    events: list[Obj]
-    """The last of those that have to do with scheduling, oldest first."""
-    need: str
-    """What the scheduler would do next."""
-    decision: Decision | None
-    """None without a placement."""
-    dead: dict[str, str]
-    """Clusters that were chosen and are not Ready or do not exist, with the reason."""
-    left: tuple[str, ...] = ()
-    """The clusters it is leaving: why, and what its copies there wait for."""
-    advice: Advice | None = None
-    """What would make it fit, or go to the cluster that was named; None if it does."""
+    from karmada.prediction.explanation import Aim, Found
 
 
 @click.command()
@@ -91,9 +45,9 @@ def why(
     kind, name = _parsed(names)
     scheduler = scheduler_from(plugins, feature_gates)
     config = connect.control_config(kubeconfig, karmada_context)
-    aim = Aim(kind, name, namespace or config.namespace, cluster)
-    found = connect.run(_look(config, scheduler, aim, fresh=fresh))
-    click.echo(scheduling.formatted(_data(found), output) if output else "\n".join(_lines(found)))
+    aim = explanation.Aim(kind, name, namespace or config.namespace, cluster)
+    found = connect.run(_look(config, scheduler, aim, fresh))
+    click.echo(scheduling.formatted(explanation.as_data(found), output) if output else "\n".join(_lines(found)))
 
 
 def _parsed(names: tuple[str, ...]) -> tuple[str, str]:
@@ -104,159 +58,9 @@ def _parsed(names: tuple[str, ...]) -> tuple[str, str]:
     return words[0], words[1]
 
 
-# looking
-
-
-async def _look(config: RestConfig, scheduler: scheduling.Scheduler, aim: Aim, *, fresh: bool) -> Found:
-    from karmada.api.cluster import Cluster
-    from karmada.kube.client.discovery import NoMatch
-    from karmada.prediction.trials import check
-    from karmada.scheduler.fleet import Fleet
-
+async def _look(config: RestConfig, scheduler: scheduling.Scheduler, aim: Aim, fresh: bool) -> Found:
     async with connect.connected(config) as client:
-        try:
-            mapping = await client.mapper.named(aim.kind)
-        except NoMatch:
-            raise connect.failure(f'the server doesn\'t have a resource type "{aim.kind}"') from None
-        binding = await _binding(client, mapping, aim.name, aim.namespace if mapping.namespaced else "")
-        await scheduler.follow(client)
-        events = await _events(client, binding)
-        clusters = (await client.list_all(Cluster.gvr)).items
-        check(clusters, [aim.cluster] if aim.cluster else ())
-        fleet = Fleet.of(clusters)
-        namespace = binding["metadata"].get("namespace", "")
-        others = await scheduler.others(client, namespace)
-        quotas = await scheduler.quotas(client, namespace)
-        estimates = await scheduler.estimates(client, binding["spec"])
-        left = await _left(client, binding, clusters)
-    spec, status = binding["spec"], binding.get("status") or {}
-    dead = _dead(spec.get("clusters") or (), clusters)
-    if spec.get("placement") is None:
-        return Found(binding, events, "nothing: the binding has no placement", None, dead, left)
-    from karmada.scheduler.request import is_fresh
-
-    decision = scheduler.decide(
-        spec,
-        fleet,
-        others,
-        affinity_name=status.get("schedulerObservingAffinityName") or "",
-        fresh=fresh or is_fresh(spec, status),
-        estimates=estimates,
-    )
-    deleting = [fleet.names[slot] for slot in fleet.deleting.nonzero()[0].tolist()]
-    need = _need(binding, deleting, decision, scheduler.components)
-    advice = scheduler.advise(decision, quotas, estimates, into=aim.cluster)
-    return Found(binding, events, need, decision, dead, left, advice)
-
-
-async def _left(client: Client, binding: Obj, clusters: Iterable[Obj]) -> tuple[str, ...]:
-    if not binding["spec"].get("gracefulEvictionTasks"):
-        return ()
-    import time
-
-    from karmada.controllers.setting_metrics import read
-    from karmada.prediction import evictions
-    from karmada.prediction.running import running
-
-    settings = read((await running(client)).settings)
-    by_name = {cluster["metadata"]["name"]: cluster for cluster in clusters}
-    return tuple(evictions.in_words(binding, by_name, settings, time.time()))
-
-
-def _dead(targets: Iterable[Obj], clusters: Iterable[Obj]) -> dict[str, str]:
-    from karmada.kube.objects import meta
-
-    known = {cluster["metadata"]["name"]: cluster for cluster in clusters}
-    found: dict[str, str] = {}
-    for name in sorted(target["name"] for target in targets):
-        if name not in known:
-            found[name] = "the Cluster does not exist"
-            continue
-        ready = meta.get_condition((known[name].get("status") or {}).get("conditions"), "Ready")
-        if ready is None or ready.get("status") != "True":
-            condition = ready or {"reason": "Unknown", "message": "its health is not known yet"}
-            found[name] = f"{condition.get('reason')}: {condition.get('message')}".rstrip(".")
-    return found
-
-
-async def _binding(client: Client, mapping: Mapping, name: str, namespace: str) -> Obj:
-    from karmada.api.well_known import binding_name
-    from karmada.api.work import ClusterResourceBinding, ResourceBinding
-    from karmada.kube.objects.errors import NotFound
-
-    if mapping.gvr.group == ResourceBinding.gvr.group and mapping.gvr.resource.endswith("bindings"):
-        kind = ResourceBinding if mapping.namespaced else ClusterResourceBinding
-        return {**await client.get(kind.gvr, name, namespace), "kind": kind.gvk.kind}
-    kind = ResourceBinding if namespace else ClusterResourceBinding
-    try:
-        found = await client.get(kind.gvr, binding_name(mapping.gvk.kind, name), namespace)
-    except NotFound:
-        template = await client.get(mapping.gvr, name, namespace)
-        template = {**template, "apiVersion": mapping.gvk.api_version, "kind": mapping.gvk.kind}
-        raise connect.failure(await _missing(client, template)) from None
-    return {**found, "kind": kind.gvk.kind}
-
-
-async def _missing(client: Client, template: Obj) -> str:
-    """Why there is a resource and no binding."""
-    from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
-    from karmada.api.well_known import CLAIMED_BY, binding_name, is_reserved_namespace
-    from karmada.controllers.detector.policies import best
-    from karmada.kube.objects import meta
-
-    namespace, name = meta.key(template)
-    where = f"{template['kind']} {namespace}/{name}" if namespace else f"{template['kind']} {name}"
-    binding = binding_name(template["kind"], name)
-    if is_reserved_namespace(namespace) or namespace.startswith("kube-"):
-        return f'{where} is not propagated: the namespace "{namespace}" is the control plane\'s own'
-    claimed = meta.labels(template).get(CLAIMED_BY)
-    if claimed:
-        return f"{where} is not propagated by policies: its label {CLAIMED_BY} says that {claimed} manages it"
-    own = (await client.list_all(PropagationPolicy.gvr, namespace)).items if namespace else []
-    wide = (await client.list_all(ClusterPropagationPolicy.gvr)).items
-    for kind, policies in (("PropagationPolicy", own), ("ClusterPropagationPolicy", wide)):
-        found = best(policies, template)
-        if found is not None:
-            return (
-                f'{where} has no binding ("{binding}") yet, although the {kind} "{meta.name(found)}" selects it: '
-                "look at its events, and whether the control plane's controllers run"
-            )
-    looked_at = f"{len(own)} PropagationPolicies in its namespace and " if namespace else ""
-    return f"no policy selects {where}: {looked_at}{len(wide)} ClusterPropagationPolicies were looked at"
-
-
-async def _events(client: Client, binding: Obj) -> list[Obj]:
-    from karmada.kube.runtime.events import EVENTS
-
-    metadata = binding["metadata"]
-    selector = f"involvedObject.uid={metadata['uid']}"
-    found = (await client.list_all(EVENTS, metadata.get("namespace", "default"), field_selector=selector)).items
-    ours = [event for event in found if event.get("reason") in _SCHEDULING]
-    ours.sort(key=lambda event: (event.get("lastTimestamp") or "", int(event["metadata"]["resourceVersion"])))
-    return ours[-_EVENTS:]
-
-
-def _need(binding: Obj, deleting: list[str], decision: Decision, components: bool) -> str:
-    from karmada.kube.objects import meta
-    from karmada.scheduler.request import Request
-    from karmada.scheduler.service.need import Need, need_of
-    from karmada.scheduler.service.triggers import is_suspended
-
-    if meta.is_deleting(binding):
-        return "nothing: it is being deleted"
-    if is_suspended(binding):
-        return "nothing: spec.suspension.scheduling is true"
-    need = need_of(binding, Request.of(binding), deleting, components=components)
-    if need is Need.NONE:
-        return "nothing: its replicas are divided as specified, and stay so when clusters change"
-    if _is_the_same(binding, decision):
-        return "nothing: scheduling it again would give the same clusters"
-    return f"schedule it again ({need})"
-
-
-def _is_the_same(binding: Obj, decision: Decision) -> bool:
-    written = scheduling.counts(binding["spec"].get("clusters") or ())
-    return decision.failure is None and scheduling.counts(decision.targets) == written
+        return await explanation.explain(client, scheduler, aim, fresh=fresh)
 
 
 # output
@@ -277,7 +81,7 @@ def _lines(found: Found) -> list[str]:
     written = scheduling.counts(binding["spec"].get("clusters") or ())
     if decision.failure is not None:
         said = f"fails ({decision.failure.reason}): {decision.failure.text.rstrip('.')}"
-    elif _is_the_same(binding, decision):
+    elif explanation.is_the_same(binding, decision):
         said = "gives the same clusters"
     else:
         said = f"gives {now}, which differs from what is written"
@@ -295,19 +99,19 @@ def _head(found: Found) -> list[list[str]]:
     binding = found.binding
     metadata, spec, status = binding["metadata"], binding["spec"], binding.get("status") or {}
     resource = spec.get("resource") or {}
-    condition = _condition(status)
+    condition = explanation.scheduled_of(status)
     rows = [
-        ["Resource:", f"{resource.get('kind')} {_path(resource)} ({resource.get('apiVersion')})"],
-        ["Binding:", f"{binding['kind']} {_path(metadata)}"],
-        ["Policy:", _policy(metadata)],
+        ["Resource:", f"{resource.get('kind')} {explanation.path_of(resource)} ({resource.get('apiVersion')})"],
+        ["Binding:", f"{binding['kind']} {explanation.path_of(metadata)}"],
+        ["Policy:", explanation.policy_of(metadata)],
         ["Scheduler:", spec.get("schedulerName") or "default-scheduler"],
         ["Replicas:", str(spec.get("replicas") or 0)],
         ["Written:", scheduling.in_words(spec.get("clusters") or (), replicas=Request(spec).divides_replicas)],
         ["Scheduled:", condition],
-        ["Observed:", _observed(metadata, status)],
+        ["Observed:", explanation.observed(metadata, status)],
         ["Next:", found.need],
     ]
-    rebalanced = _rebalanced(spec, status)
+    rebalanced = explanation.rebalanced(spec, status)
     if rebalanced:
         rows.insert(6, ["Rebalance:", rebalanced])
     if status.get("schedulerObservingAffinityName"):
@@ -319,72 +123,3 @@ def _head(found: Found) -> list[list[str]]:
     if found.events:
         rows.append(["Events:", ""])
     return rows
-
-
-def _path(metadata: Obj) -> str:
-    namespace = metadata.get("namespace")
-    return f"{namespace}/{metadata.get('name')}" if namespace else str(metadata.get("name"))
-
-
-def _policy(metadata: Obj) -> str:
-    from karmada.api.well_known import CLUSTER_POLICY_NAME, POLICY_NAME, POLICY_NAMESPACE
-
-    annotations = metadata.get("annotations") or {}
-    if annotations.get(POLICY_NAME):
-        return f"PropagationPolicy {annotations.get(POLICY_NAMESPACE)}/{annotations[POLICY_NAME]}"
-    if annotations.get(CLUSTER_POLICY_NAME):
-        return f"ClusterPropagationPolicy {annotations[CLUSTER_POLICY_NAME]}"
-    return "none that is known"
-
-
-def _condition(status: Obj) -> str:
-    from karmada.kube.objects import meta
-
-    found = meta.get_condition(status.get("conditions"), "Scheduled")
-    if found is None:
-        return "not yet: no scheduler has set the condition"
-    return f"{found.get('status')}, {found.get('reason')}: {found.get('message')}"
-
-
-def _observed(metadata: Obj, status: Obj) -> str:
-    generation, observed = metadata.get("generation") or 0, status.get("schedulerObservedGeneration") or 0
-    at = f", last scheduled {status['lastScheduledTime']}" if status.get("lastScheduledTime") else ""
-    return f"generation {observed} of {generation}{at}"
-
-
-def _rebalanced(spec: Obj, status: Obj) -> str:
-    """What has become of the last request to schedule it afresh; empty when there was none."""
-    from karmada.scheduler.request import is_fresh
-
-    triggered = spec.get("rescheduleTriggeredAt")
-    if not triggered:
-        return ""
-    if is_fresh(spec, status):
-        return f"triggered at {triggered} and pending: it is still to be scheduled afresh"
-    return f"triggered at {triggered} and done: it was scheduled since"
-
-
-def _data(found: Found) -> Obj:
-    from karmada.kube.objects import meta
-
-    binding = found.binding
-    status = binding.get("status") or {}
-    keys = ("type", "reason", "message", "count", "lastTimestamp")
-    return {
-        "resource": binding["spec"].get("resource") or {},
-        "binding": {"kind": binding["kind"], "name": meta.name(binding), "namespace": meta.namespace(binding)},
-        "policy": _policy(binding["metadata"]),
-        "written": {
-            "clusters": binding["spec"].get("clusters") or [],
-            "notReady": found.dead,
-            "evicted": list(found.left),
-            "rebalance": _rebalanced(binding["spec"], status),
-            "condition": meta.get_condition(status.get("conditions"), "Scheduled"),
-            "generation": meta.generation(binding),
-            "schedulerObservedGeneration": status.get("schedulerObservedGeneration"),
-            "lastScheduledTime": status.get("lastScheduledTime"),
-            "events": [{key: event.get(key) for key in keys} for event in found.events],
-        },
-        "next": found.need,
-        "now": None if found.decision is None else scheduling.as_data(found.decision, found.advice),
-    }
