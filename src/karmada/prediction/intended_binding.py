@@ -65,14 +65,24 @@ def _schema_defaults(policy: Obj) -> None:
         scheduling_part.setdefault("replicaSchedulingType", "Divided")
 
 
-async def policy_for(client: Client, resource: Obj, given: Sequence[Obj], notes: list[str]) -> Obj:
-    """The policy that applies: of those of the control plane and the given ones."""
-    from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+class LivePolicies:
+    """The policies of the control plane, read once each for all resources of a prediction."""
 
-    namespace = resource["metadata"].get("namespace", "")
-    own = (await client.list_all(PropagationPolicy.gvr, namespace)).items if namespace else []
-    wide = (await client.list_all(ClusterPropagationPolicy.gvr)).items
-    return best_policy(own, wide, resource, given, notes)
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._own: dict[str, list[Obj]] = {"": []}
+        self._wide: list[Obj] | None = None
+
+    async def policy_for(self, resource: Obj, given: Sequence[Obj], notes: list[str]) -> Obj:
+        """The policy that applies: of those of the control plane and the given ones."""
+        from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+
+        namespace = resource["metadata"].get("namespace", "")
+        if namespace not in self._own:
+            self._own[namespace] = (await self._client.list_all(PropagationPolicy.gvr, namespace)).items
+        if self._wide is None:
+            self._wide = (await self._client.list_all(ClusterPropagationPolicy.gvr)).items
+        return best_policy(self._own[namespace], self._wide, resource, given, notes)
 
 
 def best_policy(own: Sequence[Obj], wide: Sequence[Obj], resource: Obj, given: Sequence[Obj], notes: list[str]) -> Obj:

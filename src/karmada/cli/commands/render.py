@@ -225,10 +225,10 @@ async def _live_shares(
     propagation = [await intended.admitted(policy, namespace) for policy in given.propagation]
     names = {one["metadata"]["name"] for one in clusters}
     others = [one for one in (await client.list_all(Cluster.gvr)).items if one["metadata"]["name"] not in names]
-    shares = []
+    live, shares = intended.LivePolicies(client), []
     for resource in given.resources:
         try:
-            policy = await intended.policy_for(client, resource, propagation, [])
+            policy = await live.policy_for(resource, propagation, [])
         except intended.NoPolicy as error:
             shares.append(Share(resource, str(error)))
             continue
