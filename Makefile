@@ -13,7 +13,7 @@ ETCD := $(VENV)/.etcd
 # Bytecode is written even if the environment says otherwise: programs that tests start compile everything anew without.
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt
-PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest
 DATA ?= $(HOME)/.karmada
 ARGS ?=
 EXAMPLES ?= 20000
@@ -63,9 +63,9 @@ test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
 	@$(BIN)/python -m tests.rewriting $(UNIT) $(E2E) # the same for the tests
 	@$(BIN)/python -m tests.side_by_side \
 		"End-to-end tests, $(E2E_WORKERS) files at a time" \
-		"$(PYTEST) -n $(E2E_WORKERS) $(E2E)" \
+		"$(PYTEST) --dist loadfile --no-loadscope-reorder -n $(E2E_WORKERS) $(E2E)" \
 		"Unit and integration tests, $(UNIT_WORKERS) files at a time, at a lower priority" \
-		"nice -n 3 $(PYTEST) -n $(UNIT_WORKERS) --ignore=tests/e2e $(UNIT)"
+		"nice -n 3 $(PYTEST) --forks $(UNIT_WORKERS) --ignore=tests/e2e $(UNIT)"
 
 jepsen: $(TOOLS) ## Check linearizability under faults for long (ROUNDS=50)
 	@JEPSEN_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest -n 0 -s tests/e2e/test_linearizability.py

@@ -31,6 +31,7 @@ settings.register_profile(
 settings.load_profile("any-machine")
 collect_rarely()
 reuse_keys()
+pytest_plugins = ["tests.forked_workers"]
 LONGEST_FIRST = [
     "linearity",
     "propagation_measured",
