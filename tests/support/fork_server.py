@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import ctypes
 import fcntl
 import gc
-import inspect
 import json
 import logging
 import os
+import pickle
 import pkgutil
 import select
 import signal
@@ -24,72 +25,30 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
 import karmada
+from tests.support import forking, forking_on_a_loop
+from tests.support.fork_requests import (
+    MOST_BYTES,
+    MOST_DESCRIPTORS,
+    POPEN,
+    Start,
+    close_pipes,
+    program_of,
+    request_socket_pair,
+    start_of,
+)
 
-MOST_BYTES = 1_000_000
-"""Of a request: arguments and environment."""
-MOST_DESCRIPTORS = 32
 _ABOVE_TARGETS = 512
+_PR_SET_PDEATHSIG = 1
 _RUN_ALONE = frozenset({"karmada.kube.server.storage.sync_process"})
-
-
-_POPEN = [*inspect.signature(subprocess.Popen._execute_child).parameters][1:]  # type: ignore[attr-defined]
-"""Names of what Popen gives to the method that starts the process."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """A program and what its process begins with; `targets` are the numbers that its descriptors shall have."""
-
-    module: str
-    arguments: list[str]
-    env: dict[str, str]
-    cwd: str
-    umask: int
-    start_new_session: bool
-    process_group: int
-    targets: list[int]
-
-
-def program_of(command: Sequence[str]) -> tuple[str, list[str]] | None:
-    """The module and its arguments, for `python [-P] -m karmada.…`, and for benchmarks."""
-    words = [os.fspath(word) for word in command]
-    if words[:1] != [sys.executable]:
-        return None
-    del words[: 2 if words[1:2] == ["-P"] else 1]
-    return (words[1], words[2:]) if words[:1] == ["-m"] and words[1].startswith(("karmada.", "benchmarks.")) else None
-
-
-def start_of(*popen: Any) -> tuple[Start, list[int]]:
-    """What Popen was given for a program of ours, and the descriptors in the order of their targets."""
-    given = dict(zip(_POPEN, popen, strict=True))
-    program = program_of(given["args"])
-    assert program is not None
-    streams = {0: given["p2cread"], 1: given["c2pwrite"], 2: given["errwrite"]}
-    descriptors = {target: target if own == -1 else own for target, own in streams.items()}
-    descriptors |= {descriptor: descriptor for descriptor in given["pass_fds"]}
-    start = Start(
-        *program,
-        env=dict(os.environ if given["env"] is None else given["env"]),
-        cwd=os.fspath(given["cwd"] or os.getcwd()),
-        **{name: given[name] for name in ("umask", "start_new_session", "process_group")},
-        targets=list(descriptors),
-    )
-    return start, list(descriptors.values())
-
-
-def close_pipes(popen: subprocess.Popen[Any], *given: Any) -> None:
-    """The child's ends, in the parent."""
-    names = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
-    ends = dict(zip(_POPEN, given, strict=True))
-    popen._close_pipe_fds(*(ends[name] for name in names))  # type: ignore[attr-defined]
+_START_OTHERS_ON_A_LOOP = frozenset({"karmada.components.sim"})
+"""Programs that start programs of ours when they have an event loop and threads: the simulator, for pods."""
 
 
 class ForkServer:
@@ -166,12 +125,16 @@ def become(start: Start, descriptors: list[int]) -> None:
         os.umask(start.umask)
     os.chdir(start.cwd)
     _reset_signals()
-    _place(descriptors, start.targets)
+    place(descriptors, start.targets)
     os.environ.clear()
     os.environ.update(start.env)
+    at_once = bool(start.env.get("PYTHONUNBUFFERED"))
     sys.stdin = sys.__stdin__ = _stream(0, "r")  # type: ignore[misc]
-    sys.stdout = sys.__stdout__ = _stream(1, "w", line_buffering=os.isatty(1))  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = _stream(2, "w", line_buffering=True)  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _stream(1, "w", line_buffering=os.isatty(1), write_through=at_once)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _stream(2, "w", line_buffering=True, write_through=at_once)  # type: ignore[misc]
+    sys.dont_write_bytecode = bool(start.env.get("PYTHONDONTWRITEBYTECODE"))
+    if start.preexec:
+        pickle.loads(bytes.fromhex(start.preexec))()
 
 
 def _reset_signals() -> None:
@@ -182,7 +145,7 @@ def _reset_signals() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _place(descriptors: list[int], targets: list[int]) -> None:
+def place(descriptors: list[int], targets: list[int]) -> None:
     """Give each descriptor its number; all others are closed."""
     moved = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _ABOVE_TARGETS) for descriptor in descriptors]
     for descriptor, target in zip(moved, targets, strict=True):
@@ -193,15 +156,17 @@ def _place(descriptors: list[int], targets: list[int]) -> None:
                 os.close(number)
 
 
-def _stream(descriptor: int, mode: str, line_buffering: bool = False) -> TextIOWrapper:
+def _stream(descriptor: int, mode: str, *, line_buffering: bool = False, write_through: bool = False) -> TextIOWrapper:
     """Encoded as the stream that Python has made for the server."""
     like = (sys.stdin, sys.stdout, sys.stderr)[descriptor]
-    raw = open(descriptor, f"{mode}b", closefd=False)  # noqa: SIM115
-    return TextIOWrapper(raw, like.encoding, like.errors, line_buffering=line_buffering)
+    raw: Any = open(descriptor, f"{mode}b", buffering=0 if write_through else -1, closefd=False)  # noqa: SIM115
+    return TextIOWrapper(raw, like.encoding, like.errors, line_buffering=line_buffering, write_through=write_through)
 
 
 def run(start: Start) -> None:
     """As the console script of the module does. After an exception Python ends the process as it always does."""
+    if start.module in _START_OTHERS_ON_A_LOOP:
+        start = _serve_beside(start)
     module = import_module(start.module)
     sys.modules["__main__"] = module
     sys.argv = [str(module.__file__), *start.arguments]
@@ -215,11 +180,36 @@ def run(start: Start) -> None:
     _end(code or 0)
 
 
+def _serve_beside(start: Start) -> Start:
+    """Fork a server for this program alone, which ends with it, and so does what is forked from that.
+
+    Returns what was given in this process, and in every process that the new server forks what that has to become.
+    """
+    ours, theirs = request_socket_pair()
+    parent = os.getpid()
+    if os.fork() != 0:
+        theirs.close()
+        forking.use(ours)
+        asyncio.create_subprocess_exec = forking_on_a_loop.create_subprocess_exec
+        return start
+    os.setsid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    place([nowhere, nowhere, nowhere, theirs.detach()], [0, 1, 2, 3])
+    forked = ForkServer(socket.socket(fileno=3)).serve()
+    if forked is None:
+        os._exit(0)
+    become(*forked)
+    return forked[0]
+
+
 class ForkingPopen(subprocess.Popen[Any]):
     """How a forked program starts others of ours, as its own children: `local-up` does. Not with threads around."""
 
     def _execute_child(self, *given: Any) -> None:
-        options = dict(zip(_POPEN, given, strict=True))
+        options = dict(zip(POPEN, given, strict=True))
         if program_of(options["args"]) is None or len(os.listdir("/proc/self/task")) > 1:
             super()._execute_child(*given)  # type: ignore[misc]
             return

@@ -8,37 +8,41 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import select
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from tests.support.fork_server import MOST_BYTES, Start, close_pipes, program_of, start_of
+from tests.support.fork_requests import POPEN, Start, close_pipes, program_of, request_socket_pair, start_of
 
 _ROOT = Path(__file__).parents[2]
 _READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "SSL_", "OPENSSL_", "OPENBLAS_", "UV_")
 """Variables that Python and libraries have read when a program is forked; with others it is started afresh."""
+_READ_LATER = {"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+"""But for those that the forked process heeds, or reads itself."""
 
 
 class _Server:
-    """Started on the first use; it ends when this process ends, since then nobody holds the other end of its socket."""
+    """It ends when this process ends, since then nobody holds the other end of its socket."""
 
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for end in (ours, theirs):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MOST_BYTES)
-        self._socket = ours
+    def __init__(self, requests: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
+        self._socket = requests
+        self.process = process
+
+    @classmethod
+    def started(cls) -> _Server:
+        ours, theirs = request_socket_pair()
         command = [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())]
         env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # a process of several threads cannot be forked
-        self.process = subprocess.Popen(
-            command, cwd=_ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),)
-        )
+        process = _Popen(command, cwd=_ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),))
         theirs.close()
+        return cls(ours, process)
 
     def fork(self, start: Start, descriptors: list[int]) -> int:
         """The descriptor from which to read the pid, and later how the process ended."""
@@ -50,15 +54,22 @@ class _Server:
         return reading
 
 
+_Popen = subprocess.Popen
 _servers: list[_Server] = []
 _starting = threading.Lock()
 
 
 def _server() -> _Server:
+    """Started on the first use."""
     with _starting:
         if not _servers:
-            _servers.append(_Server())
+            _servers.append(_Server.started())
         return _servers[0]
+
+
+def use(requests: socket.socket) -> None:
+    """Have programs forked by the server at the other end."""
+    _servers[:] = [_Server(requests)]
 
 
 class ForkedProgram(subprocess.Popen[Any]):
@@ -67,8 +78,12 @@ class ForkedProgram(subprocess.Popen[Any]):
     def _execute_child(self, *given: Any) -> None:
         self._looking = threading.Lock()
         try:
-            self._report = os.fdopen(_server().fork(*start_of(*given)))
-            self.pid = int(self._report.readline())
+            start, descriptors = start_of(*given)
+            preexec = dict(zip(POPEN, given, strict=True))["preexec_fn"]
+            if preexec is not None:
+                start = replace(start, preexec=pickle.dumps(preexec).hex())
+            self.report = os.fdopen(_server().fork(start, descriptors))
+            self.pid = int(self.report.readline())
             self._child_created = True
         finally:
             close_pipes(self, *given)
@@ -86,18 +101,15 @@ class ForkedProgram(subprocess.Popen[Any]):
     def _look(self, seconds: float | None) -> bool:
         """Whether it has ended, after waiting at most so long."""
         with self._looking:
-            if self.returncode is None and select.select([self._report], [], [], seconds)[0]:
-                self.returncode = os.waitstatus_to_exitcode(int(self._report.readline()))
-                self._report.close()
+            if self.returncode is None and select.select([self.report], [], [], seconds)[0]:
+                self.returncode = os.waitstatus_to_exitcode(int(self.report.readline()))
+                self.report.close()
             return self.returncode is not None
-
-
-_Popen = subprocess.Popen
 
 
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """As subprocess.Popen does, in whose place it may be put."""
-    kind = ForkedProgram if _forkable(command, options) else _Popen
+    kind = ForkedProgram if forkable(command, options) else _Popen
     return kind(command, **options)
 
 
@@ -119,18 +131,26 @@ def run(
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def _forkable(command: Sequence[str], options: Mapping[str, Any]) -> bool:
+def forkable(command: Sequence[str], options: Mapping[str, Any]) -> bool:
     return (
         program_of(command) is not None
         and sys.platform == "linux"
-        and "preexec_fn" not in options
+        and _portable(options.get("preexec_fn"))
         and not _differs(options.get("env"))
     )
+
+
+def _portable(function: Callable[[], None] | None) -> bool:
+    """Whether the process that forks can call it: it must be found by its name."""
+    try:
+        return function is None or bool(pickle.dumps(function))
+    except (AttributeError, pickle.PicklingError):
+        return False
 
 
 def _differs(env: Mapping[str, str] | None) -> bool:
     """From ours, in what is read at the start only."""
     if env is None:
         return False
-    names = {name for name in (*env, *os.environ) if name.startswith(_READ_AT_THE_START)}
+    names = {name for name in (*env, *os.environ) if name.startswith(_READ_AT_THE_START)} - _READ_LATER
     return any(env.get(name) != os.environ.get(name) for name in names)

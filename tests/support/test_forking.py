@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import forking
+from tests.support import forking, forking_on_a_loop
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import alive
 
@@ -90,3 +90,37 @@ def test_what_python_reads_when_it_starts_makes_a_fresh_process() -> None:
 
 def test_other_programs_are_started_as_ever() -> None:
     assert forking.run(["cat"], input="text", text=True).stdout == "text"
+
+
+def leave_mark() -> None:
+    Path("mark").write_text(str(os.getpid()))
+
+
+async def test_on_an_event_loop_it_has_pipes_an_exit_code_and_what_runs_before_it(tmp_path: Path) -> None:
+    process = await forking_on_a_loop.create_subprocess_exec(
+        *CTL, "interpret", "--check", "-f", "-", cwd=tmp_path, preexec_fn=leave_mark, **PIPES
+    )
+    out, err = await process.communicate(b"kind: Nonsense")
+    assert (process.returncode, out) == (1, b"")
+    assert b"apiVersion not set" in err
+    assert (tmp_path / "mark").read_text() == str(process.pid), "run in the process itself, in its folder"
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+async def test_on_an_event_loop_its_end_by_a_signal_is_seen(tmp_path: Path) -> None:
+    process = await forking_on_a_loop.create_subprocess_exec(
+        *SERVER, "--data-dir", str(tmp_path), "--port", "0", start_new_session=True, **PIPES
+    )
+    assert process.stdout is not None
+    assert b"Kubernetes API" in await process.stdout.readline()
+    assert parent(process.pid) != os.getpid(), "it is forked by the server"
+    os.killpg(process.pid, signal.SIGKILL)
+    assert await process.wait() == -signal.SIGKILL
+
+
+async def test_on_an_event_loop_other_programs_are_started_as_ever() -> None:
+    process = await forking_on_a_loop.create_subprocess_exec("cat", **PIPES)
+    assert await process.communicate(b"text") == (b"text", b"")
