@@ -197,7 +197,9 @@ class ServerCore:
         return isinstance(self.store.last_error, StoreFull)
 
     def _object_counts(self) -> list[tuple[dict[str, str], float]]:
-        return [({"resource": str(r)}, self.cache.collection(r).count) for r in self.registry.stored()]
+        """-1 for what is still in the store only, as kube-apiserver has for what it cannot count."""
+        found = ((resource, self.cache.collection(resource)) for resource in self.registry.stored())
+        return [({"resource": str(r)}, -1 if collection.deferred else collection.count) for r, collection in found]
 
     async def _metrics(self, _request: Request) -> Result:
         return RawResult(*self.metrics.expose())

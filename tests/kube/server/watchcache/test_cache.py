@@ -164,7 +164,7 @@ async def test_what_is_loaded_is_squeezed_on_the_way(store: MemoryStore, clock: 
     write = Writer(store)
     for number in range(3_000):
         await write.put("a", f"p{number:04d}", text="x" * 2_000)
-    cache = Cache(store, clock)
+    cache = Cache(Remote(store), clock)
     entries = await cache._read(store.revision)
     whole = [entry for entry in entries if entry._sample is None]
     assert 2_000 < len(whole) < 2_100, "but for those that came last"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +17,7 @@ from karmada.kube.objects.errors import Expired
 from karmada.kube.server.storage.interface import StoreDamaged
 from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.storage.sqlite import SqliteStore
+from karmada.kube.server.watchcache import deferred
 from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.collection import Collection
 from karmada.kube.server.watchcache.entry import Change, Entry, entry_of
@@ -64,7 +67,8 @@ _steps = st.lists(
         st.tuples(st.just("read"), st.integers(0, 9)),
         st.tuples(st.just("resume"), st.integers(0, 9)),
         st.tuples(st.just("compact")),
-        st.tuples(st.just("restart")),
+        st.tuples(st.just("restart"), st.sampled_from([0, 2, 1_000])),
+        st.tuples(st.just("load")),
     ),
     max_size=60,
 )
@@ -98,7 +102,10 @@ class Run:
     async def read(self, number: int) -> None:
         if number < len(self.views):
             view = self.views[number]
-            view.take(view.subscription.drain())
+            if view.subscription.ended:
+                await self.resume(number)
+            else:
+                view.take(view.subscription.drain())
 
     async def resume(self, number: int) -> None:
         """The client reconnects from the last revision it saw; if that is too old it lists again."""
@@ -116,15 +123,29 @@ class Run:
     async def compact(self) -> None:
         await self.store.compact(self.store.revision - 3)
 
-    async def restart(self) -> None:
+    async def restart(self, small: int) -> None:
+        """Watchers resume when they read next, so that writes happen before and during the load of what they watch."""
         await self.cache.stop()
         self.store = self.write.store = await self.reopen()
-        self.cache = Cache(self.store, FakeClock(), _SHORT)
+        self.cache = Cache(self.store, FakeClock(), _SHORT, small=small)
         await self.cache.start()
-        for number in range(len(self.views)):
-            await self.resume(number)
+
+    async def load(self) -> None:
+        """Of objects that are still in the store only, one more is loaded."""
+        if self.pods._deferred is not None:
+            self.pods._deferred._step()
+        self.assert_each_is_read()
+
+    def assert_each_is_read(self) -> None:
+        for namespace, name in itertools.product("ab", "xyz"):
+            found = self.pods.get(namespace, name)
+            assert (found.revision if found else None) == self.write.revisions.get((namespace, name))
 
     async def go(self, steps: list[tuple[Any, ...]]) -> None:
+        with mock.patch.object(deferred, "_STEP", 1):
+            await self._go(steps)
+
+    async def _go(self, steps: list[tuple[Any, ...]]) -> None:
         await self.cache.start()
         for step, *arguments in steps:
             await getattr(self, step)(*arguments)

@@ -96,6 +96,7 @@ class _Followed:
 
     async def open(self, quota: Obj, namespace: str) -> None:
         """As `open_now`, in slices; what changes in the meantime is applied at the end."""
+        await self._collection.loaded()
         begun, resets, turn = self._collection.changed, self._collection.resets, TimeSlice()
         ledger = Ledger(_enforced(quota), {}, 0.0)
         for entry in self._collection.list(namespace):

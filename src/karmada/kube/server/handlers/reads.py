@@ -154,13 +154,14 @@ class Reads:
 
         `may_be_ahead`: a future resourceVersion is no error at once; the watch sends nothing until it is reached.
         """
+        collection = self._cache.collection(resource.storage_resource)
+        await collection.loaded()
         selection = self.selection(resource, options)
         if name:
             if selection.name not in ("", name):
                 raise BadRequest(f"the field selector names {selection.name}, the path {name}")
             selection = selection._replace(name=name)
         since = await self._since(options, resource, may_be_ahead)
-        collection = self._cache.collection(resource.storage_resource)
         synthetic = options.send_initial_events
         if synthetic is None:
             synthetic = since == 0
@@ -243,6 +244,8 @@ class Reads:
         return lambda entry: (getter(present(entry.object())) == value) is equal
 
     async def list(self, resource: Resource, namespace: str, options: ListOptions) -> ListResult:
+        collection = self._cache.collection(resource.storage_resource)
+        await collection.loaded()
         selection = self.selection(resource, options)
         if options.token:
             if options.resource_version not in ("", "0"):
@@ -252,7 +255,6 @@ class Reads:
                 raise too_large(revision, self._cache.revision)
             return await self._page(resource, namespace, selection, options, revision, after)
         wanted = await self._reach(options.resource_version, resource, "list")
-        collection = self._cache.collection(resource.storage_resource)
         exact = options.match == "Exact" or (wanted > 0 and options.limit > 0 and not options.match)
         if exact and collection.changed > wanted:
             return await self._page(resource, namespace, selection, options, wanted, "")

@@ -144,18 +144,23 @@ class Encryption:
         return value if writing is None else writing.prefix + writing.cipher.seal(value, key.encode())
 
     def decode(self, key: str, stored: bytes, /) -> bytes:
+        """The value."""
+        return unpack(key, self.reveal(key, stored))
+
+    def reveal(self, key: str, stored: bytes, /) -> bytes:
+        """The value as it was before it was encrypted: perhaps packed."""
         writing = self._writes(key)
         if not stored.startswith(MARK):
             if writing is not None:
                 self._stale.add(key)
-            return unpack(key, stored)
+            return stored
         reading, sealed = self._reads(key, stored)
         if reading is not writing:
             self._stale.add(key)
         elif self._stale:
             self._stale.discard(key)
         try:
-            return unpack(key, reading.cipher.open(sealed, key.encode()))
+            return reading.cipher.open(sealed, key.encode())
         except (InvalidTag, ValueError) as error:
             raise Undecipherable(
                 f"{key} cannot be decrypted by {_name(reading.prefix)}: it was changed, or the key is another of the "
@@ -198,8 +203,8 @@ class Encryption:
 class AsStored(Encryption):
     """For programs that copy a store or look into it: encrypted values pass as they are stored."""
 
-    def decode(self, key: str, stored: bytes, /) -> bytes:
-        return stored if stored.startswith(MARK) else unpack(key, stored)
+    def reveal(self, _key: str, stored: bytes, /) -> bytes:
+        return stored
 
 
 PLAIN = Encryption(())

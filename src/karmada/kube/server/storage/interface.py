@@ -143,7 +143,22 @@ class Store(Protocol):
 
 @runtime_checkable
 class PushStore(Protocol):
-    """A store inside this process, which also notifies listeners of a write before the write returns."""
+    """A store inside this process: it notifies listeners of a write before the write returns, and is read at once."""
+
+    @property
+    def revision(self) -> int: ...
+
+    def peek(self, key: str) -> Stored | None:
+        """As `get`, without waiting."""
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> list[Stored]:
+        """As `range`, without waiting and without counting what remains. Values are as `packing.pack` makes them."""
+
+    def sizes(self, prefix: str, most: int) -> dict[str, int]:
+        """By what keys with this prefix start with up to their second slash: how many versions of objects there are.
+
+        Counting ends at `most`.
+        """
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with every batch of durable writes, before their `write` returns; the result ends it."""
@@ -158,3 +173,8 @@ def prefix_end(prefix: str) -> str:
             return prefix[:-1] + chr(following)
         prefix = prefix[:-1]
     return ""
+
+
+def resource_prefix(key: str) -> str:
+    """What all keys of a key's resource start with: everything up to the second slash."""
+    return key[: key.index("/", key.index("/") + 1) + 1]

@@ -12,7 +12,14 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 
-from karmada.kube.server.storage.interface import Compacted, Event, FutureRevision, Listener, StoreUnavailable
+from karmada.kube.server.storage.interface import (
+    Compacted,
+    Event,
+    FutureRevision,
+    Listener,
+    Stored,
+    StoreUnavailable,
+)
 
 _BATCH = 500
 
@@ -27,6 +34,12 @@ class LocalStore(ABC):
     @property
     @abstractmethod
     def revision(self) -> int: ...
+
+    @abstractmethod
+    def peek(self, key: str) -> Stored | None: ...
+
+    async def get(self, key: str) -> Stored | None:
+        return self.peek(key)
 
     @abstractmethod
     async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]: ...

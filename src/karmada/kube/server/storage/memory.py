@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
-from karmada.kube.server.storage.interface import Event, Page, RevisionConflict, Stored, StoreUnavailable, prefix_end
+from karmada.kube.server.storage.interface import (
+    Event,
+    Page,
+    RevisionConflict,
+    Stored,
+    StoreUnavailable,
+    prefix_end,
+    resource_prefix,
+)
 from karmada.kube.server.storage.local import LocalStore
 
 _CHUNK = 1000
@@ -35,8 +44,17 @@ class MemoryStore(LocalStore):
     def revision(self) -> int:
         return self._revision
 
-    async def get(self, key: str) -> Stored | None:
+    def peek(self, key: str) -> Stored | None:
         return self._at(key, self._revision)
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> list[Stored]:
+        return list(islice(self._visible(prefix, after, self._readable(revision)), limit or None))
+
+    def sizes(self, prefix: str, most: int) -> dict[str, int]:
+        first, end = bisect_left(self._keys, prefix), prefix_end(prefix)
+        keys = islice(self._keys, first, bisect_left(self._keys, end) if end else None)
+        counts = Counter(resource_prefix(key) for key in keys)
+        return {start: min(count, most) for start, count in counts.items()}
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         revision = self._readable(revision)

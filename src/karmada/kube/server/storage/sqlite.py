@@ -56,6 +56,7 @@ from karmada.kube.server.storage.interface import (
     StoreFull,
     StoreUnavailable,
     prefix_end,
+    resource_prefix,
 )
 from karmada.kube.server.storage.local import LocalStore
 from karmada.kube.server.storage.packing import pack
@@ -63,6 +64,8 @@ from karmada.kube.server.storage.sqlite_checkpoints import Checkpoints
 from karmada.kube.server.storage.sqlite_files import PAGE_SIZE, Acknowledged, lock, sync_file
 from karmada.kube.server.storage.sqlite_log import (
     APPEND,
+    COUNT_ROWS,
+    FIRST_KEY,
     HISTORY,
     LAST_KEY,
     LATEST,
@@ -70,6 +73,7 @@ from karmada.kube.server.storage.sqlite_log import (
     SWEEP,
     add_checksums,
     checksum,
+    count_range,
     damaged_row,
     intact,
     last_revisions,
@@ -207,18 +211,43 @@ class SqliteStore(LocalStore):
 
     # Reading
 
-    async def get(self, key: str) -> Stored | None:
+    def peek(self, key: str) -> Stored | None:
         rows = self._read(LATEST, (key, self._revision))
         return self._stored(key, rows[0] if rows else None)
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         revision = self._readable(revision)
+        items = self._scan(prefix, after, limit, revision)
+        decode = self._encryption.decode
+        found = [Stored(key, decode(key, value), at) for key, value, at in items]
+        return Page(found, revision, self._count(prefix, found[-1].key, revision) if 0 < limit == len(found) else 0)
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> list[Stored]:
+        items = self._scan(prefix, after, limit, self._readable(revision))
+        reveal = self._encryption.reveal
+        return [Stored(key, reveal(key, value), at) for key, value, at in items]
+
+    def _scan(self, prefix: str, after: str, limit: int, revision: int) -> list[Stored]:
         try:
-            items, remaining = read_range(self._cursor, self.path, prefix, after, limit, revision)
+            return read_range(self._cursor, self.path, prefix, after, limit, revision)
         except sqlite3.Error as e:
             raise self._unreadable(e) from e
-        decode = self._encryption.decode
-        return Page([Stored(key, decode(key, value), at) for key, value, at in items], revision, remaining)
+
+    def _count(self, prefix: str, after: str, revision: int) -> int:
+        try:
+            return count_range(self._cursor, prefix, after, revision)
+        except sqlite3.Error as e:
+            raise self._unreadable(e) from e
+
+    def sizes(self, prefix: str, most: int) -> dict[str, int]:
+        """By leaps through the index: what is counted is all that is read."""
+        counts: dict[str, int] = {}
+        low, end = prefix, prefix_end(prefix) or LAST_KEY
+        while rows := self._read(FIRST_KEY, (low, end)):
+            start = resource_prefix(rows[0][0])
+            low = prefix_end(start)
+            [(counts[start],)] = self._read(COUNT_ROWS, (start, low, most))
+        return counts
 
     async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
         end = prefix_end(prefix) or LAST_KEY

@@ -54,6 +54,10 @@ SELECT log.key, log.value, log.rev, %s
 FROM ({_NEWEST} ORDER BY key LIMIT ?) AS newest CROSS JOIN log ON log.rev = newest.rev
 """
 _COUNT = f"SELECT count(*) FROM ({_NEWEST})"
+FIRST_KEY = "SELECT key FROM log INDEXED BY log_by_key WHERE key >= ? AND key < ? ORDER BY key LIMIT 1"
+COUNT_ROWS = """
+SELECT count(*) FROM (SELECT 1 FROM log INDEXED BY log_by_key WHERE key >= ? AND key < ? LIMIT ?)
+"""
 HISTORY = """
 SELECT new.key, new.value, new.rev, new.sum, old.value, new.prev, old.sum
 FROM log AS new LEFT JOIN log AS old ON old.rev = new.prev
@@ -132,8 +136,8 @@ def refusal(path: Path, problems: list[str]) -> StoreDamaged:
 
 def read_range(
     cursor: sqlite3.Cursor, path: Path, prefix: str, after: str, limit: int, revision: int, *, summed: bool = True
-) -> tuple[list[Stored], int]:
-    """What a range holds at a revision, in key order; and how many come after those."""
+) -> list[Stored]:
+    """What a range holds at a revision, in key order."""
     low, end = max(prefix, after and after + "\0"), prefix_end(prefix) or LAST_KEY
     sql = _RANGE % ("log.sum" if summed else "NULL")
     items = []
@@ -141,9 +145,14 @@ def read_range(
         if not intact(rev, key, value, total):
             raise damaged_row(path, rev, key)
         items.append(Stored(key, value, rev))
-    if not limit or len(items) < limit:
-        return items, 0
-    return items, cursor.execute(_COUNT, (items[-1].key + "\0", end, revision)).fetchone()[0]
+    return items
+
+
+def count_range(cursor: sqlite3.Cursor, prefix: str, after: str, revision: int) -> int:
+    """How many objects of a range come after a key."""
+    end = prefix_end(prefix) or LAST_KEY
+    found: int = cursor.execute(_COUNT, (after + "\0", end, revision)).fetchone()[0]
+    return found
 
 
 def add_checksums(cursor: sqlite3.Cursor, low: int, high: int) -> int:

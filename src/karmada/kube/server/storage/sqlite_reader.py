@@ -12,7 +12,7 @@ from pathlib import Path
 from karmada.kube.server.storage.encryption import AS_STORED
 from karmada.kube.server.storage.interface import Page, Stored, StoreUnavailable
 from karmada.kube.server.storage.sqlite_files import connect_to_read
-from karmada.kube.server.storage.sqlite_log import WITHOUT_CHECKSUMS, format_of, read_range
+from karmada.kube.server.storage.sqlite_log import WITHOUT_CHECKSUMS, count_range, format_of, read_range
 
 
 class SqliteReader:
@@ -34,10 +34,10 @@ class SqliteReader:
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         try:
-            items, remaining = read_range(
-                self._db.cursor(), self.path, prefix, after, limit, revision or self.revision, summed=self._summed
-            )
+            cursor, at = self._db.cursor(), revision or self.revision
+            items = read_range(cursor, self.path, prefix, after, limit, at, summed=self._summed)
+            remaining = count_range(cursor, prefix, items[-1].key, at) if 0 < limit == len(items) else 0
         except sqlite3.Error as error:
             raise StoreUnavailable(f"cannot read {self.path}: {error}") from error
-        found = [Stored(key, AS_STORED.decode(key, value), at) for key, value, at in items]
-        return Page(found, revision or self.revision, remaining)
+        found = [Stored(key, AS_STORED.decode(key, value), written) for key, value, written in items]
+        return Page(found, at, remaining)

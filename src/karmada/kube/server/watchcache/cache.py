@@ -2,9 +2,10 @@
 
 It loads the store at a revision a little in the past and follows it from there, so that even right after a restart
 clients can go on watching from where they were. A store inside this process notifies the cache of a write before the
-write returns: a client reads its own writes without waiting. A remote store is followed by a task; readers that must
-not see less than a revision use `wait_for`. If a remote store has compacted what the cache missed, the cache loads
-everything anew and ends all watches; their clients then learn that they are too late.
+write returns: a client reads its own writes without waiting. Of such a store only small resources are loaded at the
+start, and each large one when somebody needs all of it (deferred.py). A remote store is followed by a task; readers
+that must not see less than a revision use `wait_for`. If a remote store has compacted what the cache missed, the cache
+loads everything anew and ends all watches; their clients then learn that they are too late.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ from karmada.kube.server.storage.interface import (
     Progress,
     PushStore,
     Store,
-    Stored,
-    StoreDamaged,
     StoreUnavailable,
 )
 from karmada.kube.server.watchcache.collection import Collection
-from karmada.kube.server.watchcache.entry import CORE, Entry, encode_value, entry_of, prefix, split_key, storage_key
+from karmada.kube.server.watchcache.entry import CORE, Entry, encode_value, prefix, split_key, storage_key, stored_entry
 from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Subscribers, Subscription
 
 __all__ = ["Cache", "Collection", "Entry", "Subscription", "encode_value", "prefix", "storage_key"]
 
 _PAGE = 5_000
+_SMALL = 1_000
+"""A resource with no more objects (and versions of them) is loaded at the start."""
 _TRIM_SECONDS = 60.0
 _RETRY_SECONDS = 1.0
 _FRESH_SECONDS = 3.0
@@ -55,8 +56,13 @@ class Cache:
         keep: History = History(),  # noqa: B008 - it cannot be changed
         *,
         scope: str = "",
+        small: int = _SMALL,
     ) -> None:
-        """`scope` is what all keys begin with that concern this cache."""
+        """`scope` is what all keys begin with that concern this cache.
+
+        Of a store inside this process, resources with more than `small` objects are loaded when they are needed.
+        """
+        self._small = small
         self._scope = scope
         self._keep = keep
         self.revision = 0
@@ -93,6 +99,8 @@ class Cache:
 
     async def stop(self) -> None:
         self._stop_listening()
+        for collection in self._collections.values():
+            collection.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -146,8 +154,9 @@ class Cache:
 
     @property
     def alive(self) -> bool:
-        """Whether it follows the store."""
-        return not any(task.done() for task in self._tasks)
+        """Whether it follows the store, and all that was needed of it could be read."""
+        damaged = any(collection.damage for collection in self._collections.values())
+        return not damaged and not any(task.done() for task in self._tasks)
 
     async def wait_for(self, revision: int, timeout: float) -> bool:
         """Whether the cache has reached the revision, waiting for it at most this long."""
@@ -196,6 +205,21 @@ class Cache:
         self._advance(base)
 
     async def _read(self, revision: int) -> Sequence[Entry]:
+        store = self.store
+        return await self._read_all(revision) if not isinstance(store, PushStore) else self._read_small(store, revision)
+
+    def _read_small(self, store: PushStore, revision: int) -> Sequence[Entry]:
+        """What is small; the rest is deferred."""
+        entries: list[Entry] = []
+        for start, size in store.sizes(self._scope, self._small + 1).items():
+            if size > self._small:
+                group, resource, _ = start.split("/")
+                self._collection(group, resource).defer(store)
+            elif revision:
+                entries += map(stored_entry, store.scan(start, revision=revision))
+        return entries
+
+    async def _read_all(self, revision: int) -> Sequence[Entry]:
         """Squeezed on the way: all of them at once, as they are stored, take many times the memory they take later."""
         entries: deque[Entry] = deque()
         compressors: defaultdict[tuple[str, ...], Compressor[Entry]] = defaultdict(Compressor)
@@ -203,7 +227,7 @@ class Cache:
         while remaining:
             page = await self.store.range(self._scope, after=after, limit=_PAGE, revision=revision)
             for stored in page.items:
-                entry = _entry(stored)
+                entry = stored_entry(stored)
                 entries.append(entry)
                 compressors[split_key(entry.key)[:2]].add(entry)
             remaining = page.remaining
@@ -226,7 +250,7 @@ class Cache:
             group, resource, namespace, name = split_key(key)
             entry = self._collection(group, resource).apply(key, namespace, name, value, revision, now)
             obj = self._announced.pop(id(value), None)
-            if obj is not None:
+            if obj is not None and entry is not None:
                 obj["metadata"]["resourceVersion"] = str(revision)
                 self._fresh.append(entry.adopt(obj))
         if events:
@@ -282,12 +306,3 @@ class Cache:
 
     def list(self, resource: GroupResource, namespace: str = "") -> list[Obj]:
         return [entry.object() for entry in self.collection(resource).list(namespace)]
-
-
-def _entry(stored: Stored) -> Entry:
-    try:
-        return entry_of(*stored)
-    except ValueError as error:
-        raise StoreDamaged(
-            f"{stored.key} at revision {stored.revision} is no object ({error}): restore a backup, or delete this key"
-        ) from error

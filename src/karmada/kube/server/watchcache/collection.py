@@ -2,7 +2,8 @@
 
 Objects lie in one bucket per namespace: a dict for lookups and the sorted names for lists. Sorting namespaces as
 `namespace + "/"` and names within them gives the byte order of the whole keys, the order in which the store pages.
-Those that have not changed for long are squeezed.
+Those that have not changed for long are squeezed. Those of a large resource are in the store only until somebody needs
+all of them (deferred.py).
 
 The history ring holds the last changes: at least a hundred, then those of the last five minutes, within bounds of count
 and bytes. It is kept per resource, so churn in one flushes no other. A watch from further back reads the store's
@@ -14,21 +15,25 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
+from itertools import groupby, takewhile
+from operator import attrgetter
 from typing import Protocol
 
 from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.shared import Compressor
-from karmada.kube.server.storage.interface import Compacted, Event, StoreUnavailable
+from karmada.kube.server.storage.interface import Compacted, Event, PushStore, StoreDamaged, StoreUnavailable
+from karmada.kube.server.watchcache.deferred import Deferred, Written
 from karmada.kube.server.watchcache.entry import (
     DELETED,
     Change,
     Entry,
+    StoredEntry,
     change_of,
     entry_of,
     prefix,
     split_key,
+    storage_key,
     with_revision,
 )
 from karmada.kube.server.watchcache.history import History
@@ -105,6 +110,40 @@ class Collection:
         self._history_bytes = 0
         self._floor = floor
         """Every change after this revision is in the history."""
+        self._deferred: Deferred | None = None
+
+    def defer(self, store: PushStore) -> None:
+        """Its objects are in this store, and are loaded when they are needed."""
+        self._deferred = Deferred(store, prefix(self.resource), self._begin_load, self.load, self._end_load)
+
+    @property
+    def deferred(self) -> bool:
+        """Whether objects are still in the store only; until they are loaded, `count` does not count them."""
+        return self._deferred is not None
+
+    @property
+    def damage(self) -> StoreDamaged | None:
+        """Why the objects cannot be loaded."""
+        return self._deferred.damage if self._deferred is not None else None
+
+    async def loaded(self) -> None:
+        """Until everything is in memory; ServiceUnavailable if the store cannot be read."""
+        if self._deferred is not None:
+            await self._deferred.finish()
+
+    def _load_now(self) -> None:
+        if self._deferred is not None:
+            self._deferred.finish_now()
+
+    def _begin_load(self, revision: int) -> None:
+        self._clear()
+        self._floor = revision
+        self.changed = max(self.changed, revision)
+
+    def _end_load(self, written: Iterable[Written]) -> None:
+        self._deferred = None
+        for write in written:
+            self.apply(*write)
 
     # Reading
 
@@ -114,14 +153,18 @@ class Collection:
         return self._position.revision
 
     def get(self, namespace: str, name: str) -> Entry | None:
+        if self._deferred is not None:
+            return self._deferred.get(storage_key(self.resource, namespace, name))
         bucket = self._buckets.get(namespace)
         return bucket.entries.get(name) if bucket is not None else None
 
     def has_any(self, namespace: str) -> bool:
+        self._load_now()
         return namespace in self._buckets
 
     def _is_current(self, entry: Entry) -> bool:
-        return self.get(entry.namespace, entry.name) is entry
+        bucket = self._buckets.get(entry.namespace)
+        return bucket is not None and bucket.entries.get(entry.name) is entry
 
     def snapshot(self, revision: int, namespace: str = "") -> list[Entry] | None:
         """The list as it was at a recent revision; None if the history does not reach back that far."""
@@ -146,6 +189,7 @@ class Collection:
 
         Without looking at the others: a list that is read in pages must not cost its length for each page.
         """
+        self._load_now()
         last = split_key(after)
         found: list[Entry] = []
         behind = 0
@@ -164,7 +208,7 @@ class Collection:
 
     def changes_since(self, revision: int) -> list[Change] | None:
         """The changes after a revision, oldest first; None if the history does not reach back that far."""
-        if revision < self._floor:
+        if self._deferred is not None or revision < self._floor:
             return None
         recent = list(takewhile(lambda change: change.revision > revision, reversed(self._history)))
         recent.reverse()
@@ -187,9 +231,10 @@ class Collection:
     ) -> Subscription:
         """Changes after `since` (None: from now on), which may be a revision still to come.
 
-        Expired if that history is gone. Suspends only if the history has to come from the store. A `list` and a
-        subscription since the `revision` read with it miss and repeat nothing.
+        Expired if that history is gone. Suspends only if the history, or all objects, have to come from the store. A
+        `list` and a subscription since the `revision` read with it miss and repeat nothing.
         """
+        await self.loaded()
         subscription = Subscription(
             self._position, self._subscribers.remove, namespace=namespace, name=name, matches=matches, buffer=buffer,
             after=since or 0,
@@ -234,16 +279,27 @@ class Collection:
 
     def load(self, entries: Iterable[Entry]) -> None:
         """Take these, which come in key order and after all that is here, as they are: no changes."""
-        for entry in entries:
-            bucket = self._bucket(entry.namespace)
-            bucket.entries[entry.name] = entry
-            bucket.names.append(entry.name)
-            self._compressor.add(entry)
-            self.count += 1
-            self.changed = max(self.changed, entry.revision)
+        for namespace, some in groupby(entries, attrgetter("namespace")):
+            bucket = self._bucket(namespace)
+            for entry in some:
+                bucket.entries[entry.name] = entry
+                bucket.names.append(entry.name)
+                if type(entry) is not StoredEntry:
+                    self._compressor.add(entry)
+                self.count += 1
+                self.changed = max(self.changed, entry.revision)
 
-    def apply(self, key: str, namespace: str, name: str, value: bytes | None, revision: int, time: float) -> Entry:
-        """A write happened: change the state, add it to the history, notify the subscribers."""
+    def apply(
+        self, key: str, namespace: str, name: str, value: bytes | None, revision: int, time: float
+    ) -> Entry | None:
+        """A write happened: change the state, add it to the history, notify the subscribers.
+
+        None while the objects are in the store only.
+        """
+        if self._deferred is not None:
+            self.changed = revision
+            self._deferred.write(Written(key, namespace, name, value, revision, time))
+            return None
         bucket = self._buckets.get(namespace)
         previous = bucket.entries.get(name) if bucket is not None else None
         entry = Entry(key, namespace, name, revision, with_revision(value, revision)) if value is not None else None
@@ -280,13 +336,21 @@ class Collection:
     def reset(self, floor: int) -> None:
         """Forget everything: the store has lost what happened since."""
         self.resets += 1
+        self._clear()
+        self.changed = floor
+        self._floor = floor
+        self._subscribers.end()
+
+    def stop(self) -> None:
+        """Load nothing any more."""
+        if self._deferred is not None:
+            self._deferred.stop()
+
+    def _clear(self) -> None:
         self._buckets.clear()
         self._namespaces.clear()
         self._history.clear()
         self._history_bytes = self.count = 0
-        self.changed = floor
-        self._floor = floor
-        self._subscribers.end()
 
     def _remember(self, change: Change) -> None:
         history = self._history
@@ -313,6 +377,7 @@ class Collection:
 
     def list(self, namespace: str = "") -> list[Entry]:
         """In key order: of one namespace, or with "" of all (and of a cluster-scoped resource)."""
+        self._load_now()
         if namespace:
             bucket = self._buckets.get(namespace)
             return bucket.list() if bucket is not None else []

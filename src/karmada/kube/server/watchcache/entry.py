@@ -18,9 +18,12 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import orjson
 
+from karmada.kube.objects.differences import Sample
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.shared import Packed
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.storage.interface import Stored, StoreDamaged
+from karmada.kube.server.storage.packing import PACKED, unpack
 
 CORE = "core"
 ADDED: Literal["ADDED"] = "ADDED"
@@ -137,6 +140,19 @@ class Entry(Packed):
         return f"Entry({self.key!r}, {self.revision})"
 
 
+class StoredEntry(Entry):
+    """Keeps what the store has: packed, and without the resourceVersion. Loading many is quick, and they are small."""
+
+    __slots__ = ()
+
+    @property
+    def raw(self) -> bytes:
+        return with_revision(unpack(self.key, self._bytes), self.revision)
+
+    def compress(self, _sample: Sample) -> bool:
+        return True
+
+
 class Change:
     """What one write did to one object. A DELETED one carries the last content under the deletion's revision."""
 
@@ -193,6 +209,20 @@ def entry_of(key: str, value: bytes, revision: int) -> Entry:
     """The entry for what the store holds under a key."""
     parts = split_key(key)
     return Entry(key, parts.namespace, parts.name, revision, with_revision(value, revision))
+
+
+def stored_entry(stored: Stored) -> Entry:
+    """The entry for what a scan of the store gave; StoreDamaged if that is no object."""
+    key, value, revision = stored
+    parts = split_key(key)
+    if value.startswith(PACKED):
+        return StoredEntry(key, parts.namespace, parts.name, revision, value)
+    try:
+        return Entry(key, parts.namespace, parts.name, revision, with_revision(value, revision))
+    except ValueError as error:
+        raise StoreDamaged(
+            f"{key} at revision {revision} is no object ({error}): restore a backup, or delete this key"
+        ) from error
 
 
 def change_of(key: str, entry: Entry | None, revision: int, previous: Entry | None, time: float = 0.0) -> Change:

@@ -1,0 +1,122 @@
+"""A resource that is still in the store only: its objects are loaded when somebody lists or watches them.
+
+After a start a server is ready before it has read tens of thousands of objects. Until they are loaded one of them is
+read from the store by its key; a list or a watch waits for those of its own resource. They are read in short steps, as
+they were at one revision, while others work; writes since then are applied at the end. Whoever cannot wait finishes
+what is left at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from karmada.kube.objects.errors import ServiceUnavailable
+from karmada.kube.runtime.time_slice import TimeSlice
+from karmada.kube.runtime.waiting import drop_failure
+from karmada.kube.server.storage.interface import Compacted, PushStore, StoreDamaged, StoreUnavailable
+from karmada.kube.server.watchcache.entry import Entry, entry_of, stored_entry
+
+_STEP = 100
+"""Objects read in one go: about a millisecond."""
+
+
+class Written(NamedTuple):
+    """A write during the load."""
+
+    key: str
+    namespace: str
+    name: str
+    value: bytes | None
+    revision: int
+    time: float
+
+
+class Deferred:
+    def __init__(
+        self,
+        store: PushStore,
+        prefix: str,
+        begin: Callable[[int], None],
+        load: Callable[[list[Entry]], None],
+        end: Callable[[list[Written]], None],
+    ) -> None:
+        """`begin` is called with the revision that objects are read at, `load` with some in key order, then `end`."""
+        self._store = store
+        self._prefix = prefix
+        self._begin = begin
+        self._load = load
+        self._end = end
+        self._written: list[Written] = []
+        self._steps: Iterator[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.damage: StoreDamaged | None = None
+
+    def get(self, key: str) -> Entry | None:
+        stored = self._store.peek(key)
+        return entry_of(*stored) if stored is not None else None
+
+    def write(self, written: Written) -> None:
+        if self._steps is not None:
+            self._written.append(written)
+
+    async def finish(self) -> None:
+        """Until everything is loaded; ServiceUnavailable if the store cannot be read."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._finish(), name=f"load {self._prefix}")
+            self._task.add_done_callback(drop_failure)
+        try:
+            await asyncio.shield(self._task)  # for all who wait
+        except StoreUnavailable as error:
+            raise ServiceUnavailable(f"the store cannot be read: {error}", retry_after=1) from error
+
+    async def _finish(self) -> None:
+        turn = TimeSlice()
+        try:
+            while self._step():
+                if turn.is_over():
+                    await turn.next()
+        finally:
+            self._task = None
+
+    def finish_now(self) -> None:
+        while self._step():
+            pass
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _step(self) -> bool:
+        """Whether there is more to load."""
+        if self._steps is None:
+            self._steps, self.damage = self._read(), None
+        try:
+            next(self._steps)
+        except StopIteration:
+            return False
+        except BaseException as error:
+            self._steps = None  # from the beginning, the next time
+            self._written.clear()
+            if isinstance(error, StoreDamaged):
+                self.damage = error
+            raise
+        return True
+
+    def _read(self) -> Iterator[None]:
+        revision, after = self._store.revision, ""
+        self._begin(revision)
+        self._written.clear()
+        while True:
+            try:
+                found = self._store.scan(self._prefix, after=after, limit=_STEP, revision=revision)
+            except Compacted:  # it took that long
+                yield from self._read()
+                return
+            self._load(list(map(stored_entry, found)))
+            if len(found) < _STEP:
+                break
+            after = found[-1].key
+            yield
+        self._end(self._written)
