@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
 from karmada.kube.client.client import Client
+from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock, RealClock
-from karmada.kube.objects.errors import Forbidden, ServiceUnavailable
+from karmada.kube.objects.errors import ApiError, Forbidden, ServiceUnavailable
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.event_metrics import EventMetrics
@@ -17,6 +18,7 @@ from karmada.kube.runtime.event_writer import QUEUE_FULL, EventWriter, _is_busy
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
 from tests.support.fake_api import EVENTS, FakeApi
 
+Outcomes = Sequence[ApiError | ConnectionFailed | None]
 POD: Obj = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -148,6 +150,64 @@ async def test_an_event_that_equals_one_that_waits_raises_its_count(
     assert len(fake.calls) == 1
 
 
+def samples(writer: EventWriter, name: str) -> dict[tuple[str, ...], float]:
+    found = [sample for family in EventMetrics(writer).collect() for sample in family.samples if sample.name == name]
+    return {tuple(sample.labels.values()): sample.value for sample in found}
+
+
+@pytest.mark.parametrize(
+    ("messages", "written"),
+    [
+        (["image"] * 40, [("image", 40)]),
+        ([f"attempt {n}" for n in range(9)], [(f"attempt {n}", 1) for n in range(9)]),
+        (
+            [f"attempt {n}" for n in range(20)],
+            [*((f"attempt {n}", 1) for n in range(9)), ("(combined from similar events): attempt 19", 11)],
+        ),
+    ],
+    ids=["equal", "different", "similar"],
+)
+async def test_events_that_correlate_with_one_that_waits_are_written_with_it_and_none_is_lost_from_its_count(
+    client: Client, fake: FakeApi, clock: FakeClock, messages: list[str], written: list[tuple[str, int]]
+) -> None:
+    writer = EventWriter(client, clock=clock)
+    recorder = EventRecorder(client, "scheduler", writer=writer)
+    for message in messages:
+        recorder.event(POD, NORMAL, "Pulled", message)
+    await writer.start()
+    await writer.flush()
+    await writer.stop()
+    assert sorted((event["message"], event["count"]) for event in fake.listed(EVENTS)) == sorted(written)
+    assert len(fake.calls) == len(written), "one write for each object"
+    merged = {("scheduler",): len(messages) - len(written)} if len(messages) > len(written) else {}
+    assert samples(writer, "event_recorder_merged_events_total") == merged
+    assert not writer.dropped
+
+
+async def test_an_event_whose_create_had_no_response_is_not_written_twice(
+    recorder: EventRecorder, fake: FakeApi, clock: FakeClock
+) -> None:
+    broken = [True]
+
+    handle = fake.handle
+
+    async def cut(call: Call) -> Any:
+        done = await handle(call)
+        if broken.pop() if broken else False:
+            raise ConnectionFailed("no response")
+        return done
+
+    fake.handle = cut  # type: ignore[method-assign]
+    recorder.event(POD, NORMAL, "Pulled", "image")
+    flushed = asyncio.ensure_future(recorder.flush())
+    await clock.advance(30)
+    await flushed
+    recorder.event(POD, NORMAL, "Pulled", "image")
+    await recorder.flush()
+    (event,) = fake.listed(EVENTS)
+    assert event["count"] == 2
+
+
 async def test_what_does_not_fit_into_the_queue_is_dropped_and_counted_by_component_and_cause(
     client: Client, clock: FakeClock, fake: FakeApi
 ) -> None:
@@ -165,9 +225,7 @@ async def test_what_does_not_fit_into_the_queue_is_dropped_and_counted_by_compon
     assert len(made) == 10, "no message is made for an event that is dropped"
     assert writer.dropped == {("execution", QUEUE_FULL): 2, ("detector", QUEUE_FULL): 2}
     assert (execution.dropped, detector.dropped) == (2, 2)
-    metrics = EventMetrics(writer)
-    (family,) = metrics.collect()
-    assert {(sample.labels["component"], sample.labels["cause"]): sample.value for sample in family.samples} == {
+    assert samples(writer, "event_recorder_dropped_events_total") == {
         ("execution", QUEUE_FULL): 2,
         ("detector", QUEUE_FULL): 2,
     }
@@ -179,17 +237,17 @@ async def test_what_does_not_fit_into_the_queue_is_dropped_and_counted_by_compon
 
 
 class SlowClient(Client):
-    """Each create takes a tenth of a second."""
+    """Each group takes a tenth of a second."""
 
     def __init__(self, client: Client, clock: FakeClock) -> None:
         super().__init__(client.transport)
         self.written: list[str] = []
         self._clock = clock
 
-    async def create(self, kind: GVR | GVK, obj: Obj, *_: Any, **__: Any) -> Obj:
+    async def create_all(self, kind: GVR | GVK, objects: Sequence[Obj], namespace: str, **_: Any) -> Outcomes:
         await self._clock.sleep(0.1)
-        self.written.append(obj["reason"])
-        return await super().create(kind, obj)
+        self.written += [obj["reason"] for obj in objects]
+        return await super().create_all(kind, objects, namespace)
 
 
 @pytest.fixture
@@ -264,6 +322,42 @@ async def test_on_a_busy_event_loop_few_are_written_until_half_the_queue_is_used
     await clock.advance(3.5)
     assert len(slow.written) > 400
     assert behind.dropped == 0
+
+
+async def test_500_works_a_second_on_a_busy_event_loop_lose_no_event(
+    client: Client, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a tenth of the queue, more than which is emitted; a group takes 60 µs for each event."""
+
+    class Counting(Client):
+        written = 0
+
+        async def create_all(self, kind: GVR | GVK, objects: Sequence[Obj], namespace: str, **_: Any) -> Outcomes:  # noqa: ARG002
+            await clock.sleep(len(objects) * 60e-6)
+            self.written += len(objects)
+            return [None] * len(objects)
+
+    async def busy(_clock: object) -> bool:
+        return True
+
+    monkeypatch.setattr("karmada.kube.runtime.event_writer._is_busy", busy)
+    counting = Counting(client.transport)
+    writer = EventWriter(counting, clock=clock, behind=True, waiting=10_000)
+    recorder = EventRecorder(counting, "execution", writer=writer)
+    await writer.start()
+    deployments, seconds = 250, 4
+    for second in range(seconds):
+        for number in range(deployments):
+            template = about(second * deployments + number)
+            for event in range(17):
+                recorder.event(template, NORMAL, f"Synced{event}", "text")
+            await clock.advance(1 / deployments)
+    flushed = asyncio.ensure_future(writer.flush())
+    await clock.advance(10)
+    assert flushed.done()
+    await writer.stop()
+    assert not writer.dropped
+    assert counting.written == deployments * seconds * 17
 
 
 async def test_the_turns_of_an_event_loop_show_whether_it_is_busy() -> None:

@@ -7,13 +7,14 @@ server and its caches and must not be changed. Failures are the typed errors of 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from karmada.kube.client.discovery import RESTMapper
 from karmada.kube.client.limits import LIST_BYTES
-from karmada.kube.client.transport import Call, ConnectionFailed, Transport, WatchEvent
-from karmada.kube.objects.errors import Expired, Gone
+from karmada.kube.client.transport import Call, ConnectionFailed, GroupTransport, Transport, WatchEvent
+from karmada.kube.objects.errors import ApiError, Expired, Gone
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 
@@ -27,6 +28,8 @@ METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,applica
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 JSON = "application/json"
 PAGE_SIZE = 500
+CONCURRENCY = 16
+"""How many creates of many are on their way at the same time."""
 
 
 class Which(TypedDict, total=False):
@@ -280,6 +283,31 @@ class Client:
         where = _namespace(obj) if namespace is None else namespace
         query = self._write_query(dry_run, field_manager, field_validation)
         return await self._object(Call("POST", resource_path(gvr, where), query, obj))
+
+    async def create_all(
+        self, kind: GVR | GVK, objects: Sequence[Obj], namespace: str, *, concurrency: int = CONCURRENCY
+    ) -> Sequence[ApiError | ConnectionFailed | None]:
+        """Create objects of one namespace that have their names: as one group where the server can, else concurrently.
+
+        The error of each that failed. The objects must not be used afterwards.
+        """
+        gvr = await self.resource(kind)
+        if isinstance(self.transport, GroupTransport):
+            call = Call("POST", resource_path(gvr, namespace), self._write_query(False))
+            outcomes = await self.transport.create_all(call, objects)
+            if outcomes is not None:
+                return outcomes
+        free = asyncio.Semaphore(concurrency)
+
+        async def create(obj: Obj) -> ApiError | ConnectionFailed | None:
+            async with free:
+                try:
+                    await self.create(gvr, obj, namespace)
+                except (ApiError, ConnectionFailed) as error:
+                    return error
+                return None
+
+        return await asyncio.gather(*map(create, objects))
 
     async def update(
         self,

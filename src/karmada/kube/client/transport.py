@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from karmada.kube.client.limits import OBJECT_BYTES
 from karmada.kube.objects.errors import ApiError
@@ -110,3 +110,14 @@ class RawTransport(Transport, Protocol):
 
     def lines(self, call: Call) -> AsyncIterator[bytes]:
         """The events of a `watch` as lines of JSON; an ERROR event is a line, too."""
+
+
+@runtime_checkable
+class GroupTransport(Transport, Protocol):
+    """A transport for which many creates at once are less work than one by one: to the server of this process."""
+
+    async def create_all(self, call: Call, objects: Sequence[Obj]) -> list[ApiError | None] | None:
+        """Create objects that have their names, by a `call` without a body; the error of each that was refused.
+
+        None, without a change, if the server takes no group of them. The objects must not be used afterwards.
+        """

@@ -35,10 +35,15 @@ class Subject(NamedTuple):
 
 
 class Correlated(NamedTuple):
-    """The identity of an event among those that were written, and its message."""
+    """The identity of an event among all others, and its message."""
 
     key: int
     message: str
+
+
+def identity(about: Subject, type: str, reason: str, message: str) -> int:  # noqa: A002
+    """Of an event that is not combined with others."""
+    return hash((hash((about, type, reason)), message))
 
 
 class Recent(Generic[K, V]):

@@ -1,4 +1,4 @@
-"""How many events a process has dropped, by their component and the cause."""
+"""How many events a process has dropped, by component and cause, and how many it has merged."""
 
 from __future__ import annotations
 
@@ -21,3 +21,11 @@ class EventMetrics(Collector):
         for labels, count in sorted(self._writer.dropped.items()):
             family.add_metric(labels, count)
         yield family
+        merged = CounterMetricFamily(
+            "event_recorder_merged_events",
+            "Events that were written as a count of one that was still queued",
+            labels=["component"],
+        )
+        for component, count in sorted(self._writer.merged.items()):
+            merged.add_metric([component], count)
+        yield merged

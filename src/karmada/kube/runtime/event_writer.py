@@ -1,8 +1,9 @@
 """Writes events, in batches and behind the work that emits them.
 
-Recorders only queue; events that equal one that waits raise its count. One task takes a batch of those that wait,
-correlates them (see event_correlation) and writes them concurrently, so that a server's store commits them as a group:
-a fifth of the CPU that they cost one by one.
+Recorders only queue. An event is correlated when it is queued (see event_correlation): one that correlates with another
+that waits raises its count, and there is one write for both. One task takes a batch of those that wait and creates them
+as one group for each namespace, which a server in this process stores in one transaction; over the network there are
+some at a time on their way.
 
 Work comes first. A writer `behind` it lets Normal events gather, and while the event loop is busy writes few of them:
 a burst of work is over sooner, and its events follow. When half the queue is used it writes on, busy or not, so that
@@ -15,20 +16,28 @@ import asyncio
 import itertools
 import uuid
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock, RealClock
-from karmada.kube.objects.errors import ApiError, NotFound, ServerTimeout, ServiceUnavailable, Timeout, TooManyRequests
+from karmada.kube.objects.errors import (
+    AlreadyExists,
+    ApiError,
+    NotFound,
+    ServerTimeout,
+    ServiceUnavailable,
+    Timeout,
+    TooManyRequests,
+)
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.names import dns1123_subdomain
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.event_correlation import Correlator, Recent, Subject
+from karmada.kube.runtime.event_correlation import Correlator, Recent, Subject, identity
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
@@ -50,10 +59,12 @@ _TURNS = 4
 _LOG_EVERY = 10_000
 _RETRIES = 12
 _RETRY_PAUSE = 10.0
+_Failure = ApiError | ConnectionFailed
 _PASSING = (ServiceUnavailable, ServerTimeout, Timeout, TooManyRequests, ConnectionFailed)
 
 log = get_logger("events")
 _SERIALS = itertools.count(1)
+T = TypeVar("T")
 
 
 class Event(NamedTuple):
@@ -68,8 +79,10 @@ class Event(NamedTuple):
 
 @dataclass(slots=True)
 class _Due:
-    """An event that waits to be written, and how many equal ones it stands for."""
+    """An event that waits to be written, and how many it stands for that correlate."""
 
+    key: int
+    """Its identity, see event_correlation."""
     event: Event
     version: str
     """The resourceVersion of the object."""
@@ -77,11 +90,15 @@ class _Due:
     last: float
     count: int = 1
     serial: int = field(default_factory=_SERIALS.__next__)
+    name: str = ""
+    """Of the object that it becomes; kept, so that a create whose outcome is unknown can be repeated."""
+    sent: bool = False
+    """Whether there was such a create."""
 
-    def add(self, other: _Due) -> None:
-        """A later one that is to be written in one object with this."""
-        self.event, self.version, self.last = other.event, other.version, other.last
-        self.count += other.count
+    def repeat(self, event: Event, version: str, now: float) -> None:
+        """A later one, which is written in one object with this."""
+        self.event, self.version, self.last = event, version, now
+        self.count += 1
 
 
 @dataclass(slots=True)
@@ -103,11 +120,13 @@ class EventWriter:
         self.clock = clock or RealClock()
         self.dropped: Counter[tuple[str, str]] = Counter()
         """Events by component and cause."""
+        self.merged: Counter[str] = Counter()
+        """Events that raised the count of one that waited, by component."""
         self._client = client
         self._most = waiting
         self._behind = behind
-        self._warnings: OrderedDict[Event, _Due] = OrderedDict()
-        self._normal: OrderedDict[Event, _Due] = OrderedDict()
+        self._warnings: OrderedDict[int, _Due] = OrderedDict()
+        self._normal: OrderedDict[int, _Due] = OrderedDict()
         self._correlator = Correlator(self.clock)
         self._written: Recent[int, _Written] = Recent()
         self._emitted = asyncio.Event()
@@ -132,17 +151,27 @@ class EventWriter:
     def add(self, event: Event, version: str) -> None:
         """`version` is the resourceVersion of the object."""
         line, now = self._line(event.type), self.clock.now()
-        due, known = _Due(event, version, now, now), line.get(event)
-        if known is None:
-            line[event] = due
-        else:
-            known.add(due)
+        key = identity(event.about, event.type, event.reason, event.message)
+        waits = line.get(key)
+        if waits is None:
+            correlated = self._correlator.correlate(event.about, event.type, event.reason, event.message)
+            if correlated is None:
+                self._drop(event.about.component, TOO_MANY, event.reason)
+                return
+            if correlated.key != key:
+                key, event = correlated.key, event._replace(message=correlated.message)
+                waits = line.get(key)
+        if waits is not None:
+            waits.repeat(event, version, now)
+            self.merged[event.about.component] += 1
+            return
+        line[key] = _Due(key, event, version, now, now)
         if event.type != NORMAL:
             self._urgent.set()
         self._idle.clear()
         self._emitted.set()
 
-    def _line(self, type: str) -> OrderedDict[Event, _Due]:  # noqa: A002
+    def _line(self, type: str) -> OrderedDict[int, _Due]:  # noqa: A002
         return self._normal if type == NORMAL else self._warnings
 
     def _drop(self, component: str, cause: str, reason: str, count: int = 1) -> None:
@@ -209,61 +238,76 @@ class EventWriter:
 
     # writing
 
-    async def _write_batch(self, batch: Iterable[_Due]) -> None:
-        await asyncio.gather(*(self._write(key, due) for key, due in self._correlated(batch).items()))
-
-    def _correlated(self, batch: Iterable[_Due]) -> dict[int, _Due]:
-        """The writes that a batch needs, by the identity of the event that is written."""
-        found: dict[int, _Due] = {}
-        for due in batch:
-            event = due.event
-            correlated = self._correlator.correlate(event.about, event.type, event.reason, event.message)
-            if correlated is None:
-                self._drop(event.about.component, TOO_MANY, event.reason, due.count)
-                continue
-            due.event = event._replace(message=correlated.message)
-            earlier = found.setdefault(correlated.key, due)
-            if earlier is not due:
-                earlier.add(due)
-        return found
-
-    async def _write(self, key: int, due: _Due) -> None:
-        event = due.event
+    async def _write_batch(self, batch: Sequence[_Due]) -> None:
         for attempt in range(_RETRIES):
-            try:
-                await self._send(key, due)
-                return
-            except _PASSING as error:
-                log.v(1).info("Event not written, trying again", attempt=attempt + 1, err=str(error))
+            if attempt:
                 await self.clock.sleep(_RETRY_PAUSE)
-            except ApiError as error:
-                log.info("Event refused", reason=event.reason, err=error.message)
+            batch = await self._sent(batch)
+            if not batch:
                 return
-            except Exception as error:
-                log.exception("An event could not be written", error, reason=event.reason)
-                return
-        self._drop(event.about.component, NOT_WRITTEN, event.reason, due.count)
+            log.v(1).info("Events not written, trying again", events=len(batch), attempt=attempt + 1)
+        for due in batch:
+            self._drop(due.event.about.component, NOT_WRITTEN, due.event.reason, due.count)
 
-    async def _send(self, key: int, due: _Due) -> None:
-        namespace = due.event.about.namespace or "default"
-        written = self._written.get(key)
-        if written is not None:
-            patch = {
-                "count": written.count + due.count,
-                "lastTimestamp": rfc3339(due.last),
-                "firstTimestamp": written.first,
-                "message": due.event.message,
-            }
-            try:
-                await self._client.patch(EVENTS, written.name, namespace, patch, type="strategic")
-            except NotFound:
-                log.v(2).info("The earlier event is gone, writing a new one", event=written.name)
+    async def _sent(self, batch: Iterable[_Due]) -> list[_Due]:
+        """Write these; those to be tried again later are returned."""
+        new: list[_Due] = []
+        repeated: list[tuple[_Due, _Written]] = []
+        for due in batch:
+            written = self._written.get(due.key)
+            if written is None:
+                new.append(due)
             else:
-                written.count += due.count
-                return
-        obj = _object(due, self._new_name(due.event.about.name), namespace)
-        await self._client.create(EVENTS, obj)
-        self._written.set(key, _Written(obj["metadata"]["name"], due.count, obj["firstTimestamp"]))
+                repeated.append((due, written))
+        left: list[_Due] = []
+        for (due, _), error in zip(repeated, await _each(self._raise_count(*one) for one in repeated), strict=True):
+            if isinstance(error, NotFound):
+                log.v(2).info("The earlier event is gone, writing a new one", reason=due.event.reason)
+                new.append(due)
+            elif _is_passing(due, error):
+                left.append(due)
+        for some in await _each(self._create(namespace, group) for namespace, group in _by_namespace(new).items()):
+            left += some
+        return left
+
+    async def _raise_count(self, due: _Due, written: _Written) -> _Failure | None:
+        patch = {
+            "count": written.count + due.count,
+            "lastTimestamp": rfc3339(due.last),
+            "firstTimestamp": written.first,
+            "message": due.event.message,
+        }
+        try:
+            await self._client.patch(EVENTS, written.name, _namespace(due), patch, type="strategic")
+        except (ApiError, ConnectionFailed) as error:
+            return error
+        except Exception as error:
+            log.exception("An event could not be written", error, reason=due.event.reason)
+            return None
+        written.count += due.count
+        return None
+
+    async def _create(self, namespace: str, group: Sequence[_Due]) -> list[_Due]:
+        """Those to be tried again later."""
+        for due in group:
+            due.name = due.name or self._new_name(due.event.about.name)
+        objects = [_object(due, namespace) for due in group]
+        outcomes: Sequence[_Failure | None]
+        try:
+            outcomes = await self._client.create_all(EVENTS, objects, namespace)
+        except (ApiError, ConnectionFailed) as failure:
+            outcomes = [failure] * len(group)
+        except Exception as error:
+            log.exception("Events could not be written", error, events=len(group))
+            return []
+        left: list[_Due] = []
+        for due, outcome in zip(group, outcomes, strict=True):
+            if outcome is None or (isinstance(outcome, AlreadyExists) and due.sent):
+                self._written.set(due.key, _Written(due.name, due.count, rfc3339(due.first)))
+            elif _is_passing(due, outcome):
+                due.sent = True
+                left.append(due)
+        return left
 
     def _new_name(self, subject: str) -> str:
         """Unique by the time in nanoseconds; events of the same moment differ by a serial number.
@@ -278,7 +322,31 @@ def _serial(due: _Due) -> int:
     return due.serial
 
 
-def _object(due: _Due, name: str, namespace: str) -> Obj:
+def _namespace(due: _Due) -> str:
+    return due.event.about.namespace or "default"
+
+
+def _by_namespace(dues: Iterable[_Due]) -> dict[str, list[_Due]]:
+    groups: dict[str, list[_Due]] = {}
+    for due in dues:
+        groups.setdefault(_namespace(due), []).append(due)
+    return groups
+
+
+def _is_passing(due: _Due, error: _Failure | None) -> bool:
+    """Whether there was an error after which it is worth trying again; another one is logged."""
+    if error is None or isinstance(error, _PASSING):
+        return error is not None
+    log.info("Event refused", reason=due.event.reason, err=str(error))
+    return False
+
+
+async def _each(work: Iterable[Awaitable[T]]) -> list[T]:
+    """At the same time."""
+    return await asyncio.gather(*work)
+
+
+def _object(due: _Due, namespace: str) -> Obj:
     event, about = due.event, due.event.about
     involved = {
         "kind": about.kind,
@@ -291,7 +359,7 @@ def _object(due: _Due, name: str, namespace: str) -> Obj:
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"namespace": namespace, "name": name},
+        "metadata": {"namespace": namespace, "name": due.name},
         "involvedObject": {key: value for key, value in involved.items() if value},
         "reason": event.reason,
         "message": event.message,

@@ -30,6 +30,7 @@ from karmada.kube.server.flowcontrol.control import FlowControl
 from karmada.kube.server.handlers.deletes import Deletes
 from karmada.kube.server.handlers.discovery import Discovery, RemoteVersion, aggregated_forms
 from karmada.kube.server.handlers.dispatch import Handlers
+from karmada.kube.server.handlers.group_creates import GroupCreates
 from karmada.kube.server.handlers.pipeline import PathHandler, Pipeline
 from karmada.kube.server.handlers.reads import Reads
 from karmada.kube.server.handlers.versions import Versions
@@ -81,7 +82,8 @@ class ServerCore:
         writes = Writes(cache, self.versions, admission, clock)
         deletes = Deletes(cache, self.versions, admission, writes, clock)
         reads, bodies = Reads(cache, self.versions), Bodies(self.definitions)
-        self.handlers = Handlers(self.registry, bodies, reads, writes, deletes, clock, self._may_create)
+        groups = GroupCreates(cache, self.versions, admission, writes)
+        self.handlers = Handlers(self.registry, bodies, reads, writes, deletes, groups, clock, self._may_create)
         self.handlers.scaling.schema = lambda: self.definitions.node("io.k8s.api.autoscaling.v1.Scale")
         self.pipeline = Pipeline(self.registry, self.handlers, rights, cache.catch_up)
         self.metrics = RequestMetrics()

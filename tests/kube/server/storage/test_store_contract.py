@@ -20,7 +20,9 @@ from karmada.kube.server.storage.interface import (
     Store,
     Stored,
     StoreUnavailable,
+    Write,
     prefix_end,
+    write_all,
 )
 from karmada.kube.server.storage.local import LocalStore
 
@@ -61,6 +63,20 @@ async def test_a_write_needs_the_last_revision_of_its_key(store: Store) -> None:
         await store.write("k", None, expected=first)
     assert await store.get("k") == Stored("k", b"2", second)
     assert store.revision == second
+
+
+async def test_of_many_writes_at_once_each_has_an_outcome_of_its_own(store: Store) -> None:
+    known = await store.write("k", b"1", expected=0)
+    writes = [Write("a", b"2", 0), Write("k", b"3", 0), Write("k", b"4", known), Write("b", b"5", 0)]
+    first, conflict, second, third = await write_all(store, writes)
+    assert isinstance(conflict, RevisionConflict)
+    assert {first, second, third} == {known + 1, known + 2, known + 3}
+    found = [await store.get(key) for key in "akb"]
+    assert [(stored.value, stored.revision) for stored in found if stored] == [
+        (b"2", first),
+        (b"4", second),
+        (b"5", third),
+    ]
 
 
 async def test_a_deleted_key_is_gone_and_can_be_made_again(store: Store) -> None:

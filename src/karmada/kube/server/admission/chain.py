@@ -124,6 +124,11 @@ class Chain:
         for plugin in self._for(attributes).finish:
             plugin.finish(attributes, stored)
 
+    def may_wait(self, attributes: Attributes) -> bool:
+        """Whether such a write is handled by a plug-in that decides for each request: those may call other servers."""
+        steps = self._for(attributes)
+        return any(step.per_request and step.plugin.handles(attributes) for step in (*steps.admit, *steps.validate))
+
     def _for(self, attributes: Attributes) -> _Steps:
         """What handles this write, found when it is admitted and kept with it."""
         steps: _Steps | None = attributes.steps

@@ -6,18 +6,19 @@ Handlers know verbs, not kinds. What is special about a kind is in its Strategy;
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.errors import BadRequest, Conflict, Invalid, MethodNotAllowed, NotFound, invalid
+from karmada.kube.objects.errors import ApiError, BadRequest, Conflict, Invalid, MethodNotAllowed, NotFound, invalid
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.managedfields import Reset
 from karmada.kube.schema.node import Node
 from karmada.kube.server.handlers.aside import aside, is_large
 from karmada.kube.server.handlers.deletes import Deletes
+from karmada.kube.server.handlers.group_creates import GroupCreates
 from karmada.kube.server.handlers.patching import APPLY, Patcher, patch_or_create, patch_type, update_or_create
 from karmada.kube.server.handlers.reads import Reads
 from karmada.kube.server.handlers.scale import Scaling
@@ -59,6 +60,7 @@ class Handlers:
         reads: Reads,
         writes: Writes,
         deletes: Deletes,
+        groups: GroupCreates,
         clock: Clock,
         may_create: Callable[[Request], Awaitable[None]],
     ) -> None:
@@ -67,6 +69,7 @@ class Handlers:
         self.reads = reads
         self.writes = writes
         self.deletes = deletes
+        self.groups = groups
         self._clock = clock
         self._may_create = may_create
         self.scaling = Scaling(reads, writes, bodies, clock)
@@ -155,6 +158,27 @@ class Handlers:
         namespace = self.namespace(request, resource)
         place(obj, resource, namespace)
         return await self.writes.create(request, resource, namespace, obj, options)
+
+    async def create_all(
+        self, request: Request, resource: Resource, objects: Sequence[Obj]
+    ) -> list[ApiError | None] | None:
+        """Create objects that have their names as a group, see `GroupCreates`; None if they must be created one by one.
+
+        They are the server's from now on.
+        """
+        namespace = self.namespace(request, resource)
+        ordinary = "create" in resource.verbs and Place(resource.storage_resource, "") not in self.endpoints
+        if not ordinary or _is_out_of_scope(resource, request.info) or resource.deprecation:
+            return None
+        if not self.groups.takes(request, resource, namespace):
+            return None
+        options, node = write_options(request.query, "CreateOptions"), resource.schema()
+
+        def check(obj: Obj) -> None:
+            self.bodies.check(obj, request, resource.gvk, node, options.validation, custom=resource.custom)
+            place(obj, resource, namespace)
+
+        return await self.groups.create(request, resource, namespace, objects, options, check)
 
     async def _update(self, request: Request, resource: Resource) -> Result:
         options = write_options(request.query, "UpdateOptions")

@@ -7,12 +7,13 @@ kinds an unknown path is a Status, elsewhere a plain page.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from karmada.kube.kinds.resource import Resource
-from karmada.kube.objects.errors import Conflict, Forbidden, Invalid, MethodNotAllowed, NotFound
+from karmada.kube.objects.errors import ApiError, Conflict, Forbidden, Invalid, MethodNotAllowed, NotFound
 from karmada.kube.objects.gvk import GroupVersion
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.interface import Decides
 from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import AuthzAttributes
@@ -24,6 +25,8 @@ from karmada.kube.server.registry import Registry
 
 PathHandler = Callable[[Request], Awaitable[Result]]
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_PERHAPS_LATE = (NotFound, Conflict, Forbidden, Invalid)
+"""Refusals that another server's write may have made wrong, while the cache lags."""
 
 
 class Delegate(Protocol):
@@ -73,6 +76,26 @@ class Pipeline:
         await self.authorize(request)
         return await self.handle(request)
 
+    async def create_all(self, request: Request, objects: Sequence[Obj]) -> list[ApiError | None] | None:
+        """Create objects that have their names as a group; None, without a change, if they must be created one by one.
+
+        `request` is a create without a body. The objects are the server's from now on.
+        """
+        await self.authorize(request)
+        info = request.info
+        if self.delegate is not None and self.delegate.owns(GroupVersion(info.group, info.version)):
+            return None
+        resource = self._registry.get(info.gvr)
+        outcomes = None if resource is None else await self._handlers.create_all(request, resource, objects)
+        if resource is None or outcomes is None:
+            return None
+        refused = [index for index, outcome in enumerate(outcomes) if isinstance(outcome, _PERHAPS_LATE)]
+        if refused and await self._catch_up():
+            again = await self._handlers.create_all(request, resource, [objects[index] for index in refused])
+            for index, outcome in zip(refused, again or (), strict=True):
+                outcomes[index] = outcome
+        return outcomes
+
     async def handle(self, request: Request) -> Result:
         """Route a request that `authorize` has allowed."""
         info = request.info
@@ -96,7 +119,7 @@ class Pipeline:
         """Retry a refused write once after catching up: where other servers write too, the cache may lag."""
         try:
             return await self._handlers.handle(request, resource)
-        except (NotFound, Conflict, Forbidden, Invalid):
+        except _PERHAPS_LATE:
             if not await self._catch_up():
                 raise
         return await self._handlers.handle(request, resource)

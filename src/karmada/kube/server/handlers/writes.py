@@ -80,6 +80,13 @@ class Writes:
         *,
         owned: bool = False,
     ) -> ObjectResult:
+        attributes = await self.admitted(request, resource, namespace, obj, options, owned=owned)
+        return await self._create_named(request, resource, namespace, obj, options, attributes)
+
+    async def admitted(
+        self, request: Request, resource: Resource, namespace: str, obj: Obj, options: WriteOptions, *, owned: bool
+    ) -> Attributes:
+        """A new object before its validation, in place: completed, mutated by admission, with its system metadata."""
         if resource.closed:
             raise Forbidden(resource.closed)
         meta = obj.setdefault("metadata", {})
@@ -108,7 +115,7 @@ class Writes:
             wipe_status(resource, obj)
         if strategy.generation is not None and strategy.counts_from_creation:
             meta["generation"] = 1
-        return await self._create_named(request, resource, namespace, obj, options, attributes)
+        return attributes
 
     async def _create_named(
         self,
@@ -134,9 +141,9 @@ class Writes:
             stored: bool | None = False
             try:
                 if large:
-                    await aside(request, self._validate_create, request, resource, namespace, obj)
+                    await aside(request, self.validate_create, request, resource, namespace, obj)
                 else:
-                    self._validate_create(request, resource, namespace, obj)
+                    self.validate_create(request, resource, namespace, obj)
                 resource.strategy.canonicalize(obj)
                 await self._admission.validate(attributes)
                 if options.dry_run:
@@ -148,7 +155,7 @@ class Writes:
                 stored = False
                 if attempt + 1 < tries:
                     continue
-                raise self._exists(resource, namespace, meta["name"], generated=tries > 1) from None
+                raise self.exists(resource, namespace, meta["name"], generated=tries > 1) from None
             finally:
                 self._finish(attributes, reservation, stored)
             return await self._answer(resource, entry, 201)
@@ -157,10 +164,10 @@ class Writes:
     def _dry_create(self, resource: Resource, namespace: str, obj: Obj) -> ObjectResult:
         name = obj["metadata"]["name"]
         if self._cache.collection(resource.storage_resource).get(namespace, name) is not None:
-            raise self._exists(resource, namespace, name, generated=False)
+            raise self.exists(resource, namespace, name, generated=False)
         return ObjectResult(obj=obj, status=201, resource=resource)
 
-    def _exists(self, resource: Resource, namespace: str, name: str, *, generated: bool) -> AlreadyExists:
+    def exists(self, resource: Resource, namespace: str, name: str, *, generated: bool) -> AlreadyExists:
         if generated:
             error = AlreadyExists.of(resource.group_resource, name)
             why = ", the server was not able to generate a unique name for the object"
@@ -169,7 +176,7 @@ class Writes:
         terminating = entry is not None and "deletionTimestamp" in entry.object()["metadata"]
         return AlreadyExists.of(resource.group_resource, name, terminating=terminating)
 
-    def _validate_create(self, request: Request, resource: Resource, namespace: str, obj: Obj) -> None:
+    def validate_create(self, request: Request, resource: Resource, namespace: str, obj: Obj) -> None:
         strategy = resource.strategy
         errors = metadata_errors(
             obj, namespaced=resource.namespaced, name_errors=strategy.name_errors, builtin=not resource.custom
@@ -380,10 +387,7 @@ class Writes:
     async def _put(self, resource: Resource, namespace: str, obj: Obj, *, expected: int) -> Entry:
         stored = await self._versions.store(resource, obj)
         name = obj["metadata"]["name"]
-        try:
-            value = encode_value(stored)
-        except ValueError as error:
-            raise BadRequest(str(error)) from None
+        value = encoded(stored)
         self._cache.announce(value, stored)
         try:
             revision = await self._write(resource, namespace, name, value, expected)
@@ -403,13 +407,15 @@ class Writes:
         key = storage_key(resource.storage_resource, namespace, name)
         try:
             revision = await self._cache.store.write(key, value, expected=expected)
-        except StoreFull as error:
-            raise InternalError(str(error)) from error  # as kube-apiserver does: no client repeats it at once
         except StoreUnavailable as error:
-            raise ServiceUnavailable(f"the store cannot be reached: {error}", retry_after=1) from error
+            raise store_error(error) from error
+        await self.reached(revision)
+        return revision
+
+    async def reached(self, revision: int) -> None:
+        """Wait until readers see what was written at this revision."""
         if self._cache.revision < revision and not await self._cache.wait_for(revision, CATCH_UP_SECONDS):
             raise ServiceUnavailable("the watch cache does not keep up with the store", retry_after=1)
-        return revision
 
     async def replace(self, resource: Resource, namespace: str, entry: Entry, obj: Obj) -> Entry:
         """Store `obj` (in the request's version) in place of `entry`, as it is; RevisionConflict when that changed."""
@@ -421,6 +427,21 @@ class Writes:
             return ObjectResult(entry=entry, status=status, resource=resource)
         [obj] = await self._versions.present(resource, [entry])
         return ObjectResult(obj=obj, status=status, resource=resource)
+
+
+def encoded(obj: Obj) -> bytes:
+    """The bytes that are stored for an object, which is in the version that is stored."""
+    try:
+        return encode_value(obj)
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
+
+
+def store_error(error: StoreUnavailable) -> ApiError:
+    """What a client gets when the store has failed."""
+    if isinstance(error, StoreFull):
+        return InternalError(str(error))  # as kube-apiserver does: no client repeats it at once
+    return ServiceUnavailable(f"the store cannot be reached: {error}", retry_after=1)
 
 
 def _private(resource: Resource, old: Obj, subresource: str) -> Obj:

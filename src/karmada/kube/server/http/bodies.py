@@ -6,6 +6,7 @@ Unknown fields never reach the store; whether they are a warning, an error or si
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from karmada.kube.objects.copying import copy_json
@@ -81,15 +82,29 @@ class Bodies:
             parsed["apiVersion"] = gvk.api_version
         if custom and not request.in_process:
             check_custom_type(parsed, gvk, request.body)
-        self._check_type(parsed, gvk)
-        complaints = self.normalize(parsed, gvk, node, custom=custom) + complaints
+        self.check(parsed, request, gvk, node, validation, custom=custom, complaints=complaints)
+        return parsed
+
+    def check(
+        self,
+        obj: Obj,
+        request: Request,
+        gvk: GVK,
+        node: Node,
+        validation: str,
+        *,
+        custom: bool = False,
+        complaints: Sequence[str] = (),
+    ) -> None:
+        """In place: make a body an object of exactly this kind. `complaints` are those of whoever has read it."""
+        self._check_type(obj, gvk)
+        complaints = [*self.normalize(obj, gvk, node, custom=custom), *complaints]
         if complaints and validation == "Strict":
             why = strict_text(complaints)
             raise BadRequest(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {why}')
         if complaints and validation == "Warn":
             for text in complaints:
                 request.warn(text)
-        return parsed
 
     def _check_type(self, obj: Obj, gvk: GVK) -> None:
         """In place: fill in the type of the endpoint; refuse a body of another type."""

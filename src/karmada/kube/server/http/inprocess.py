@@ -7,7 +7,7 @@ very objects the watch cache shares with everybody: read-only.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -79,6 +79,10 @@ class InProcess:
         if isinstance(result, RawResult):
             return _parsed(result)
         raise BadRequest(f"{call.method} {call.path} is a stream and cannot be called in-process")
+
+    async def create_all(self, call: Call, objects: Sequence[Obj]) -> list[ApiError | None] | None:
+        """As a GroupTransport does it; where requests are audited, each create is one."""
+        return None if self._audit is not None else await self._pipeline.create_all(self._request(call), objects)
 
     async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
         request = self._request(call)

@@ -9,7 +9,8 @@ Keys are ordered by their bytes in UTF-8, which for Python strings is the plain 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 
@@ -17,6 +18,14 @@ class Stored(NamedTuple):
     key: str
     value: bytes
     revision: int
+
+
+class Write(NamedTuple):
+    """As the arguments of `Store.write`."""
+
+    key: str
+    value: bytes | None
+    expected: int
 
 
 class Event(NamedTuple):
@@ -99,6 +108,8 @@ class StoreLocked(StoreUnavailable):
 
 
 Listener: TypeAlias = Callable[[list[Event]], None]
+Failure: TypeAlias = RevisionConflict | StoreUnavailable
+"""Why a write has not happened, or may not have."""
 
 
 class Store(Protocol):
@@ -162,6 +173,28 @@ class PushStore(Protocol):
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with every batch of durable writes, before their `write` returns; the result ends it."""
+
+
+@runtime_checkable
+class GroupStore(Protocol):
+    """A store for which many writes at once are less work than one by one."""
+
+    async def write_all(self, writes: Sequence[Write]) -> list[int | Failure]:
+        """The outcome of each: its revision, or why it has not happened."""
+
+
+async def write_all(store: Store, writes: Sequence[Write]) -> list[int | Failure]:
+    """Many writes at the same time; each has an outcome of its own."""
+    if isinstance(store, GroupStore):
+        return await store.write_all(writes)
+    return await asyncio.gather(*(_outcome(store, write) for write in writes))
+
+
+async def _outcome(store: Store, write: Write) -> int | Failure:
+    try:
+        return await store.write(write.key, write.value, expected=write.expected)
+    except (RevisionConflict, StoreUnavailable) as failure:
+        return failure
 
 
 def prefix_end(prefix: str) -> str:

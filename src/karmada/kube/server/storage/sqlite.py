@@ -42,7 +42,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,11 +50,13 @@ from typing import Any, NamedTuple
 from karmada.kube.server.storage.encryption import AS_STORED, Encryption
 from karmada.kube.server.storage.interface import (
     Event,
+    Failure,
     Page,
     RevisionConflict,
     Stored,
     StoreFull,
     StoreUnavailable,
+    Write,
     prefix_end,
     resource_prefix,
 )
@@ -93,7 +95,7 @@ _SWEEP_SECONDS = 0.001  # how long one step of a compaction may take
 _PASSING_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-class _Write(NamedTuple):
+class _Pending(NamedTuple):
     key: str
     value: bytes | None
     expected: int
@@ -130,7 +132,7 @@ class SqliteStore(LocalStore):
         self._committed = 0
         self._error: Exception | None = None
         self._broken = False
-        self._pending: list[_Write] = []
+        self._pending: list[_Pending] = []
         self._flushing = False
         self._unsynced: list[_Batch] = []
         self._syncing: list[_Batch] = []
@@ -293,14 +295,33 @@ class SqliteStore(LocalStore):
     # Writing
 
     async def write(self, key: str, value: bytes | None, *, expected: int) -> int:
+        return await self._enqueue(key, value, expected)
+
+    async def write_all(self, writes: Sequence[Write]) -> list[int | Failure]:
+        """They become one transaction, so whoever waits for the first has waited for all of them."""
+        answers = [self._enqueue(*write) for write in writes]
+        try:
+            for answer in answers:
+                if not answer.done():
+                    await asyncio.wait((answer,))
+        except asyncio.CancelledError:
+            for answer in answers:
+                answer.cancel()
+            raise
+        return [_outcome(answer) for answer in answers]
+
+    def _enqueue(self, key: str, value: bytes | None, expected: int) -> asyncio.Future[int]:
         if value is None and expected == 0:
             raise ValueError(f"{key}: deleting needs the revision of what is deleted")
-        if self._closed or self._broken:
-            raise StoreUnavailable(str(self.last_error)) from self.last_error
         answer: asyncio.Future[int] = self._loop.create_future()
-        self._pending.append(_Write(key, value, expected, answer))
+        if self._closed or self._broken:
+            failure = StoreUnavailable(str(self.last_error))
+            failure.__cause__ = self.last_error
+            answer.set_exception(failure)
+            return answer
+        self._pending.append(_Pending(key, value, expected, answer))
         self._schedule_flush()
-        return await answer
+        return answer
 
     def _schedule_flush(self) -> None:
         if not self._flushing and not self._wal.hold:
@@ -333,7 +354,7 @@ class SqliteStore(LocalStore):
         self._sync()
         self._wal.start_if_due()
 
-    def _admitted(self, writes: list[_Write]) -> list[_Write]:
+    def _admitted(self, writes: list[_Pending]) -> list[_Pending]:
         """While there is no space, deletions and what leads to them; the others are refused."""
         full = self._space.exceeded
         if full is None:
@@ -344,7 +365,7 @@ class SqliteStore(LocalStore):
         self._refuse([write.answer for write in writes if id(write) not in accepted], full)
         return admitted
 
-    def _frees_space(self, write: _Write) -> bool:
+    def _frees_space(self, write: _Pending) -> bool:
         rows = self._read(LATEST, (write.key, write.expected)) if write.expected else ()
         before = self._stored(write.key, rows[0]) if rows else None
         return before is not None and write.value is not None and frees_space(write.value, before.value)
@@ -356,7 +377,7 @@ class SqliteStore(LocalStore):
         if not self._wal.running:
             self._wal.start()
 
-    def _commit(self, writes: list[_Write]) -> _Batch:
+    def _commit(self, writes: list[_Pending]) -> _Batch:
         self._cursor.execute("BEGIN IMMEDIATE")
         revision = self._committed
         latest = last_revisions(self._cursor, [write.key for write in writes])
@@ -544,3 +565,12 @@ class SqliteStore(LocalStore):
                 self._transaction(work)
                 return
             raise StoreUnavailable(f"cannot compact {self.path}: {e}") from e
+
+
+def _outcome(answer: asyncio.Future[int]) -> int | Failure:
+    failure = answer.exception()
+    if failure is None:
+        return answer.result()
+    if isinstance(failure, RevisionConflict | StoreUnavailable):
+        return failure
+    raise failure
