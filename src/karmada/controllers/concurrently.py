@@ -10,14 +10,28 @@ from karmada.controllers.errors import raise_together
 
 _LIMIT: Final = 32
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 async def for_each(items: Iterable[T], call: Callable[[T], Awaitable[None]], *, limit: int = _LIMIT) -> None:
     """Await `call(item)` for every item; raises after the last one, with all errors in one."""
-    slots = asyncio.Semaphore(limit)
+    raise_together(await outcomes_of(items, call, limit=limit))
 
-    async def one(item: T) -> None:
-        async with slots:
-            await call(item)
 
-    raise_together(await asyncio.gather(*(one(item) for item in items), return_exceptions=True))
+async def outcomes_of(
+    items: Iterable[T], call: Callable[[T], Awaitable[R]], *, limit: int = _LIMIT
+) -> list[R | BaseException]:
+    """What `call(item)` returned or raised, for every item in order; by `limit` tasks, however many items there are."""
+    waiting = list(items)
+    outcomes: list[R | BaseException] = [asyncio.CancelledError()] * len(waiting)
+    following = iter(range(len(waiting)))
+
+    async def work() -> None:
+        for position in following:
+            try:
+                outcomes[position] = await call(waiting[position])
+            except Exception as error:  # noqa: BLE001 - the caller decides
+                outcomes[position] = error
+
+    await asyncio.gather(*(work() for _ in range(min(limit, len(waiting)))))
+    return outcomes

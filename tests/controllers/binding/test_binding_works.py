@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
+from karmada.controllers.binding import controller
 from karmada.kube.objects import meta
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
@@ -127,6 +128,18 @@ async def test_bindings_without_a_namespace_work_the_same_way(two: Fleet) -> Non
     await two.client.delete(ClusterResourceBinding.gvr, "sys.x-clusterrole")
     await two.until_work_gone("m1", template)
     await two.members["m1"].until_gone(CLUSTER_ROLES, "sys:x", namespace="")
+
+
+async def test_bindings_with_many_clusters_take_turns_and_all_get_their_works(
+    two: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller, "_WIDE", 1)
+    names = [f"wide-{number}" for number in range(12)]
+    for name in names:
+        await two.propagate(CONFIG_MAPS, config_map(name), ["m1", "m2"])
+    for name in names:
+        for cluster in ("m1", "m2"):
+            await two.until_work(cluster, config_map(name))
 
 
 async def test_duplicated_replicas_are_set_too(two: Fleet) -> None:

@@ -7,7 +7,7 @@ import pytest
 from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.objects.shared import Packed
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import Cache, OnDemandCache
+from karmada.kube.runtime.cache import _RECENT, _UNCOMPRESSED, Cache, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
 
 
@@ -93,3 +93,15 @@ def test_many_objects_are_squeezed_and_still_right() -> None:
     assert cache.list() == many
     assert cache.by_index("colour", "17") == [many[17]]
     assert sum(bool(held._sample) for held in cache._objects.values()) > 300
+
+
+def test_what_many_caches_keep_beside_the_bytes_is_bounded_for_all_of_them() -> None:
+    """A thousand members have a cache each: none of them has enough objects to be compressed by itself."""
+    caches = [OnDemandCache() for _ in range(400)]
+    for number, each in enumerate(caches):
+        put(each, *(config_map(f"{number}-{name}") for name in "abcd"))
+    parsed = sum(held._shared() is not None for each in caches for held in each._objects.values())
+    assert parsed <= _RECENT
+    compressed = [held for each in caches for held in each._objects.values() if held._sample is not None]
+    assert len(compressed) >= 4 * len(caches) - _UNCOMPRESSED - 1
+    assert caches[0].get(Key("default", "0-a")) == config_map("0-a")

@@ -5,12 +5,12 @@ namespaces equal to that set. Works of clusters that left the set are deleted fi
 many replicas as wanted. Both kinds of bindings work the same way.
 
 A Work that a user deletes is recreated at the next change of its binding, not at once. Deletions of Works trigger a
-reconcile only where one is waiting for them.
+reconcile only where one is waiting for them. Bindings with many clusters have a part of the workers, in turns (see
+kube/runtime/turns), so that a few of them do not keep all others waiting.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
@@ -19,6 +19,7 @@ from karmada.api.work import Work
 from karmada.controllers.binding.kinds import BindingKind
 from karmada.controllers.binding.manifests import Renderer
 from karmada.controllers.binding.targets import allowed, is_suspended, purged, targets
+from karmada.controllers.concurrently import for_each, outcomes_of
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
 from karmada.controllers.execution.member_kinds import manifests_of
@@ -33,10 +34,12 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, SetAside, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
+from karmada.kube.runtime.turns import Turns
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 from karmada.overrides.hook import Override
 from karmada.overrides.triggers import Triggers
@@ -44,6 +47,12 @@ from karmada.overrides.triggers import Triggers
 _WORKERS = 64
 """Workers mostly wait for the store, which commits concurrent writes as a group."""
 _PURGE_PAUSE = 5.0
+_WIDE = 64
+"""A binding with more clusters than that takes turns with others like it,"""
+_WIDE_SHARE = 16
+"""which have this part of the workers: one sixteenth."""
+_WRITES_AT_ONCE = 32
+"""Of one binding."""
 
 
 class Binding(Reconciler):
@@ -77,6 +86,7 @@ class Binding(Reconciler):
         self._works = Works(context)
         self._works.informer.add_index(WORKS_OF_BINDING, binding_ids)
         self._awaited: set[Key] = set()
+        self._turns: Turns[Key, str]
         self.watches: Sequence[Watch] = (
             Watch(kind.gvr, when=generation_or_deletion_changed),
             Watch(Work.gvr, when=self._awaited_end, map_to=kind.of_work),
@@ -85,6 +95,9 @@ class Binding(Reconciler):
             *reinterpretation(partial(bindings_of, self._bindings)),
         )
 
+    def follow_queue(self, queue: Lanes[Key]) -> None:
+        self._turns = Turns(max(1, queue.limit // _WIDE_SHARE), queue.add)
+
     def _awaited_end(self, old: Obj | None, new: Obj | None) -> bool:
         if new is not None or old is None or key_of(old) not in self._awaited:
             return False
@@ -92,12 +105,20 @@ class Binding(Reconciler):
         return True
 
     async def reconcile(self, key: Key) -> Result:
+        try:
+            return await self._reconcile(key)
+        finally:
+            self._turns.give_up(key)
+
+    async def _reconcile(self, key: Key) -> Result:
         binding = self._bindings.get(key)
         if binding is None:
             return Done
         if meta.is_deleting(binding):
             await self._clean_up(binding)
             return Done
+        if len(targets(binding["spec"])) > _WIDE and not self._turns.take(key, self.name):
+            return SetAside
         works = self._works_of(binding)
         removed = await self._remove_orphans(binding, works)
         if self._is_purging(binding, works):
@@ -150,7 +171,7 @@ class Binding(Reconciler):
         if not works or not self._synced(resource_of_binding(binding)):
             await self._delete(works)
             return
-        await asyncio.gather(*(self._release(work) for work in works))
+        await for_each(works, self._release)
         clusters = ", ".join(sorted(filter(None, map(_cluster, works))))
         text = f"Namespaces are synced to every cluster: it stays in {clusters}, whatever the placement says."
         self._recorder.event(binding, NORMAL, "NamespaceKept", text)
@@ -168,7 +189,7 @@ class Binding(Reconciler):
 
     async def _delete(self, works: Iterable[Obj]) -> None:
         going = [work for work in works if not meta.is_deleting(work)]
-        outcomes = await asyncio.gather(*(self._delete_one(work) for work in going), return_exceptions=True)
+        outcomes = await outcomes_of(going, self._delete_one, limit=_WRITES_AT_ONCE)
         errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         if errors:
             raise ApiError(together(errors)) from errors[0]
@@ -208,8 +229,7 @@ class Binding(Reconciler):
         renderer = Renderer(
             self._kind, binding, template, goals, self._interpreter, self._override, carries_state=self._carries_state
         )
-        calls = (self._ensure_one(renderer, spec, cluster) for cluster in goals)
-        return await asyncio.gather(*calls, return_exceptions=True)
+        return await outcomes_of(goals, partial(self._ensure_one, renderer, spec), limit=_WRITES_AT_ONCE)
 
     async def _ensure_one(self, renderer: Renderer, spec: Obj, cluster: str) -> bool:
         """Create or update the Work of one cluster; return whether it was written."""

@@ -1,8 +1,9 @@
 """Binding status controller: aggregates the status of a binding's Works into the binding and its template.
 
 Works of several clusters change within moments of each other, so their reports are gathered for a short while and
-written once; for longer while some clusters have not reported. Conditions have other writers, so they are written with
-the resourceVersion they were made from; aggregatedStatus belongs to this controller alone and is patched without one.
+written once; for longer while some clusters have not reported, and for many clusters (see gathering). Conditions have
+other writers, so they are written with the resourceVersion they were made from; aggregatedStatus belongs to this
+controller alone and is patched without one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from karmada.api.work import Work
 from karmada.controllers.binding.kinds import BindingKind
 from karmada.controllers.binding.targets import allowed, targets
 from karmada.controllers.binding_status.aggregation import FULLY_APPLIED, aggregate, fully_applied, has_report
+from karmada.controllers.binding_status.gathering import Gathering
 from karmada.controllers.binding_status.template_status import TemplateStatus
 from karmada.controllers.context import Context
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
@@ -27,7 +29,7 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.converge import ResourceWriter, converge
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import all_of, any_of, deleted, status_changed, updated
+from karmada.kube.runtime.predicates import Predicate, all_of, any_of, deleted, status_changed, updated
 
 SETTLE: Final = 0.01
 """Seconds for which reports are gathered."""
@@ -64,12 +66,12 @@ class BindingStatus(Reconciler):
         self._template_status = template_status
         self._bindings = ResourceWriter(context.client, kind.gvr, context.informers.of(kind.gvr))
         self._works = context.informers.of(Work.gvr, indexes={WORKS_OF_BINDING: binding_ids})
-        self._until: dict[Key, float] = {}
+        self._gathering = Gathering(context.clock)
         self.watches: Sequence[Watch] = (
             Watch(kind.gvr, when=_template_changed, after=SETTLE),
             Watch(
                 Work.gvr,
-                when=any_of(all_of(updated, any_of(status_changed, self._claimed)), deleted),
+                when=self._counted(any_of(all_of(updated, any_of(status_changed, self._claimed)), deleted)),
                 map_to=kind.of_work,
                 after=SETTLE,
             ),
@@ -81,36 +83,47 @@ class BindingStatus(Reconciler):
         label = self._kind.id_label
         return old is not None and new is not None and meta.labels(old).get(label) != meta.labels(new).get(label)
 
+    def _counted(self, reports: Predicate) -> Predicate:
+        """The same, with the reports of each binding counted."""
+
+        def when(old: Obj | None, new: Obj | None) -> bool:
+            work = new if new is not None else old
+            if work is None or not reports(old, new):
+                return False
+            for key in self._kind.of_work(work):
+                self._gathering.reported(key)
+            return True
+
+        return when
+
     async def reconcile(self, key: Key) -> Result:
+        wait = self._gathering.remaining(key)
+        if wait > 0:
+            return requeue(wait)
         binding = self._bindings.get(key)
         if binding is None or meta.is_deleting(binding):
-            self._until.pop(key, None)
+            self._gathering.forget(key)
             return Done
         works = self._works_of(binding)
         if not works and not _in_use(binding):
             return Done  # nothing was decided yet
-        wait = self._remaining_wait(key, binding, works)
+        goals = targets(binding["spec"])
+        missing = len(goals) - sum(map(has_report, works))
+        wait = self._gathering.await_missing(key, missing, MAX_WAIT) if missing > 0 else 0.0
         if wait > 0:
             return requeue(wait)
-        items = await self._summarise(binding, works)
-        await self._template_status.update(resource_of_binding(binding), items, self._recorder)
+        self._gathering.was_read(key, len(goals))
+        try:
+            items = await self._summarise(binding, works)
+            await self._template_status.update(resource_of_binding(binding), items, self._recorder)
+        except ApiError:
+            self._gathering.forget(key)
+            raise
         return Done
 
     def _works_of(self, binding: Obj) -> list[Obj]:
         found = self._works.by_index(WORKS_OF_BINDING, self._kind.id_of(binding))
         return [work for work in found if not meta.is_deleting(work)]
-
-    def _remaining_wait(self, key: Key, binding: Obj, works: list[Obj]) -> float:
-        """Seconds to wait for the missing reports."""
-        reported = sum(has_report(work) for work in works)
-        if reported >= len(targets(binding["spec"])):
-            self._until.pop(key, None)
-            return 0.0
-        now = self._clock.monotonic()
-        left = self._until.setdefault(key, now + MAX_WAIT) - now
-        if left <= 0:
-            del self._until[key]
-        return left
 
     async def _summarise(self, binding: Obj, works: list[Obj]) -> list[Obj]:
         try:

@@ -9,9 +9,10 @@ being kept.
 from __future__ import annotations
 
 import builtins
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, ClassVar, TypeAlias
 
 from karmada.kube.objects.shared import Compressor, Packed, SharedObject
 from karmada.kube.objects.types import Obj
@@ -20,8 +21,10 @@ from karmada.kube.runtime.keys import Key
 IndexFn: TypeAlias = Callable[[Obj], Iterable[str]]
 _Index: TypeAlias = dict[str, dict[Key, None]]
 _BY_NAMESPACE = "\0namespace"
-_RECENT = 256
+_RECENT = 1_024
 """Parsed objects that are kept for the next reader: what was just written is read again at once."""
+_UNCOMPRESSED = 256
+"""Objects of a kind that are not compressed yet."""
 
 
 def _namespaces(obj: Obj) -> Iterable[str]:
@@ -132,15 +135,20 @@ class Cache:
 
 
 class OnDemandCache(Cache):
-    """Keeps bytes: those that the server in this process has anyway, or its own."""
+    """Keeps bytes: those that the server in this process has anyway, or its own.
+
+    What is kept beside them is bounded for all caches of the process together: of a thousand members, each has one.
+    """
+
+    _recent: ClassVar[deque[Obj]] = deque(maxlen=_RECENT)
+    _compressors: ClassVar[defaultdict[str, Compressor[Packed]]] = defaultdict(partial(Compressor, _UNCOMPRESSED))
+    """By kind: objects of a kind resemble one another in all members."""
 
     def __init__(
         self, indexes: Mapping[str, IndexFn] | None = None, transform: Callable[[Obj], Obj] | None = None
     ) -> None:
         """`transform` is what is shown of an object."""
         self._transform = transform
-        self._recent: deque[Obj] = deque(maxlen=_RECENT)
-        self._compressor: Compressor[Packed] = Compressor(_RECENT)
         super().__init__(indexes)
 
     def _hold(self, obj: Obj) -> Packed:
@@ -150,7 +158,7 @@ class OnDemandCache(Cache):
             obj = self._transform(obj)
         packed = Packed.of(obj)
         self._recent.append(packed.adopt(obj))
-        self._compressor.add(packed)
+        self._compressors[obj.get("kind", "")].add(packed)
         return packed
 
     def _show(self, held: Packed) -> Obj:

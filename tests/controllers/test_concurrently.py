@@ -1,0 +1,49 @@
+"""The same call for many items."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from karmada.controllers.concurrently import for_each, outcomes_of
+from karmada.kube.objects.errors import ApiError
+
+
+@pytest.mark.parametrize(("items", "limit"), [(0, 3), (1, 3), (3, 3), (10, 3), (10, 100)])
+async def test_at_most_so_many_calls_run_at_once_and_outcomes_are_in_order(items: int, limit: int) -> None:
+    running = most = 0
+
+    async def call(item: int) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return item * item
+
+    assert await outcomes_of(range(items), call, limit=limit) == [item * item for item in range(items)]
+    assert most == min(items, limit)
+
+
+async def test_an_error_takes_the_place_of_its_outcome_and_stops_nothing() -> None:
+    async def call(item: int) -> int:
+        if item == 1:
+            raise ApiError("no")
+        return item
+
+    first, second, third = await outcomes_of([0, 1, 2], call, limit=1)
+    assert (first, third) == (0, 2)
+    assert isinstance(second, ApiError)
+
+
+async def test_all_errors_are_raised_in_one_after_the_last_call() -> None:
+    called = []
+
+    async def call(item: int) -> None:
+        called.append(item)
+        raise ApiError(f"no {item % 2}")
+
+    with pytest.raises(ApiError, match=r"no 0.*no 1"):
+        await for_each(range(4), call, limit=2)
+    assert called == [0, 1, 2, 3]
