@@ -162,9 +162,9 @@ class FakeApi:
         if call.method == "POST":
             return {"kind": "Status", "status": "Success", "details": {"subresource": subresource, **call.body}}
         if call.method == "DELETE":
-            wanted = ((call.body or {}).get("preconditions") or {}).get("uid")
-            if wanted and wanted != stored["metadata"]["uid"]:
-                raise Conflict.of(gvr.group_resource, name, "the UID in the precondition does not match")
+            wanted = (call.body or {}).get("preconditions") or {}
+            if any(value != stored["metadata"][field] for field, value in wanted.items()):
+                raise Conflict.of(gvr.group_resource, name, "the precondition does not match")
             self._remove(gvr, stored)
             return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
         if call.method == "PUT":

@@ -13,6 +13,7 @@ from karmada.kube.client.config import RestConfig
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.light import LightTransport, transport_for
 from karmada.kube.client.transport import Call, ConnectionFailed
+from karmada.kube.objects.errors import Fenced
 
 GET = Call("GET", "/x")
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -240,3 +241,47 @@ async def test_proxies_are_left_to_the_other_transport(monkeypatch: pytest.Monke
     assert isinstance(transport_for(RestConfig(server="https://x", proxy_url="http://p:1")), HttpsTransport)
     monkeypatch.setenv("HTTPS_PROXY", "http://p:1")
     assert isinstance(transport_for(RestConfig(server="https://x")), HttpsTransport)
+
+
+class _Guard:
+    """One whose Lease ends at once, or is over."""
+
+    def __init__(self, *, over: bool = False) -> None:
+        self._over = over
+
+    def check(self) -> dict[str, str]:
+        if self._over:
+            raise Fenced("over")
+        return {"Fencing-Lease": "a/b/c/1"}
+
+    def was_refused(self) -> None: ...
+
+    def seconds_left(self) -> float:
+        return 0.01
+
+
+async def test_a_guarded_write_ends_with_the_lease_it_is_sent_under() -> None:
+    sent: list[bytes] = []
+
+    async def silent(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        sent.append(await reader.readuntil(b"\r\n\r\n"))
+        await reader.read()
+
+    async with listening(silent) as here:
+        transport = LightTransport(RestConfig(server=here.url, timeout=5))
+        transport.guard = _Guard()
+        with pytest.raises(ConnectionFailed, match="while the sender's Lease was valid"):
+            await transport.call(Call("POST", "/x", body={}))
+        await transport.close()
+    assert b"Fencing-Lease: a/b/c/1" in sent[0]
+
+
+async def test_a_write_whose_lease_is_over_is_not_sent_and_a_read_is() -> None:
+    async with listening(saying(OK + b"Content-Length: 2\r\n\r\n{}")) as here:
+        transport = LightTransport(RestConfig(server=here.url, timeout=5))
+        transport.guard = _Guard(over=True)
+        with pytest.raises(Fenced):
+            await transport.call(Call("POST", "/x", body={}))
+        assert here.connections == 0
+        assert await transport.call(GET) == {}
+        await transport.close()

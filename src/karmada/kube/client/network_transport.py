@@ -21,11 +21,14 @@ import orjson
 from karmada.kube.client import answers
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential, CredentialError, credentials_for
+from karmada.kube.client.fencing import Guard
 from karmada.kube.client.limiter import AdaptiveLimiter
 from karmada.kube.client.limits import WATCH_LINE_BYTES, readable
 from karmada.kube.client.tls import MaterialReader, client_context
 from karmada.kube.client.transport import Answer, Call, ConnectionFailed, WatchEvent
 from karmada.kube.objects.clock import SYSTEM, Clock
+from karmada.kube.objects.deadline import Deadline
+from karmada.kube.objects.errors import Fenced
 
 CLOSED = "the connection was closed on this side"
 _WATCH_GRACE = 30.0
@@ -41,6 +44,8 @@ class NetworkTransport(ABC):
         """Called with each Warning header of a response."""
         self.returned: list[Callable[[], None]] = []
         """Called when the server responds again, after a request to it has failed."""
+        self.guard: Guard | None = None
+        """Consulted before each write."""
         self._away = False
         self._clock = clock
         self._credentials = credentials_for(config, clock=clock)
@@ -94,7 +99,10 @@ class NetworkTransport(ABC):
         await self.limiter.acquire()
         overloaded = False
         try:
-            got = await self._exchange(call, data, credential)
+            if self.guard is None or call.method == "GET":
+                got = await self._exchange(call, data, credential)
+            else:
+                got = await self._guarded(self.guard, call, data, credential)
             overloaded = got.status in (429, 503)
             if self._away:
                 self._is_back()
@@ -105,6 +113,18 @@ class NetworkTransport(ABC):
             raise
         finally:
             self.limiter.release(overloaded=overloaded)
+
+    async def _guarded(self, guard: Guard, call: Call, data: bytes | None, credential: Credential) -> Answer:
+        """Nothing is awaited between the check and the sending, apart from a connection."""
+        headers = guard.check()
+        try:
+            with Deadline(guard.seconds_left()):
+                got = await self._exchange(call, data, credential, headers)
+        except TimeoutError as error:
+            raise ConnectionFailed(f"{self._base}: no response while the sender's Lease was valid") from error
+        if got.status == Fenced.code:
+            guard.was_refused()
+        return got
 
     def _is_back(self) -> None:
         self._away = False

@@ -337,6 +337,12 @@ class ServiceUnavailable(ApiError):
     code, reason = 503, "ServiceUnavailable"
 
 
+class Fenced(ApiError):
+    """A write under a Lease that its sender no longer holds; not a Conflict, since no newer version would help."""
+
+    code, reason = 412, "Fenced"
+
+
 class InternalError(ApiError):
     code, reason = 500, "InternalError"
 
@@ -350,7 +356,7 @@ _BY_REASON: dict[str, type[ApiError]] = {
     for cls in (
         NotFound, AlreadyExists, Conflict, Invalid, Unauthorized, Forbidden, BadRequest, MethodNotAllowed,
         NotAcceptable, UnsupportedMediaType, RequestEntityTooLarge, Expired, Gone, Timeout, ServerTimeout,
-        TooManyRequests, ServiceUnavailable, InternalError,
+        TooManyRequests, ServiceUnavailable, InternalError, Fenced,
     )
 }  # fmt: skip
 _BY_CODE: dict[int, type[ApiError]] = {

@@ -5,6 +5,10 @@ changed object to keys. `Controller` subscribes to the shared informers, puts th
 `reconcile` in up to N workers, never twice at once for a key. A failed key is retried with back-off; a result may
 requeue the key after some time. Keys may be divided into lanes, each with N workers, so that one that hangs blocks only
 its own (see lanes).
+
+Where replicas share the work (see membership), keys are divided into shards, and a controller reconciles those of the
+shards that its process owns: others are not queued, and none is started that was queued before the shard was lost. A
+shard that is gained has its existing objects queued, as at a start.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.errors import ApiError, Conflict
+from karmada.kube.objects.errors import ApiError, Conflict, Fenced
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler, Informer
@@ -26,16 +30,20 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import Logger, get_logger
 from karmada.kube.runtime.predicates import Predicate, always
+from karmada.kube.runtime.sharing import Assignment, by_controller
+from karmada.kube.runtime.time_slice import TimeSlice
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
+    from karmada.kube.runtime.membership import Membership
     from karmada.kube.runtime.metrics import ControllerMetrics
 
 _BACKLOG = 100
 """By how much the fixed priority of objects that exist at the start is lower than that of changes."""
 
 Mapper: TypeAlias = Callable[[Obj], Iterable[Key]]
+_AddAfter: TypeAlias = Callable[[Key, float, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,8 @@ class Reconciler(ABC):
     """What metrics call its queue, when not by its own name; several may share one."""
     lane_of: Callable[[Key], str] | None = None
     """Divides the keys into lanes, so that work that hangs in one blocks no other; None: one lane."""
+    shard_of: Callable[[Key], str] | None = None
+    """Divides the keys among replicas that share the work; None: one replica has them all."""
     grace: float = 10.0
     """Seconds that a reconcile under way may take when the controller stops."""
     metrics: Collector | None = None
@@ -125,6 +135,13 @@ class Reconciler(ABC):
 
     def follow_queue(self, queue: Lanes[Key], /) -> None:  # noqa: B027
         """Called once before the start, for those that report on their queue or steer it."""
+
+    def existing(self) -> Iterable[Key]:
+        """The keys of all existing objects that come from elsewhere than the watches."""
+        return ()
+
+    def disown(self, owns: Callable[[Key], bool], /) -> None:  # noqa: B027
+        """Called when keys were lost to another replica: drop what is kept for those that are not owned."""
 
     async def stop(self) -> None:  # noqa: B027
         """Called when the controller has stopped."""
@@ -148,7 +165,9 @@ class Controller:
         clock: Clock | None = None,
         metrics: ControllerMetrics | None = None,
         back_off: BackOff | None = None,
+        sharing: Membership | None = None,
     ) -> None:
+        """`sharing`: the membership by which replicas share the work; None: this one does it all."""
         self.name = reconciler.name
         self.reconciler = reconciler
         self.workers = workers if workers is not None else reconciler.workers
@@ -157,10 +176,12 @@ class Controller:
         self._informers = informers
         clock = clock or informers.clock
         self._clock = clock
+        self._sharing = sharing
+        self._whole = by_controller(self.name)
         back_off = back_off or BackOff()
         self.queue: Lanes[Key] = Lanes(
             self.name,
-            self._reconcile,
+            self._reconcile if sharing is None else self._reconcile_owned,
             limit=self.workers,
             lane_of=reconciler.lane_of,
             clock=clock,
@@ -176,6 +197,8 @@ class Controller:
         reconciler.attach(self.add)
         reconciler.follow_queue(self.queue)
         self.sources = [(watch, self._informer(watch)) for watch in reconciler.watches]
+        if sharing is not None:
+            sharing.add(self)
 
     def _informer(self, watch: Watch) -> Informer:
         return self._informers.of(
@@ -184,7 +207,8 @@ class Controller:
 
     def add(self, key: Key, priority: int = 0, /) -> None:
         """Queue a key."""
-        self.queue.add(key, priority)
+        if self._owns(key):
+            self.queue.add(key, priority)
 
     # life
 
@@ -224,14 +248,17 @@ class Controller:
 
     # events to keys
 
-    def _handler(self, watch: Watch, informer: Informer) -> Handler:
+    def _handler(self, watch: Watch, informer: Informer, takes: Callable[[Key], bool] | None = None) -> Handler:
+        """`takes`: which keys are taken over, for a handler of existing objects; None: changes of those owned."""
         when, map_to, given, after = watch.when, watch.map_to, watch.priority, watch.after
-        add_after = self.queue.add_after  # without a pause the same as add
+        add_after: _AddAfter = self.queue.add_after  # without a pause the same as add
+        if self._sharing is not None:
+            add_after = self._adding_if(takes or self._owns)
 
         def priority(obj: Obj) -> int:
             if not isinstance(given, int):
                 return given(obj)
-            return given - _BACKLOG if self._starting or informer.delivering else given
+            return given - _BACKLOG if takes or self._starting or informer.delivering else given
 
         if map_to is own_key:
 
@@ -251,6 +278,65 @@ class Controller:
 
         return handle
 
+    # sharing
+
+    def _shard(self, key: Key) -> str:
+        shard_of = self.reconciler.shard_of
+        return self._whole if shard_of is None else shard_of(key)
+
+    def _owns(self, key: Key) -> bool:
+        return self._sharing is None or self._sharing.owns(self._shard(key))
+
+    def _adding_if(self, takes: Callable[[Key], bool]) -> _AddAfter:
+        add_after = self.queue.add_after
+
+        def add(key: Key, seconds: float, priority: int) -> None:
+            if takes(key):
+                add_after(key, seconds, priority)
+
+        return add
+
+    def disown(self) -> None:
+        self.reconciler.disown(self._owns)
+
+    async def take_over(self, before: Assignment, now: Assignment) -> None:
+        """Queue the existing objects of the shards that were gained."""
+        shard_of = self.reconciler.shard_of
+        if shard_of is None and (before.owns(self._whole) or not now.owns(self._whole)):
+            return
+
+        def gained(key: Key) -> bool:
+            shard = self._shard(key)
+            return now.owns(shard) and not before.owns(shard)
+
+        turn = TimeSlice()
+        for watch, informer in self.sources:
+            handle, own = self._handler(watch, informer, gained), watch.map_to is own_key
+            for key in informer.keys():  # noqa: SIM118 - no dict: it gives objects
+                obj = informer.get(key) if not own or gained(key) else None
+                if obj is not None:
+                    handle(None, obj)
+                if turn.is_over():
+                    await turn.next()
+        for key in self.reconciler.existing():
+            if gained(key):
+                self.queue.add(key, -_BACKLOG)
+            if turn.is_over():
+                await turn.next()
+
+    async def _reconcile_owned(self, key: Key) -> None:
+        """What was lost since it was queued is another replica's."""
+        sharing = self._sharing
+        assert sharing is not None
+        shard = self._shard(key)
+        if not sharing.begin(shard):
+            self.queue.forget(key)
+            return
+        try:
+            await self._reconcile(key)
+        finally:
+            sharing.end(shard)
+
     # workers
 
     async def _reconcile(self, key: Key) -> None:
@@ -262,7 +348,7 @@ class Controller:
     async def _outcome(self, key: Key) -> str:
         try:
             return self._follow_up(key, await self.reconciler.reconcile(key) or Done)
-        except Conflict as error:
+        except (Conflict, Fenced) as error:
             self.log.v(1).info("Conflict, trying again", key=str(key), err=error.message)
             self.queue.add_rate_limited(key)
         except Terminal as error:

@@ -25,6 +25,7 @@ from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
 if TYPE_CHECKING:
+    from karmada.kube.runtime.membership import Membership
     from karmada.kube.runtime.metrics import Metrics
 
 log = get_logger("manager")
@@ -67,6 +68,8 @@ class Team:
 
     elector: Elector | None = None
     components: list[Component] = field(default_factory=list)
+    sharing: Membership | None = None
+    """By which its controllers share their work with other replicas."""
 
 
 class Manager:
@@ -113,13 +116,24 @@ class Manager:
         self._teams.append(Team(elector))
         return self._teams[-1]
 
+    def sharing_team(self, membership: Membership) -> Team:
+        """A team that runs on every member of a group at the same time, each with its part of the work."""
+        self._teams.append(Team(membership, sharing=membership))
+        return self._teams[-1]
+
     def add(self, reconciler: Reconciler, *, workers: int | None = None, team: Team | None = None) -> Controller:
         """Run a reconciler; on the leader only, unless it says `needs_leader = False`."""
         if reconciler.name in self.controllers:
             raise ValueError(f"a controller named {reconciler.name!r} was already added")
         metrics = self._metrics.controller(reconciler.name, reconciler.queue_name) if self._metrics else None
         controller = Controller(
-            reconciler, self.informers, workers=workers, clock=self.clock, metrics=metrics, back_off=self._back_off
+            reconciler,
+            self.informers,
+            workers=workers,
+            clock=self.clock,
+            metrics=metrics,
+            back_off=self._back_off,
+            sharing=team.sharing if team is not None else None,
         )
         self.controllers[reconciler.name] = controller
         self.add_component(controller, needs_leader=controller.needs_leader, team=team)

@@ -148,6 +148,7 @@ class ApiServer(ServerCore):
             ],
         )
         self._answer_requests(self.authenticator, self.authorizer, admission, FlowControl(cache))
+        self._fence_writes()
         unasked = Chain([])
         inner_writes = Writes(cache, self.versions, unasked, clock)
         self.endpoints = Endpoints(

@@ -30,6 +30,7 @@ from karmada.kube.server.flowcontrol.control import FlowControl
 from karmada.kube.server.handlers.deletes import Deletes
 from karmada.kube.server.handlers.discovery import Discovery, RemoteVersion, aggregated_forms
 from karmada.kube.server.handlers.dispatch import Handlers
+from karmada.kube.server.handlers.fencing import Fencing
 from karmada.kube.server.handlers.group_creates import GroupCreates
 from karmada.kube.server.handlers.pipeline import PathHandler, Pipeline
 from karmada.kube.server.handlers.reads import Reads
@@ -92,6 +93,11 @@ class ServerCore:
             self._count_audit(self.audit)
         protobuf = ProtobufForm(self.definitions)
         self.http = HttpFront(self.pipeline, callers, rights, clock, self.metrics, protobuf, flow, self.audit)
+
+    def _fence_writes(self) -> None:
+        """For a server that has Leases."""
+        fencing = self.pipeline.fencing = self.handlers.writes.fencing = Fencing(self.cache)
+        self.metrics.gauges["apiserver_fenced_writes_total"] = lambda: [({}, fencing.refused)]
 
     def _count_audit(self, audit: Auditor) -> None:
         self.metrics.gauges["apiserver_audit_event_total"] = audit.counts

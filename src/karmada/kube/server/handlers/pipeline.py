@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from karmada.kube.client.fencing import HEADER
 from karmada.kube.kinds.resource import Resource
-from karmada.kube.objects.errors import ApiError, Conflict, Forbidden, Invalid, MethodNotAllowed, NotFound
+from karmada.kube.objects.errors import ApiError, Conflict, Fenced, Forbidden, Invalid, MethodNotAllowed, NotFound
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.interface import Decides
 from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.handlers.dispatch import Handlers
+from karmada.kube.server.handlers.fencing import Fencing
 from karmada.kube.server.handlers.offers import negotiated
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Request, RequestInfo
 from karmada.kube.server.http.results import PAGE_NOT_FOUND, Result
@@ -60,6 +62,8 @@ class Pipeline:
         self.paths: dict[str, PathHandler] = {}
         self.prefixes: dict[str, PathHandler] = {}
         self.delegate: Delegate | None = None
+        self.fencing: Fencing | None = None
+        """Of a server that has Leases: refuses writes that were sent under one that is over."""
         self.restrict: Callable[[Request], None] | None = None
         """Called with each request that was authorised: may refuse it (ApiError) or narrow its selectors, in place."""
 
@@ -98,6 +102,15 @@ class Pipeline:
 
     async def handle(self, request: Request) -> Result:
         """Route a request that `authorize` has allowed."""
+        if self.fencing is not None and request.info.verb in _WRITES:
+            lease = request.headers.get(HEADER)
+            if lease is not None:
+                with self.fencing.under(lease):
+                    await self._check_fence(self.fencing)
+                    return await self._route(request)
+        return await self._route(request)
+
+    async def _route(self, request: Request) -> Result:
         info = request.info
         if not info.is_resource:
             return await self._path(request)
@@ -114,6 +127,15 @@ class Pipeline:
         if info.verb in _WRITES and info.subresource not in CONNECT_SUBRESOURCES:
             return await self._write(request, resource)
         return await self._handlers.handle(request, resource)
+
+    async def _check_fence(self, fencing: Fencing) -> None:
+        """A Lease that was written through another server may be newer than the cache."""
+        try:
+            fencing.check()
+        except Fenced:
+            if not await self._catch_up():
+                raise
+            fencing.check()
 
     async def _write(self, request: Request, resource: Resource) -> Result:
         """Retry a refused write once after catching up: where other servers write too, the cache may lag."""

@@ -36,6 +36,7 @@ from karmada.kube.patch.managedfields import entries_of, same_but_times, same_va
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.handlers.aside import aside, is_large
+from karmada.kube.server.handlers.fencing import Fencing
 from karmada.kube.server.handlers.subresources import reset_for
 from karmada.kube.server.handlers.system_fields import (
     SYSTEM_FIELDS,
@@ -69,6 +70,7 @@ class Writes:
         self._versions = versions
         self._admission = admission
         self._clock = clock
+        self.fencing: Fencing | None = None
 
     async def create(
         self,
@@ -405,6 +407,8 @@ class Writes:
 
     async def _write(self, resource: Resource, namespace: str, name: str, value: bytes | None, expected: int) -> int:
         key = storage_key(resource.storage_resource, namespace, name)
+        if self.fencing is not None:
+            self.fencing.check()
         try:
             revision = await self._cache.store.write(key, value, expected=expected)
         except StoreUnavailable as error:
