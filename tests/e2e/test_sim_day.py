@@ -283,8 +283,10 @@ spec:
 
 def test_a_stateful_set_grows_and_shrinks_in_order(kubectl: Program) -> None:
     path = '{.type} {.object.metadata.name} {.object.status.containerStatuses[0].ready}{"\\n"}'
-    watching = kubectl.start("get", "pods", "--watch", "--output-watch-events", "-o", f"jsonpath={path}")
+    watching = kubectl.start("get", "pods", "--watch", "--output-watch-events", "-o", f"jsonpath={path}", "-v=6")
     try:
+        assert watching.stderr is not None
+        assert any("watch=true" in line for line in watching.stderr), "what it lists it shows as added"
         kubectl("apply", "-f", "-", stdin=STATEFUL)
         kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
         kubectl("scale", "statefulset/db", "--replicas=0")
