@@ -32,6 +32,9 @@ from io import TextIOWrapper
 from typing import Any, NoReturn
 
 import karmada
+from karmada.api.crds import builtin_crds
+from karmada.kube.kinds.definition_schemas import schema_errors
+from karmada.kube.schema.builtin import Definitions
 from tests.support import forking, forking_on_a_loop
 from tests.support.fork_requests import (
     MOST_BYTES,
@@ -47,6 +50,14 @@ from tests.support.fork_requests import (
 _ABOVE_TARGETS = 512
 _PR_SET_PDEATHSIG = 1
 _RUN_ALONE = frozenset({"karmada.kube.server.storage.sync_process"})
+_LOADED_BY_EVERY_SERVER = (
+    "cryptography.hazmat.backends.openssl.backend",
+    "cryptography.hazmat.primitives.serialization",
+    "encodings.idna",
+    "importlib.metadata",
+    "uvloop",
+)
+"""Modules that no program needs to be loaded itself."""
 _START_OTHERS_ON_A_LOOP = frozenset({"karmada.components.sim"})
 """Programs that start programs of ours when they have an event loop and threads: the simulator, for pods."""
 
@@ -111,8 +122,20 @@ def load_programs() -> None:
                 if str(error.name).startswith("karmada"):
                     raise  # others are optional
     del sys.modules["grpc"]
+    for name in _LOADED_BY_EVERY_SERVER:
+        import_module(name)
+    _compile_schemas()
     gc.collect()
     gc.freeze()  # a collection would copy the pages that are shared
+
+
+def _compile_schemas() -> None:
+    """Of all kinds, as every server does when it starts, and keeps them for as long as it runs."""
+    Definitions.load().kinds()
+    for definition in builtin_crds():
+        for version in definition["spec"]["versions"]:
+            errors = schema_errors(version, "schema", "")
+            assert not errors, errors
 
 
 def become(start: Start, descriptors: list[int]) -> None:

@@ -239,3 +239,7 @@ def test_the_wire_table_covers_every_field_of_the_messages_it_knows(defs: Defini
         if message in wire_table():
             missing = set(defs.node(name).properties) - set(rules_of(message)) - {"apiVersion", "kind"}
             assert not missing or message in {"core.v1.ObjectReference"}, (message, missing)
+
+
+def test_a_version_is_loaded_once_however_it_is_named() -> None:
+    assert Definitions.load() is Definitions.load("1.36") is Definitions.load(version="1.36")

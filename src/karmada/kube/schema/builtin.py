@@ -84,13 +84,9 @@ class Definitions:
         self._document: weakref.ref[_Document] | None = None
 
     @staticmethod
-    @lru_cache(maxsize=4)
     def load(version: str = "1.36") -> Definitions:
-        """The definitions of a minor version ("1.36"); raises ValueError when the package lacks it."""
-        path = _package_directory() / f"v{version}.0-local" / "_definitions.json"
-        if not path.is_file():
-            raise ValueError(f"no definitions of Kubernetes {version} (known: {', '.join(versions())})")
-        return Definitions(version, path)
+        """The definitions of a minor version, loaded once; raises ValueError when the package lacks it."""
+        return _loaded(version)
 
     def node(self, definition: str) -> Node:
         """The compiled definition; raises KeyError for an unknown name."""
@@ -136,6 +132,14 @@ class Definitions:
                 self._kinds[GVK(entry["group"], entry["version"], entry["kind"])] = name
         self._nodes = nodes  # last: another thread that sees it sees all
         return nodes
+
+
+@lru_cache(maxsize=4)
+def _loaded(version: str) -> Definitions:
+    path = _package_directory() / f"v{version}.0-local" / "_definitions.json"
+    if not path.is_file():
+        raise ValueError(f"no definitions of Kubernetes {version} (known: {', '.join(versions())})")
+    return Definitions(version, path)
 
 
 def _package_directory() -> Path:
