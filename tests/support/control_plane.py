@@ -91,14 +91,19 @@ def assemble(
     settings: Settings | None = None,
     gates: FeatureGates | None = None,
     open_member: Open = over_network,
+    as_one: bool = False,
 ) -> Assembly:
-    """These parts, as a process of the control plane has them, on the given server."""
+    """These parts, as a process of the control plane has them, on the given server.
+
+    `as_one`: as the server's own process has them, where creates include what they write next.
+    """
     assembly = Assembly(
         lambda name: server.client(user_agent=name),
         clock=server.clock,
         settings=settings,
         gates=gates,
         open_member=open_member,
+        follow_ups=server.follow_ups if as_one else None,
     )
     assembly.add(parts(assembly.context))
     return assembly
@@ -113,6 +118,7 @@ async def running(
     settings: Settings | None = None,
     no_execute_policies: bool = False,
     open_member: Open = over_network,
+    as_one: bool = False,
 ) -> AsyncIterator[ControlPlane]:
     """The parts run until the end of the block. Time stands still unless the test moves it or brings a real clock."""
     clock = clock or FakeClock()
@@ -121,7 +127,7 @@ async def running(
     await server.start()
     try:
         await until_served(server)
-        assembly = assemble(server, parts, settings=settings, open_member=open_member)
+        assembly = assemble(server, parts, settings=settings, open_member=open_member, as_one=as_one)
         manager, context = assembly.manager, assembly.context
         async with manager:
             yield ControlPlane(server, clock, context, manager, server.client(user_agent="kubectl"))

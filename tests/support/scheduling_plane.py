@@ -214,14 +214,17 @@ async def scheduling(
     settings: Settings | None = None,
     scheduler: bool = True,
     no_execute_policies: bool = False,
+    as_one: bool = False,
     more: Callable[[Context], Sequence[Reconciler]] = lambda _context: (),
 ) -> AsyncIterator[Scheduling]:
-    """`gates` as on a command line; `scheduler`: whether one runs."""
+    """`gates` as on a command line; `scheduler`: whether one runs; `as_one`: in the server's own process."""
 
     def parts(context: Context) -> list[Reconciler]:
         if gates:
             context.gates.set(gates)
         return [*(scheduler_parts(context, options, estimators) if scheduler else ()), *more(context)]
 
-    async with running(folder, parts, clock=clock, settings=settings, no_execute_policies=no_execute_policies) as plane:
+    async with running(
+        folder, parts, clock=clock, settings=settings, no_execute_policies=no_execute_policies, as_one=as_one
+    ) as plane:
         yield Scheduling(plane)

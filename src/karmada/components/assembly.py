@@ -25,6 +25,7 @@ from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.runtime.controller import BackOff, Reconciler
 from karmada.kube.runtime.event_metrics import EventMetrics
 from karmada.kube.runtime.features import FeatureGates, FeatureMetrics
+from karmada.kube.runtime.follow_ups import FollowUps
 from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.informers import Limit
 from karmada.kube.runtime.manager import Component, Manager
@@ -73,8 +74,12 @@ class Assembly:
         back_off: BackOff | None = None,
         own: OwnCluster | None = None,
         open_member: Open = over_network,
+        follow_ups: FollowUps | None = None,
     ) -> None:
-        """`own` is an agent's cluster: nothing of others is watched."""
+        """`own` is an agent's cluster: nothing of others is watched.
+
+        `follow_ups` are those of the API server, where it is in this process.
+        """
         clock = clock or RealClock()
         self.metrics = metrics or Metrics()
         self.manager = Manager(
@@ -97,6 +102,7 @@ class Assembly:
             component=CONTROLLER_MANAGER if own is None else name,
             own=own,
             open_member=open_member,
+            follow_ups=follow_ups or FollowUps(),
         )
         self.metrics.registry.register(FeatureMetrics(self.context.gates))
         self.metrics.registry.register(SettingMetrics(self.context.settings))

@@ -125,6 +125,7 @@ class ControlPlane:
             settings=self.settings,
             gates=self.gates,
             clock=self.clock,
+            follow_ups=self.server.follow_ups,
         )
         self.context = assembly.context
         assembly.add_controllers(self._election(election.CONTROLLERS))

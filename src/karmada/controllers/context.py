@@ -12,6 +12,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.event_writer import EventWriter
 from karmada.kube.runtime.events import EventRecorder
 from karmada.kube.runtime.features import FeatureGates
+from karmada.kube.runtime.follow_ups import FollowUps
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.manager import Component
 from karmada.members.members import Members
@@ -85,6 +86,8 @@ class Context:
     own: OwnCluster | None = None
     open_member: Open = over_network
     """How members are reached; a rehearsal has them in this process."""
+    follow_ups: FollowUps = field(default_factory=FollowUps)
+    """Those of the API server, where it is in this process; others have no effect."""
     shared: list[Component] = field(default_factory=list)
     """What several controllers use, and starts before them."""
     _client: Client | None = None

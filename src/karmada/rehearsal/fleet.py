@@ -97,6 +97,7 @@ class RehearsalFleet:
             gates=self.gates,
             clock=self.clock,
             open_member=self._open,
+            follow_ups=self.server.follow_ups,
         )
         assembly.add_controllers()
         assembly.add_scheduler(in_process=self.in_process_estimator)

@@ -49,6 +49,13 @@ def _in_use(binding: Obj) -> bool:
     return bool(status.get("lastScheduledTime") or status.get("aggregatedStatus"))
 
 
+def _awaits_first_report(binding: Obj, works: list[Obj]) -> bool:
+    """Whether there is nothing to summarise: no cluster has reported, now or before."""
+    if (binding.get("status") or {}).get("aggregatedStatus") or not targets(binding["spec"]):
+        return False
+    return not any(map(has_report, works))
+
+
 def _version(binding: Obj) -> str:
     return str(((binding.get("spec") or {}).get("resource") or {}).get("resourceVersion", ""))
 
@@ -107,6 +114,8 @@ class BindingStatus(Reconciler):
         works = self._works_of(binding)
         if not works and not _in_use(binding):
             return Done  # nothing was decided yet
+        if _awaits_first_report(binding, works):
+            return Done  # that report triggers a reconcile
         goals = targets(binding["spec"])
         missing = len(goals) - sum(map(has_report, works))
         wait = self._gathering.await_missing(key, missing, MAX_WAIT) if missing > 0 else 0.0

@@ -115,8 +115,8 @@ def claim_of(template: Obj) -> Claim | None:
     return None
 
 
-def claiming_patch(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
-    """The merge patch that claims a template for a policy; None when it is claimed already.
+def claiming_changes(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
+    """The merge patch, for whatever version, that claims a template for a policy; None when it is claimed already.
 
     A namespaced policy replaces the claim of a cluster-wide one, never the reverse.
     """
@@ -128,7 +128,13 @@ def claiming_patch(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
     replaces = len(labels) > 1 or len(annotations) > len(kind.annotation_keys)
     if not replaces and meta.labels(template).get(kind.id_label) == kind.id_of(policy):
         return None
-    return _patch(template, labels, annotations)
+    return {"metadata": {"labels": labels, "annotations": annotations}}
+
+
+def claiming_patch(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
+    """The same for the version that the template has; a conflict when it has another."""
+    changes = claiming_changes(template, kind, policy)
+    return None if changes is None else _patch(template, **changes["metadata"])
 
 
 def releasing_patch(obj: Obj, kind: PolicyKind) -> Obj:

@@ -20,7 +20,8 @@ from karmada.api import well_known
 from karmada.api.matching import MISMATCH
 from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import WantedBinding
-from karmada.controllers.detector.claims import BOTH, Claim, PolicyKind, claim_of, claiming_patch
+from karmada.controllers.detector.claiming import Claiming
+from karmada.controllers.detector.claims import Claim, PolicyKind, claim_of, claiming_patch
 from karmada.controllers.detector.eligible import SkippedNamespaces
 from karmada.controllers.detector.interpretation import Interpretation, ReplicaInterpreter
 from karmada.controllers.detector.kinds import Kind, Kinds
@@ -77,8 +78,10 @@ class Detector(Reconciler):
     def __init__(self, context: Context, interpreter: ReplicaInterpreter) -> None:
         self.workers = context.settings.concurrent_resource_template_syncs
         self.recorder = context.recorder(DETECTOR)
-        self.kinds = Kinds(context, self)
+        self._namespaces = SkippedNamespaces(context.settings.skipped_propagating_namespaces)
         self.policies = Policies(context)
+        self._claiming = Claiming(self.policies, self._namespaces)
+        self.kinds = Kinds(context, self, self._claiming)
         self.replica_policies = ReplicaPolicies(context)
         self.waiting = Waiting()
         self.bindings = BindingWriter(context)
@@ -93,7 +96,6 @@ class Detector(Reconciler):
             *reinterpretation(self._templates_of),
         )
         """The templates themselves are watched by `kinds`."""
-        self._namespaces = SkippedNamespaces(context.settings.skipped_propagating_namespaces)
         self._built_from: dict[Ref, _Source] = {}
         self._add: Callable[[Key, int], None] | None = None
 
@@ -119,6 +121,8 @@ class Detector(Reconciler):
         ref = Ref(kind.gvk, *meta.key(obj))
         if self._namespaces.skips(*ref):
             return
+        if old is None and new is not None:
+            self._claiming.arrived(ref, new)
         if old is None or new is None:
             self.enqueue(ref, priority=BACKLOG if initially and claim_of(obj) is not None else 0)
         elif changed(old, new):
@@ -155,6 +159,8 @@ class Detector(Reconciler):
         claim = claim_of(template)
         if claim is None:
             await self._match(template, lazily=lazily)
+        elif self._claiming.is_outdated(ref, claim, template):
+            await self.release.template(claim.kind, meta.labels(template)[claim.kind.id_label], template)
         else:
             await self._keep(template, claim, source, lazily=lazily)
         return Done
@@ -162,14 +168,13 @@ class Detector(Reconciler):
     async def _match(self, template: Obj, *, lazily: bool) -> None:
         """Match an unclaimed template. Nothing is awaited between the search and `waiting.add`."""
         ref = ref_of(template)
-        for kind in BOTH:
-            policy = self.policies.best(kind, template)
-            if policy is not None:
-                self.policies.require_overrides(kind, policy)
-                self.waiting.discard(ref)
-                await self._apply(template, kind, policy, lazily=lazily)
-                return
-        self.waiting.add(ref)
+        found = self.policies.choose(template)
+        if found is None:
+            self.waiting.add(ref)
+            return
+        self.policies.require_overrides(*found)
+        self.waiting.discard(ref)
+        await self._apply(template, *found, lazily=lazily)
 
     async def _keep(self, template: Obj, claim: Claim, source: _Source | None, *, lazily: bool) -> None:
         """Reconcile a claimed template with its policy."""

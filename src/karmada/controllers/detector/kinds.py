@@ -27,6 +27,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler, Result, Retry, Watch, requeue
+from karmada.kube.runtime.follow_ups import FollowUpWriter
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
@@ -80,8 +81,11 @@ class Kinds(Reconciler):
         Watch(APISERVICES, metadata_only=True, map_to=_discovery_key),
     )
 
-    def __init__(self, context: Context, follower: Follower) -> None:
+    def __init__(self, context: Context, follower: Follower, claiming: FollowUpWriter) -> None:
+        """`claiming` follows up on new templates of every kind that is watched and listed."""
         self._client = context.client
+        self._follow_ups = context.follow_ups
+        self._claiming = claiming
         self._informers = context.informers
         self._clock = context.clock
         self._skipped = SkippedApis.parse(context.settings.skipped_propagating_apis)
@@ -139,7 +143,17 @@ class Kinds(Reconciler):
         finally:
             self._replaying = False
         informer.start()
+        informer.when_synced(partial(self._claim_new, kind))
         log.v(1).info("Following a kind", kind=str(mapping.gvk))
+
+    def _claim_new(self, kind: Kind) -> None:
+        """Until its list is complete, a new template of the kind would be taken for one that existed before."""
+        if self._kinds.get(kind.gvk) is kind:
+            self._follow_ups.register(kind.gvk, self._claiming)
+
+    async def stop(self) -> None:
+        for gvk in self._kinds:
+            self._follow_ups.unregister(gvk, self._claiming)
 
     async def _leave(self, gvk: GVK, catalog: Catalog) -> None:
         """The kind is gone, or another version is preferred now; a group whose discovery failed stays."""
@@ -148,6 +162,7 @@ class Kinds(Reconciler):
             return
         self._unsubscribe.pop(gvk)()
         del self._kinds[gvk]
+        self._follow_ups.unregister(gvk, self._claiming)
         if kind.gvr not in catalog.by_gvr:
             await kind.informer.stop()
         self._follower.kind_removed(kind)

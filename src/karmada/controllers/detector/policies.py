@@ -68,11 +68,17 @@ def selections(policy: Obj) -> Iterator[str]:
 class Policies:
     def __init__(self, context: Context) -> None:
         self._client = context.client
+        self.changes = 0
+        """How often a policy has changed."""
         self._informers: dict[PolicyKind, Informer] = {}
         self._overrides: dict[PolicyKind, Informer] = {}
         for kind in BOTH:
             self._informers[kind] = context.informers.of(kind.gvr, indexes={_BY_SELECTION: selections})
+            self._informers[kind].add_handler(self._count)
             self._overrides[kind] = context.informers.of(kind.overrides)
+
+    def _count(self, _old: Obj | None, _new: Obj | None) -> None:
+        self.changes += 1
 
     def get(self, kind: PolicyKind, key: Key) -> Obj | None:
         return self._informers[kind].get(key)
@@ -85,6 +91,14 @@ class Policies:
             return await self._client.get(kind.gvr, key.name, key.namespace)
         except NotFound:
             return None
+
+    def choose(self, template: Obj) -> tuple[PolicyKind, Obj] | None:
+        """The policy that an unclaimed template gets: a namespaced one first."""
+        for kind in BOTH:
+            policy = self.best(kind, template)
+            if policy is not None:
+                return kind, policy
+        return None
 
     def best(self, kind: PolicyKind, template: Obj) -> Obj | None:
         namespace, name = meta.key(template)
@@ -99,10 +113,18 @@ class Policies:
                 found[meta.name(policy)] = policy
         return best(found.values(), template) if found else None
 
+    @property
+    def synced(self) -> bool:
+        return all(informer.synced for one in (self._informers, self._overrides) for informer in one.values())
+
+    def has_overrides(self, kind: PolicyKind, policy: Obj) -> bool:
+        """Whether all the dependentOverrides of a policy exist."""
+        names = (policy.get("spec") or {}).get("dependentOverrides") or ()
+        return all(self._overrides[kind].get(Key(meta.namespace(policy), name)) is not None for name in names)
+
     def require_overrides(self, kind: PolicyKind, policy: Obj) -> None:
         """NotYet unless all the dependentOverrides of a policy exist."""
-        names = (policy.get("spec") or {}).get("dependentOverrides") or ()
-        if any(self._overrides[kind].get(Key(meta.namespace(policy), name)) is None for name in names):
+        if not self.has_overrides(kind, policy):
             raise NotYet("waiting for dependent overrides")
 
     def claims_lazily(self, kind: PolicyKind, key: Key) -> bool:

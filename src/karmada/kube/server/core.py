@@ -18,6 +18,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.follow_ups import FollowUps
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.admission.chain import Chain
@@ -80,7 +81,8 @@ class ServerCore:
         clock, cache = self.clock, self.cache
         self.admission = admission
         self.versions = Versions()
-        writes = Writes(cache, self.versions, admission, clock)
+        self.follow_ups = FollowUps()
+        writes = Writes(cache, self.versions, admission, clock, self.follow_ups)
         deletes = Deletes(cache, self.versions, admission, writes, clock)
         reads, bodies = Reads(cache, self.versions), Bodies(self.definitions)
         groups = GroupCreates(cache, self.versions, admission, writes)

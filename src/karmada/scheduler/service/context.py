@@ -8,6 +8,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.events import EventRecorder
 from karmada.kube.runtime.features import FeatureGates
+from karmada.kube.runtime.follow_ups import FollowUps
 from karmada.kube.runtime.informers import Informers
 
 
@@ -20,6 +21,9 @@ class Context(Protocol):
 
     @property
     def gates(self) -> FeatureGates: ...
+
+    @property
+    def follow_ups(self) -> FollowUps: ...
 
     def connect(self, name: str, /) -> Client:
         """A client that writes under this name."""

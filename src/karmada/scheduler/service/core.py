@@ -60,6 +60,7 @@ class Core:
         self._clusters.add_handler(self._cluster_changed)
         self._changes: dict[str, Obj | None] = {}
         self._fleet = Fleet()
+        self._quotas = context.gates.enabled("FederatedQuotaEnforcement")
         self._turn = asyncio.Lock()
         self.peers = Peers(context) if context.gates.enabled("WorkloadAffinity") else None
         self.assumptions = (
@@ -109,6 +110,16 @@ class Core:
             if _is_resource_binding(binding):
                 self._expect(binding, decision, request.is_workload)
         return decision
+
+    @property
+    def decides_at_once(self) -> bool:
+        """Whether a decision awaits nothing, depends on no other and is refused by no quota."""
+        alone = self.peers is None and self.assumptions is None and not self.by_priority
+        return alone and not self._quotas and not self._algorithm.remote
+
+    def decide_at_once(self, request: Request) -> Decision:
+        """`decide`, where `decides_at_once`."""
+        return schedule(request, self.fleet, self._algorithm.local, self._algorithm.profile)
 
     async def _decide(self, request: Request) -> Decision:
         profile, local, remote = self._algorithm

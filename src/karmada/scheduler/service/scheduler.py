@@ -28,6 +28,7 @@ from karmada.scheduler.estimators.protocol import Estimator
 from karmada.scheduler.failures import Reason, Verdict, verdict
 from karmada.scheduler.request import Request
 from karmada.scheduler.service import writing
+from karmada.scheduler.service.at_creation import AtCreation, Decided
 from karmada.scheduler.service.context import Context
 from karmada.scheduler.service.core import Core, Options
 from karmada.scheduler.service.metrics import SchedulerMetrics
@@ -98,6 +99,8 @@ class BindingScheduler(Reconciler):
         """Bindings that a quota refused, by namespace."""
         self._add: Callable[[Key, int], None] = lambda _key, _priority: None
         self._queue: Lanes[Key] | None = None
+        self._follow_ups = context.follow_ups
+        self._at_creation = AtCreation(core, self._ours, context.clock, COMPONENT, self._is_running)
         indexes = {BY_PLACEMENT: index_by_placement, BY_KIND: index_by_kind}
         self._informer = context.informers.of(kind.gvr, indexes=indexes)
         self._bindings = OwnWrites(self._informer)
@@ -120,6 +123,13 @@ class BindingScheduler(Reconciler):
 
     def follow_queue(self, queue: Lanes[Key]) -> None:
         self._queue = queue
+        self._follow_ups.register(self._kind.gvk, self._at_creation)
+
+    def _is_running(self) -> bool:
+        return self._queue is not None and self._queue.takes_keys
+
+    async def stop(self) -> None:
+        self._follow_ups.unregister(self._kind.gvk, self._at_creation)
 
     @property
     def core(self) -> Core:
@@ -139,9 +149,22 @@ class BindingScheduler(Reconciler):
         key = key_of(new)
         if _made(new) == self._decided.get(key):
             return False
+        decided = self._at_creation.take(new)
+        if decided is not None and self._was_decided(new, decided):
+            return False
         self._core.pauses.triggered(key)
         self.metrics.incoming("BindingAdd" if old is None or not self._ours(old) else "BindingUpdate")
         return True
+
+    def _was_decided(self, binding: Obj, decided: Decided) -> bool:
+        """Announce a decision that was stored with its binding; whether it still holds."""
+        self.metrics.incoming("BindingAdd")
+        self.metrics.attempted("scheduled", Need.RECONCILE.value, self._clock.monotonic() - decided.began)
+        self._emit_success(binding, decided.decision, decided.report)
+        holds = self._at_creation.holds(decided, binding)
+        if holds:
+            self._decided[key_of(binding)] = _made(binding)
+        return holds
 
     def _priority(self, binding: Obj) -> int:
         if not self._core.by_priority:
@@ -313,16 +336,19 @@ class BindingScheduler(Reconciler):
         """Success is an event only when something was written; groups that failed have had theirs already."""
         if report.status == "True":
             if after is not binding:
-                colon = ":" if self._kind is ResourceBinding else ""
-                targets = decision.targets
-                self._emit(
-                    binding,
-                    NORMAL,
-                    SUCCEEDED,
-                    lambda: f"{report.message} Result{colon} {writing.result_text(targets)}",
-                )
+                self._emit_success(binding, decision, report)
         elif not request.plan.terms or decision.failure is None or decision.failure.reason is Reason.NO_CLUSTER_FIT:
             self._emit(binding, WARNING, FAILED, report.message)
+
+    def _emit_success(self, binding: Obj, decision: Decision, report: Verdict) -> None:
+        colon = ":" if self._kind is ResourceBinding else ""
+        targets = decision.targets
+        self._emit(
+            binding,
+            NORMAL,
+            SUCCEEDED,
+            lambda: f"{report.message} Result{colon} {writing.result_text(targets)}",
+        )
 
     def _emit(self, binding: Obj, sort: str, reason: str, text: str | Callable[[], str]) -> None:
         """On the binding, and on its resource."""

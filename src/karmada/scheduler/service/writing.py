@@ -74,8 +74,16 @@ async def write_status(
     affinity_name: str = "",
     again: bool = False,
 ) -> Obj:
-    """The condition, and on success what was observed; `again`: the time is written even if nothing else changed."""
+    """Write `reported_status`."""
     status: Obj = binding.get("status") or {}
+    new = reported_status(status, report, now, observed=observed, affinity_name=affinity_name, again=again)
+    return await _patch_status(client, gvr, binding, status, new)
+
+
+def reported_status(
+    status: Obj, report: Verdict, now: float, *, observed: int, affinity_name: str = "", again: bool = False
+) -> Obj:
+    """The condition, and on success what was observed; `again`: the time is new even if nothing else changed."""
     condition = {"type": SCHEDULED, "status": report.status, "reason": report.reason, "message": report.message}
     new = {**status, "conditions": meta.set_condition(status.get("conditions"), condition, now)}
     if affinity_name:
@@ -84,7 +92,7 @@ async def write_status(
         new["schedulerObservedGeneration"] = observed
         if again or new != status or not status.get("lastScheduledTime"):
             new["lastScheduledTime"] = rfc3339(now)
-    return await _patch_status(client, gvr, binding, status, new)
+    return new
 
 
 async def write_observed(client: Client, gvr: GVR, binding: Obj, now: float) -> Obj:

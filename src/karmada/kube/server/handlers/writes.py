@@ -33,10 +33,12 @@ from karmada.kube.objects.gvk import GroupKind
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.managedfields import entries_of, same_but_times, same_value, update_managers
+from karmada.kube.runtime.follow_ups import FollowUps, FollowUpWriter
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.handlers.aside import aside, is_large
 from karmada.kube.server.handlers.fencing import Fencing
+from karmada.kube.server.handlers.follow_ups import fold
 from karmada.kube.server.handlers.subresources import reset_for
 from karmada.kube.server.handlers.system_fields import (
     SYSTEM_FIELDS,
@@ -65,12 +67,15 @@ Change = Callable[[Obj], Awaitable[Obj]]
 
 
 class Writes:
-    def __init__(self, cache: Cache, versions: Versions, admission: Chain, clock: Clock) -> None:
+    def __init__(
+        self, cache: Cache, versions: Versions, admission: Chain, clock: Clock, follow_ups: FollowUps | None = None
+    ) -> None:
         self._cache = cache
         self._versions = versions
         self._admission = admission
         self._clock = clock
         self.fencing: Fencing | None = None
+        self._follow_ups = follow_ups or FollowUps()
 
     async def create(
         self,
@@ -141,12 +146,14 @@ class Writes:
             reserve = resource.strategy.reserve
             reservation = await reserve(obj, None) if reserve is not None else None
             stored: bool | None = False
+            writer: FollowUpWriter | None = None
             try:
                 if large:
                     await aside(request, self.validate_create, request, resource, namespace, obj)
                 else:
                     self.validate_create(request, resource, namespace, obj)
                 resource.strategy.canonicalize(obj)
+                writer = self._follow_up(resource, obj) if given and not options.dry_run else None
                 await self._admission.validate(attributes)
                 if options.dry_run:
                     return self._dry_create(resource, namespace, obj)
@@ -160,8 +167,22 @@ class Writes:
                 raise self.exists(resource, namespace, meta["name"], generated=tries > 1) from None
             finally:
                 self._finish(attributes, reservation, stored)
+                if writer is not None and not stored:
+                    writer.abandoned(obj)
             return await self._answer(resource, entry, 201)
         raise AssertionError("unreachable")
+
+    def _follow_up(self, resource: Resource, obj: Obj) -> FollowUpWriter | None:
+        """In place: what a controller of this process would write next; returns the controller if there is something.
+
+        An object with a generated name has none: it may get another when that one is taken.
+        """
+        writer = self._follow_ups.of(resource.gvk)
+        follow_up = None if writer is None else writer.follow_up(obj)
+        if follow_up is None:
+            return None
+        fold(resource, obj, follow_up, rfc3339(self._clock.now()))
+        return writer
 
     def _dry_create(self, resource: Resource, namespace: str, obj: Obj) -> ObjectResult:
         name = obj["metadata"]["name"]
