@@ -22,7 +22,12 @@ class Deployments(Rollout):
     name = "propagation.deployments"
     title = "Deployments to two members"
     sizes = Sizes(quick=100, base=1_000, more=(100, 20_000))
-    figures = throughput_figures(rate=dict.fromkeys((1_000, 3_000, 10_000, 20_000), 300), memory={10_000: 400})
+    figures = throughput_figures(
+        rate={**dict.fromkeys((1_000, 3_000, 20_000), 300), 10_000: 450},
+        memory={10_000: 400},
+        cpu={10_000: 2.0},
+        writes=dict.fromkeys((1_000, 3_000, 10_000, 20_000), 8),
+    )
 
 
 class Wide(Rollout):
