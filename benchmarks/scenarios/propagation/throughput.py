@@ -2,8 +2,8 @@
 
 A Work is one object on its way to one member. CPU is counted until the control plane is at rest again, since what comes
 after the arrival (conditions, aggregated status, events) is part of the cost; what it uses at rest anyway is looked at
-before, and its writes are counted for the same time, those of events apart. What the members use is reported too: they do the same in every
-run, so it shows how fast the machine was just then.
+before. Its writes are counted for the same time, those of events apart. What the members use is reported too: they do
+the same in every run, so it shows how fast the machine was just then.
 """
 
 from __future__ import annotations
