@@ -33,6 +33,8 @@ from karmada.scheduler.service.estimates import PATH
 from karmada.search import service as search_service
 
 if TYPE_CHECKING:
+    from karmada.components.dashboard_service import DashboardService
+    from karmada.dashboard.server import Options as DashboardOptions
     from karmada.descheduler.controller import Options
 
 _NAMESPACES = GroupResource("", "namespaces")
@@ -54,8 +56,9 @@ class ControlPlane:
         descheduling: Options | None = None,
         in_process_estimator: bool = False,
         search: search_service.Options | None = _SEARCH,
+        dashboard: DashboardOptions | None = None,
     ) -> None:
-        """`estimators`: how those of the clusters are called by the scheduler, if they are. `search`: if it is on."""
+        """`estimators`: how those of the clusters are called by the scheduler, if so. `search`, `dashboard`: if on."""
         self.clock = clock or RealClock()
         self.settings = settings or Settings()
         self.gates = gates or default_gates()
@@ -74,6 +77,11 @@ class ControlPlane:
         if search is not None:
             insecure = self.settings.allow_insecure_members
             self.search = search_service.install(self.server, replace(search, allow_insecure=insecure))
+        self.dashboard: DashboardService | None = None
+        if dashboard is not None:
+            from karmada.components.dashboard_service import DashboardService
+
+            self.dashboard = DashboardService(self.server, dashboard)
         self.manager: Manager | None = None
         self.context: Context | None = None
         self._turns: asyncio.Task[None] | None = None
@@ -105,6 +113,8 @@ class ControlPlane:
         await until_served(self.server)
         if self.search is not None:
             await self.search.start()
+        if self.dashboard is not None:
+            await self.dashboard.start()
         manager = self.manager = self._assemble()
         alone = not self.server.config.shares_storage
         if alone:
@@ -113,6 +123,8 @@ class ControlPlane:
         self._turns = asyncio.create_task(self._take_turns(manager, started=alone), name="control plane")
 
     async def stop(self) -> None:
+        if self.dashboard is not None:
+            await self.dashboard.stop()
         if self._turns is not None:
             await cancel_and_wait(self._turns)
         elif self.manager is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from karmada.components.dashboard_flags import dashboard_flags, dashboard_options_from
 from karmada.components.descheduler_flags import descheduling_options_from, optional_descheduling_flags
 from karmada.components.estimator_flags import (
     in_process_estimator_flag,
@@ -42,6 +43,7 @@ flags = together(
     scheduler_estimator_flags,
     optional_descheduling_flags,
     search_flags,
+    dashboard_flags,
     ready_flag,
     logging_flags,
 )
@@ -75,6 +77,7 @@ def main(**given: Any) -> None:
             descheduling=descheduling if given["enable_descheduler"] else None,
             in_process_estimator=given["in_process_estimator"],
             search=search_options_from(given),
+            dashboard=dashboard_options_from(given),
         )
 
     run_server(config, make, "Control plane", given)

@@ -92,14 +92,14 @@ class ApiServer(ServerCore):
         config, now = self.config, self.clock.now
         key, self.keys = _token_keys(config, self.pki)
         self.issuer = TokenIssuer(key, config.service_account_issuer, now=now)
-        self._peers = PeerCertificates(self.credentials.client_ca_pem, self.credentials.proxies.ca_pem)
+        self.peers = PeerCertificates(self.credentials.client_ca_pem, self.credentials.proxies.ca_pem)
         self._rbac = [self.cache.collection(resource) for resource in _RBAC]
         self.authorizer = Authorizer(self.cache, self._rbac_version)
         audiences = (config.service_account_issuer,)
         self.authenticator = Authenticator(
             self.cache,
             now=now,
-            peers=self._peers,
+            peers=self.peers,
             service_accounts=ServiceAccountTokens(self.keys, audiences, audiences, self.cache, now),
             static_tokens=parse_token_file(config.token_file.read_text()) if config.token_file else None,
             audiences=audiences,
@@ -236,7 +236,7 @@ class ApiServer(ServerCore):
 
     async def _credentials_changed(self) -> None:
         self.pki = self.credentials.pki
-        self._peers.trust(self.credentials.client_ca_pem, self.credentials.proxies.ca_pem)
+        self.peers.trust(self.credentials.client_ca_pem, self.credentials.proxies.ca_pem)
         self.aggregator.reload_certificate()
         self._write_kubeconfig()
         await self._defaults.ensure([publish() for publish in self.published])

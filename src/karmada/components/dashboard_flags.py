@@ -1,0 +1,46 @@
+"""The flags of the dashboard, as the all-in-one has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from karmada.components.flags import Given, switch, together
+
+if TYPE_CHECKING:
+    from karmada.dashboard.server import Options
+
+PORT: Final = 5480
+
+dashboard_flags = together(
+    switch("--dashboard", False, "Serve the dashboard: docs/dashboard.md."),
+    click.option("--dashboard-port", default=PORT, help="Port of the dashboard; 0 takes a free one."),
+    click.option(
+        "--dashboard-bind-address", default="127.0.0.1", help="Address on which the dashboard listens; 0.0.0.0 is all."
+    ),
+    click.option(
+        "--dashboard-host",
+        multiple=True,
+        help="A name by which browsers reach the dashboard, besides localhost and addresses; repeatable.",
+    ),
+    switch(
+        "--dashboard-writes",
+        False,
+        "Let viewers change what their own rights allow, and open terminals; without it the dashboard only reads.",
+    ),
+)
+
+
+def dashboard_options_from(given: Given) -> Options | None:
+    """None when it is off."""
+    from karmada.dashboard.server import Options
+
+    if not given["dashboard"]:
+        return None
+    return Options(
+        host=given["dashboard_bind_address"],
+        port=given["dashboard_port"],
+        names=tuple(name.lower() for name in given["dashboard_host"]),
+        writes=given["dashboard_writes"],
+    )

@@ -1,0 +1,77 @@
+"""The dashboard in the process of the all-in-one: it listens with the API server's certificate and client authority.
+
+It reads the API over HTTPS, as every viewer would. For viewers who log in with a client certificate it has one of its
+own, made at the start and kept in memory, whose only right is to impersonate.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from karmada.dashboard.login import CertificateLogin, Login
+from karmada.dashboard.server import Dashboard, Options
+from karmada.dashboard.viewer import Identity
+from karmada.kube.client.config import Material, RestConfig
+from karmada.kube.objects.types import Obj
+
+if TYPE_CHECKING:
+    from karmada.kube.server.app import ApiServer
+
+USER: Final = "system:karmada-dashboard"
+_NAME: Final = "karmada-dashboard-impersonator"
+_RBAC: Final = "rbac.authorization.k8s.io"
+_DAYS: Final = 3650
+"""The key exists for as long as the process does."""
+
+
+def impersonation_rights() -> list[Obj]:
+    """For the dashboard's own user: acting as others, and nothing else."""
+    rules = [{"apiGroups": [""], "resources": ["users", "groups", "serviceaccounts"], "verbs": ["impersonate"]}]
+    return [
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": _NAME},
+            "rules": rules,
+        },
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": _NAME},
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": _NAME},
+            "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": USER}],
+        },
+    ]
+
+
+class DashboardService:
+    """Made before the server starts, so that the rights are there from the first second; started once it serves."""
+
+    def __init__(self, server: ApiServer, options: Options) -> None:
+        self._server, self._options = server, options
+        server.more_defaults += impersonation_rights()
+        self.dashboard: Dashboard | None = None
+
+    async def start(self) -> None:
+        server = self._server
+        way = RestConfig(server=server.url, ca=Material(data=server.credentials.root_pem))
+        own = server.pki.ca.issue(USER, days=_DAYS, now=server.clock.now())
+        impersonator = RestConfig(
+            server=way.server,
+            ca=way.ca,
+            certificate=Material(data=own.cert_pem),
+            key=Material(data=own.key_pem),
+        )
+        login = Login(way, server.clock, CertificateLogin(impersonator, self._user_of))
+        self.dashboard = Dashboard(login, self._options, server.tls(), clock=server.clock)
+        await self.dashboard.start()
+
+    async def stop(self) -> None:
+        if self.dashboard is not None:
+            await self.dashboard.stop()
+
+    def _user_of(self, der: bytes) -> Identity | None:
+        peer = self._server.peers.identify(der)
+        if peer.user is None or not peer.valid_at(self._server.clock.now()):
+            return None
+        return Identity(peer.user.name, peer.user.groups)

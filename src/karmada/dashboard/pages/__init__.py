@@ -1,0 +1,11 @@
+"""The pages, in the order of the navigation. A module exports PAGE; its line here makes it part of the dashboard."""
+
+from __future__ import annotations
+
+from karmada.dashboard.pages import clusters, fleet
+from karmada.dashboard.view import PageModule
+
+PAGES: tuple[PageModule, ...] = (
+    fleet.PAGE,
+    clusters.PAGE,
+)

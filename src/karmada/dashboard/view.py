@@ -1,0 +1,128 @@
+"""A request to a page, for its handler: who looks, what was requested, and how the response is made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+from karmada.dashboard import reads
+from karmada.kube.client.client import Listing
+from karmada.kube.objects.gvk import GVR
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from karmada.dashboard.sessions import Session
+    from karmada.dashboard.viewer import Viewer
+    from karmada.kube.client.client import Client
+    from karmada.kube.objects.clock import Clock
+
+LIVE_HEADER: Final = "X-Live"
+"""Of requests that a change caused, not the viewer."""
+SEEN_HEADER: Final = "X-Seen"
+"""What of a part the page has already."""
+
+
+@dataclass(slots=True)
+class View:
+    request: web.Request
+    session: Session
+    environment: Environment
+    clock: Clock
+    writes: bool
+    """Whether the dashboard was started so that it may change things."""
+    nonce: str
+    nav: Sequence[tuple[str, str]] = ()
+    _clusters: Listing | None = field(default=None)
+
+    @property
+    def viewer(self) -> Viewer:
+        return self.session.viewer
+
+    @property
+    def client(self) -> Client:
+        """The control plane, as the viewer."""
+        return self.session.viewer.client
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The variable parts of the path."""
+        return self.request.match_info
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return self.request.query
+
+    async def form(self) -> Mapping[str, str]:
+        """Text fields of a form."""
+        return {key: value for key, value in (await self.request.post()).items() if isinstance(value, str)}
+
+    async def clusters(self) -> Listing:
+        """All clusters by name, read once per request."""
+        if self._clusters is None:
+            self._clusters = await reads.clusters(self.client)
+        return self._clusters
+
+    async def may_write(
+        self, verb: str, resource: GVR, namespace: str = "", *, name: str = "", subresource: str = ""
+    ) -> bool:
+        """Whether to offer a change: the dashboard may, and the viewer may."""
+        return self.writes and await self.viewer.may(verb, resource, namespace, name=name, subresource=subresource)
+
+    # responses
+
+    def page(self, template: str, *, title: str, status: int = 200, **data: Any) -> web.Response:
+        """A whole page: a template that extends layout.html."""
+        path = self.request.path
+        section = max((url for url, _ in self.nav if path == url or path.startswith(f"{url.rstrip('/')}/")), default="")
+        text = self._render(template, title=title, nav=self.nav, section=section, **data)
+        return web.Response(text=text, content_type="text/html", status=status, headers={"Cache-Control": "no-store"})
+
+    def part(self, template: str, **data: Any) -> web.Response:
+        """A part of a page, requested again by it; 204 when it already has exactly this."""
+        text = self._render(template, **data)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        headers = {"Cache-Control": "no-store", "X-Part": digest}
+        if self.request.headers.get(SEEN_HEADER) == digest:
+            return web.Response(status=204, headers=headers)
+        return web.Response(text=text, content_type="text/html", headers=headers)
+
+    def _render(self, template: str, **data: Any) -> str:
+        return self.environment.get_template(template).render(
+            viewer=self.viewer.identity,
+            csrf=self.session.csrf,
+            writes=self.writes,
+            nonce=self.nonce,
+            now=self.clock.now(),
+            **data,
+        )
+
+    @staticmethod
+    def redirect(url: str) -> web.Response:
+        return web.Response(status=303, headers={"Location": url})
+
+
+Handler = Callable[[View], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`changes`: it may be requested only where the dashboard may change things, which also hides what leads to it."""
+
+    method: str
+    path: str
+    handler: Handler
+    changes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PageModule:
+    """What a module in `pages` exports as PAGE: its routes, and its entry in the navigation, if it has one."""
+
+    routes: Sequence[Route]
+    nav: tuple[str, str] | None = None
+    """URL and label."""

@@ -1,0 +1,109 @@
+"""The API as the viewer sees it: clients with the viewer's own credentials, and what they may do.
+
+Nothing is read with more rights than the viewer has. Members are reached through `clusters/NAME/proxy` of the control
+plane, with the same credentials. What RBAC forbids is found out by trying, or (for what is only to be offered) by a
+SelfSubjectAccessReview, and left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from karmada.api.cluster import Cluster
+from karmada.kube.client.client import Client, resource_path
+from karmada.kube.client.config import RestConfig
+from karmada.kube.client.light import transport_for
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+
+USER_AGENT: Final = "karmada-dashboard"
+MEMBER_SECONDS: Final = 10.0
+"""For how long a member may not respond."""
+RIGHTS_SECONDS: Final = 10.0
+"""For how long a review counts; a right that is taken away is refused by the server at once."""
+_MEMBERS_KEPT: Final = 64
+_ACCESS_REVIEWS: Final = GVR("authorization.k8s.io", "v1", "selfsubjectaccessreviews")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """As the control plane says who the credentials stand for."""
+
+    name: str
+    groups: Sequence[str] = ()
+
+
+class Viewer:
+    def __init__(self, identity: Identity, config: RestConfig, clock: Clock) -> None:
+        self.identity = identity
+        self.config = replace(config, user_agent=USER_AGENT)
+        """With the viewer's credentials: for clients only, never to be shown or logged."""
+        self.client = Client(transport_for(self.config, clock=clock), field_manager=USER_AGENT)
+        self.clock = clock
+        self._members: dict[str, Client] = {}
+        self._kept: dict[Any, tuple[float, asyncio.Future[Any]]] = {}
+
+    async def close(self) -> None:
+        """Whatever still waits for a response fails."""
+        for client in (self.client, *self._members.values()):
+            await client.close()
+        for _, future in self._kept.values():
+            future.cancel()
+        self._kept.clear()
+
+    def member(self, cluster: str) -> Client:
+        """A member as the viewer sees it; requests fail as the control plane's proxy says."""
+        found = self._members.get(cluster)
+        if found is None:
+            while len(self._members) >= _MEMBERS_KEPT:
+                self._members.pop(next(iter(self._members)))  # its connections are shared, and stay
+            server = self.config.server.rstrip("/") + resource_path(Cluster.gvr, "", cluster, "proxy")
+            config = replace(self.config, server=server, timeout=MEMBER_SECONDS)
+            found = Client(transport_for(config, clock=self.clock), field_manager=USER_AGENT)
+            self._members[cluster] = found
+        return found
+
+    async def may(
+        self, verb: str, resource: GVR, namespace: str = "", *, name: str = "", subresource: str = ""
+    ) -> bool:
+        """Whether something may be offered. The server decides again when it is done."""
+        attributes = {
+            "verb": verb,
+            "group": resource.group,
+            "version": resource.version,
+            "resource": resource.resource,
+            "namespace": namespace,
+            "name": name,
+            "subresource": subresource,
+        }
+
+        async def review() -> bool:
+            body: Obj = {
+                "apiVersion": _ACCESS_REVIEWS.api_version,
+                "kind": "SelfSubjectAccessReview",
+                "spec": {"resourceAttributes": attributes},
+            }
+            answer = await self.client.create(_ACCESS_REVIEWS, body, "")
+            return bool(answer["status"].get("allowed"))
+
+        return await self.kept(("may", *attributes.values()), RIGHTS_SECONDS, review)
+
+    async def kept(self, key: Any, seconds: float, read: Callable[[], Awaitable[T]]) -> T:
+        """What `read` returned within the last seconds, or returns now: once for all who wait for the same."""
+        now = self.clock.monotonic()
+        for old in [old for old, (until, _) in self._kept.items() if until <= now]:
+            del self._kept[old]
+        if key not in self._kept:
+            self._kept[key] = now + seconds, asyncio.ensure_future(read())
+        future: asyncio.Future[T] = self._kept[key][1]
+        try:
+            return await asyncio.shield(future)
+        except BaseException:
+            if future.done():
+                self._kept.pop(key, None)
+            raise
