@@ -7,19 +7,26 @@ from typing import Final
 
 WORTHWHILE: Final = 512
 """Bytes below which nothing is gained."""
-LONGEST: Final = 15 << 10
-"""Of a sample: it has to fit into the window."""
-_LEVEL, _WINDOW, _MEMORY = 3, -14, 5
+_LEVEL, _WINDOW = 3, 14
+_MEMORY = 9
+"""What is subtracted from the window gives zlib's level of memory."""
 
 
 class Sample:
-    """Never changes. Its own part of the work is done once: 4 kB become 150 bytes in 10 µs, and are back in 5."""
+    """Never changes. Its own part of the work is done once: 4 kB become 150 bytes in 10 µs, and are back in 5.
 
-    __slots__ = ("_started", "raw")
+    `window`: it and what is compared with it have 2 to this power bytes together. The smaller, the less is copied for
+    each difference: 80 kB for one of 14, 24 kB for one of 12.
+    """
 
-    def __init__(self, raw: bytes) -> None:
-        self.raw = raw[-LONGEST:]
-        self._started = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, self.raw)
+    __slots__ = ("_started", "_window", "raw")
+
+    def __init__(self, raw: bytes, window: int = _WINDOW) -> None:
+        self._window = window
+        self.raw = raw[-(1 << window) * 15 // 16 :]
+        self._started = zlib.compressobj(
+            _LEVEL, zlib.DEFLATED, -window, window - _MEMORY, zlib.Z_DEFAULT_STRATEGY, self.raw
+        )
 
     def difference(self, raw: bytes) -> bytes:
         compressor = self._started.copy()
@@ -27,7 +34,7 @@ class Sample:
 
     def restored(self, small: bytes) -> bytes:
         """ValueError if it is no difference to this sample."""
-        reader = zlib.decompressobj(_WINDOW, self.raw)
+        reader = zlib.decompressobj(-self._window, self.raw)
         try:
             raw = reader.decompress(small)
         except zlib.error as error:
@@ -38,7 +45,7 @@ class Sample:
 
     def extended(self, raw: bytes) -> Sample:
         """One that resembles these bytes, too."""
-        return Sample(self.raw + raw)
+        return Sample(self.raw + raw, self._window)
 
 
 def pays(small: bytes, raw: bytes) -> bool:

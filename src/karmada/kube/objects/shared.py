@@ -49,6 +49,11 @@ class Packed:
         sample = self._sample
         return self._bytes if sample is None else sample.restored(self._bytes)
 
+    @property
+    def size(self) -> int:
+        """Bytes that are kept of it now."""
+        return len(self._bytes)
+
     def compress(self, sample: Sample) -> bool:
         """Store only the difference to this sample; False if the two differ too much for that."""
         raw = self._bytes

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import uuid
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karmada.kube.objects.differences import Sample
 from karmada.kube.server.storage import packing
 from karmada.kube.server.storage.dump import back_up, restore
 from karmada.kube.server.storage.encryption import Encryption, make_configuration, read_encryption
@@ -44,7 +47,15 @@ def rows(path: Path) -> list[bytes]:
         return [value for (value,) in db.execute("SELECT value FROM log ORDER BY rev")]
 
 
-@given(st.one_of(st.binary(), st.binary().map(lambda raw: raw * 200), st.just(b""), st.binary().map(PACKED.__add__)))
+@given(
+    st.one_of(
+        st.binary(),
+        st.binary().map(lambda raw: raw * 200),
+        st.just(b""),
+        st.binary().map(PACKED[0].__add__),
+        st.binary().map(PACKED[1].__add__),
+    )
+)
 def test_every_value_is_read_as_it_was_written(value: bytes) -> None:
     assert unpack(KEY, pack(value)) == value
 
@@ -57,15 +68,40 @@ def test_an_object_that_resembles_the_usual_ones_takes_a_fifth() -> None:
     assert pack(rubbish) == rubbish
 
 
-def test_the_dictionary_never_changes() -> None:
-    """What it packed could not be read any more. A better one is a second one."""
-    digest = hashlib.sha256(packing._dictionary().raw).hexdigest()
-    assert digest == "40af2fb64df86d5728a9df7951e725d70fa142cd39c9c43da3bd9fb33aa38c68"
+def test_an_event_is_packed_with_a_dictionary_of_its_own() -> None:
+    about = {"kind": "Work", "namespace": "karmada-es-m9", "name": "shop-6f7d", "uid": str(uuid.uuid4())}
+    managed = {"manager": "karmada-controller-manager", "fieldsV1": {"f:reason": {}, "f:message": {}, "f:count": {}}}
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "shop-6f7d.18e", "managedFields": [managed], "uid": str(uuid.uuid4())},
+        "involvedObject": about,
+        "reason": "SyncSucceed",
+        "message": "Sync work(karmada-es-m9/shop-6f7d) to cluster(m9) successful.",
+        "source": {"component": "execution-controller", "host": "vm"},
+        "firstTimestamp": "2026-03-04T05:06:07Z",
+    }
+    value = orjson.dumps(event)
+    assert len(pack(value)) < len(value) / 3
+    assert unpack(KEY, pack(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("dictionary", "digest"),
+    [
+        (packing._dictionary, "40af2fb64df86d5728a9df7951e725d70fa142cd39c9c43da3bd9fb33aa38c68"),
+        (packing._dictionary_of_events, "03163080ecf0ca6bb11b21e30963da9fdc5b366195ab6d54a1f7ee83f8eadae8"),
+    ],
+)
+def test_a_dictionary_never_changes(dictionary: Callable[[], Sample], digest: str) -> None:
+    """What it packed could not be read any more. A better one is another one."""
+    assert hashlib.sha256(dictionary().raw).hexdigest() == digest
 
 
 def test_what_a_later_version_has_packed_otherwise_is_named() -> None:
-    with pytest.raises(StoreUnavailable, match=f"the value of {KEY} cannot be unpacked"):
-        unpack(KEY, PACKED + b"\xff\xff")
+    for mark in PACKED:
+        with pytest.raises(StoreUnavailable, match=f"the value of {KEY} cannot be unpacked"):
+            unpack(KEY, mark + b"\xff\xff")
 
 
 async def test_a_store_is_read_after_a_restart_and_beside_the_server(tmp_path: Path) -> None:
@@ -84,16 +120,17 @@ async def test_a_store_is_read_after_a_restart_and_beside_the_server(tmp_path: P
     await store.close()
 
 
-async def test_plain_values_of_an_earlier_format_stand_beside_packed_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [2, 3])
+async def test_values_of_an_earlier_format_stand_beside_those_of_this_one(tmp_path: Path, version: int) -> None:
     store = await opened(tmp_path / "s.db")
     await store.write("core/configmaps/default/a", b"{}", expected=0)
     await store.close()
     with closing(sqlite3.connect(tmp_path / "s.db")) as db:
-        db.execute("PRAGMA user_version = 2")
+        db.execute(f"PRAGMA user_version = {version}")
     store = await opened(tmp_path / "s.db")
     await store.write(KEY, work(), expected=0)
     assert (await store.range("")).items[0].value == b"{}"
-    assert store._db.execute("PRAGMA user_version").fetchone() == (3,)
+    assert store._db.execute("PRAGMA user_version").fetchone() == (4,)
     await store.close()
 
 

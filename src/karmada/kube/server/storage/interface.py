@@ -31,13 +31,15 @@ class Write(NamedTuple):
 class Event(NamedTuple):
     """A write: `value` is None when the key was deleted, `previous` is None when it was created.
 
-    An event for a listener need not have a `previous`: the listener has seen every write.
+    An event for a listener need not have a `previous`: the listener has seen every write. It may have the value as the
+    store has packed it, too.
     """
 
     key: str
     value: bytes | None
     revision: int
     previous: Stored | None
+    packed: bytes | None = None
 
 
 class Progress(list[Event]):

@@ -1,10 +1,11 @@
 """Stored values are compressed, with a dictionary of what objects usually contain.
 
-The dictionary is a part of the program, so that a value needs nothing else to be read: of a Work of 4.7 kB, 370 bytes
-are stored. A value is compressed before it is encrypted, since what is encrypted cannot be. Its first byte says how it
-is read: PACKED, or the `{` of the JSON that it is.
+The dictionaries are a part of the program, so that a value needs nothing else to be read: of a Work of 4.7 kB, 370 bytes
+are stored. Events, of which there are more than of anything else, have a small one of their own: 1.1 kB become 130
+bytes for a third of the work. A value is compressed before it is encrypted, since what is encrypted cannot be. Its
+first byte says how it is read: one of PACKED, or the `{` of the JSON that it is.
 
-The dictionary never changes. Another one would be another file, with a mark of its own, beside this one.
+A dictionary never changes. Another one would be another file, with a mark of its own, beside these.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from typing import Final
 from karmada.kube.objects.differences import WORTHWHILE, Sample, pays
 from karmada.kube.server.storage.interface import StoreUnavailable
 
-PACKED: Final = b"\x01"
+_ANY, _EVENT = b"\x01", b"\x02"
+PACKED: Final = (_ANY, _EVENT)
+"""For `startswith`."""
+_EVENTS: Final = b'{"apiVersion":"v1","kind":"Event",'
 
 
 @cache
@@ -24,20 +28,30 @@ def _dictionary() -> Sample:
     return Sample((files(__package__) / "dictionary.txt").read_bytes())
 
 
+@cache
+def _dictionary_of_events() -> Sample:
+    return Sample((files(__package__) / "dictionary_events.txt").read_bytes(), window=12)
+
+
 def pack(value: bytes) -> bytes:
     """What is stored for a value."""
+    if value.startswith(_EVENTS):
+        mark, dictionary = _EVENT, _dictionary_of_events()
+    else:
+        mark, dictionary = _ANY, _dictionary()
     marked = value.startswith(PACKED)  # no JSON does, but it must not be taken for what it is not
     if len(value) < WORTHWHILE and not marked:
         return value
-    small = _dictionary().difference(value)
-    return PACKED + small if marked or pays(small, value) else value
+    small = dictionary.difference(value)
+    return mark + small if marked or pays(small, value) else value
 
 
 def unpack(key: str, stored: bytes) -> bytes:
     """The value; StoreUnavailable if it was not packed by `pack`."""
     if not stored.startswith(PACKED):
         return stored
+    dictionary = _dictionary_of_events() if stored.startswith(_EVENT) else _dictionary()
     try:
-        return _dictionary().restored(stored[1:])
+        return dictionary.restored(stored[1:])
     except ValueError as error:
         raise StoreUnavailable(f"the value of {key} cannot be unpacked: {error}") from error

@@ -394,9 +394,10 @@ class SqliteStore(LocalStore):
                 continue
             revision += 1
             latest[key] = 0 if value is None else revision
-            stored = value if value is None else encode(key, pack(value))
+            packed = None if value is None else pack(value)
+            stored = None if packed is None else encode(key, packed)
             rows.append((revision, key, value is not None, current, stored, checksum(revision, key, stored)))
-            events.append(Event(key, value, revision, None))
+            events.append(Event(key, value, revision, None, packed))
             answers.append((answer, revision))
             pages += 2 + (len(stored) // PAGE_SIZE if stored else 0)
         self._wal.pages += pages

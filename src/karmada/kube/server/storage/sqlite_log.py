@@ -3,7 +3,8 @@
 One row per revision: key, value (NULL: deleted), the revision it replaced, and a checksum over revision, key and value,
 so that a value that changed on the disk is never served. Stores of format 1 have no checksums; they get the column when
 they are opened for writing, and their rows the checksum with later compactions. Until then such a value must at least
-be JSON, as everything was that format 1 stored. Those of formats 1 and 2 have no packed values (packing.py).
+be JSON, as everything was that format 1 stored. Those of formats 1 and 2 have no packed values (packing.py), those of
+format 3 have one dictionary for all of them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import orjson
 
 from karmada.kube.server.storage.interface import NewerFormat, Stored, StoreDamaged, prefix_end
 
-FORMAT = 3
+FORMAT = 4
 WITHOUT_CHECKSUMS = 1
-_WITHOUT_PACKING = 2
+_READ_AS_THEY_ARE = (2, 3)
 LAST_KEY = chr(0x10FFFF)  # greater than any key of valid names
 
 _SCHEMA = f"""
@@ -79,7 +80,7 @@ def prepare_schema(cursor: sqlite3.Cursor, path: Path) -> None:
         cursor.executescript(_SCHEMA)
     elif version == WITHOUT_CHECKSUMS:
         cursor.executescript(_UPGRADE)
-    elif version == _WITHOUT_PACKING:
+    elif version in _READ_AS_THEY_ARE:
         cursor.execute(f"PRAGMA user_version = {FORMAT}")
 
 

@@ -246,10 +246,11 @@ class Cache:
 
     def _apply(self, events: list[Event]) -> None:
         now = self._clock.monotonic()
-        for key, value, revision, _ in events:
+        for key, value, revision, _, packed in events:
             group, resource, namespace, name = split_key(key)
-            entry = self._collection(group, resource).apply(key, namespace, name, value, revision, now)
             obj = self._announced.pop(id(value), None)
+            kept = packed if obj is None else None  # nobody is about to read it
+            entry = self._collection(group, resource).apply(key, namespace, name, value, revision, now, kept)
             if obj is not None and entry is not None:
                 obj["metadata"]["resourceVersion"] = str(revision)
                 self._fresh.append(entry.adopt(obj))

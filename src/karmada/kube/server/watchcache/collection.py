@@ -31,10 +31,10 @@ from karmada.kube.server.watchcache.entry import (
     StoredEntry,
     change_of,
     entry_of,
+    new_entry,
     prefix,
     split_key,
     storage_key,
-    with_revision,
 )
 from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Matches, Revisions, Subscribers, Subscription
@@ -261,7 +261,7 @@ class Collection:
         position = since
         while position < until:
             events = await self._history_page(since, position, until)
-            for key, value, revision, old in events:
+            for key, value, revision, old, _ in events:
                 entry = entry_of(key, value, revision) if value is not None else None
                 changes.append(change_of(key, entry, revision, entry_of(*old) if old is not None else None))
             position = events[-1].revision if len(events) == _HISTORY_PAGE else until
@@ -290,11 +290,19 @@ class Collection:
                 self.changed = max(self.changed, entry.revision)
 
     def apply(
-        self, key: str, namespace: str, name: str, value: bytes | None, revision: int, time: float
+        self,
+        key: str,
+        namespace: str,
+        name: str,
+        value: bytes | None,
+        revision: int,
+        time: float,
+        packed: bytes | None = None,
     ) -> Entry | None:
         """A write happened: change the state, add it to the history, notify the subscribers.
 
-        None while the objects are in the store only.
+        `packed`: the value as the store has packed it, which is kept in its place. None is returned while the objects
+        are in the store only.
         """
         if self._deferred is not None:
             self.changed = revision
@@ -302,7 +310,7 @@ class Collection:
             return None
         bucket = self._buckets.get(namespace)
         previous = bucket.entries.get(name) if bucket is not None else None
-        entry = Entry(key, namespace, name, revision, with_revision(value, revision)) if value is not None else None
+        entry = None if value is None else new_entry(key, namespace, name, revision, value, packed)
         change = change_of(key, entry, revision, previous, time)
         self.take(change)
         return change.entry
@@ -316,7 +324,8 @@ class Collection:
             if change.previous is None:
                 self.count += 1
             self._bucket(entry.namespace).put(entry)
-            self._compressor.add(entry)
+            if type(entry) is not StoredEntry:
+                self._compressor.add(entry)
         self.changed = change.revision
         self._remember(change)
         self._subscribers.dispatch(change)

@@ -165,7 +165,7 @@ class Change:
         self.entry = entry
         self.previous = previous
         self.revision = entry.revision
-        self.size = len(entry.raw)
+        self.size = entry.size
         self.time = time
         self._frame: bytes | None = None
         self._protobuf: bytes | None = None
@@ -209,6 +209,13 @@ def entry_of(key: str, value: bytes, revision: int) -> Entry:
     """The entry for what the store holds under a key."""
     parts = split_key(key)
     return Entry(key, parts.namespace, parts.name, revision, with_revision(value, revision))
+
+
+def new_entry(key: str, namespace: str, name: str, revision: int, value: bytes, packed: bytes | None) -> Entry:
+    """The entry for a write; of what the store has packed, where that is given."""
+    if packed is not None and packed.startswith(PACKED):
+        return StoredEntry(key, namespace, name, revision, packed)
+    return Entry(key, namespace, name, revision, with_revision(value, revision))
 
 
 def stored_entry(stored: Stored) -> Entry:
