@@ -23,7 +23,7 @@ def open_store(url: str, *, accept_loss: bool = False, encryption: Encryption = 
 
     `accept_loss`: a damaged SQLite store is opened without what is lost, instead of being refused.
     """
-    parts = urlsplit(url)
+    parts = _split(url)
     if parts.scheme == "memory" and not parts.netloc and not parts.path:
         from karmada.kube.server.storage.memory import MemoryStore
 
@@ -39,6 +39,16 @@ def open_store(url: str, *, accept_loss: bool = False, encryption: Encryption = 
     if parts.scheme == "etcd" and parts.netloc and not parts.path.strip("/"):
         return _etcd(url, parts, encryption)
     raise ValueError(f'unknown store "{url}" (known: memory://, sqlite:///path/to/file, etcd://host:port,host:port)')
+
+
+def _split(url: str) -> SplitResult:
+    """`urlsplit` takes what is between the slashes for one host, and some versions of it refuse several in brackets."""
+    scheme, found, rest = url.partition("://")
+    if not found or scheme != "etcd":
+        return urlsplit(url)
+    rest, _, query = rest.partition("?")
+    hosts, slash, path = rest.partition("/")
+    return SplitResult(scheme, hosts, slash + path, query, "")
 
 
 def _etcd(url: str, parts: SplitResult, encryption: Encryption) -> Store:
