@@ -66,8 +66,9 @@ def backup_of(packed: Path) -> Path:
 
 
 def unpack(packed: Path, folder: Path) -> Contents:
+    safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # not before Python 3.11.4
     with tarfile.open(packed) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder, **safely)
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o700 if path.is_dir() else 0o600)
     return {key: (revision, obj) for key, (revision, obj) in orjson.loads((folder / OBJECTS).read_bytes()).items()}
