@@ -78,3 +78,11 @@ async def test_sizes_are_counted_by_resource_up_to_a_limit(
     assert isinstance(store, PushStore)
     await store.compact(8)
     assert store.sizes(prefix, most) == expected
+
+
+async def test_the_oldest_are_in_the_order_of_their_last_writes(store: Store) -> None:
+    assert isinstance(store, PushStore)
+    assert [(s.key, s.revision) for s in store.oldest("", since=0, limit=10)] == [
+        ("a/x/2", 2), ("a/y/ns/1", 3), ("b/x/1", 4), ("b/x/3", 6), ("a/x/1", 7)
+    ]  # fmt: skip
+    assert store.oldest("a/", since=2, limit=1) == [("a/y/ns/1", _LARGE, 3)]

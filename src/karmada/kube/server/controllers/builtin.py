@@ -29,6 +29,7 @@ from karmada.kube.server.controllers.expiry import EventExpiry
 from karmada.kube.server.controllers.flow_schemas import SCHEMAS, FlowSchemaStatus
 from karmada.kube.server.controllers.garbage_collector import GarbageCollector
 from karmada.kube.server.crds.serving import CustomResourceDefinitionController
+from karmada.kube.server.storage.interface import PushStore
 
 if TYPE_CHECKING:
     from karmada.kube.server.app import ApiServer
@@ -97,7 +98,9 @@ class BuiltinControllers:
             manager.add_part(part)
             if isinstance(part, GarbageCollector):
                 self.garbage_collector = part
-        rounds = [Periodic("event-expiry", EventExpiry(manager.client, clock).sweep, expiry.SWEEP_SECONDS, clock)]
+        ordered = server.store if isinstance(server.store, PushStore) else None
+        events = EventExpiry(manager.client, clock, ordered)
+        rounds = [Periodic("event-expiry", events.sweep, expiry.SWEEP_SECONDS, clock)]
         if server.claims is not None:
             rounds.append(Periodic("claims", server.claims.sweep, claims.SWEEP_SECONDS, clock))
         for periodic in rounds:

@@ -15,12 +15,15 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import matching
+from karmada.kube.server.storage.interface import PushStore
+from karmada.kube.server.watchcache.entry import entry_of, prefix
 
 EVENTS = GVR("", "v1", "events")
 JOBS = GVR("batch", "v1", "jobs")
 EVENT_SECONDS = 3600.0
 SWEEP_SECONDS = 60.0
 _PAGE = 200
+_STORED_AT = prefix(EVENTS.group_resource)
 
 
 def last_written(event: Obj) -> float:
@@ -41,14 +44,44 @@ class EventExpiry:
     What a sweep leaves, and what is written later, lives for a known time: until then there is nothing to look for.
     """
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, store: PushStore | None = None) -> None:
+        """`store` has the Events in the order of their last writes: those that have not expired are not even read."""
         self._client = client
         self._clock = clock
+        self._store = store
         self._none_before = 0.0
+        self._swept = 0
+        """Events that were last written up to this revision are gone."""
 
     async def sweep(self) -> None:
         if self._clock.now() <= self._none_before:
             return
+        oldest_kept = await (self._sweep_all() if self._store is None else self._sweep_oldest(self._store))
+        self._none_before = oldest_kept + EVENT_SECONDS
+
+    async def _sweep_oldest(self, store: PushStore) -> float:
+        """When the oldest was written that is kept; those with a time to come are passed over."""
+        position, passed_over = self._swept, False
+        while True:
+            now = self._clock.now()
+            page = store.oldest(_STORED_AT, since=position, limit=_PAGE)
+            for key, value, revision in page:
+                event = entry_of(key, value, revision).object()
+                written = last_written(event)
+                if now - EVENT_SECONDS <= written <= now:
+                    return written
+                if written > now:
+                    passed_over = True
+                else:
+                    await self._delete(event)
+                position = revision
+                if not passed_over:
+                    self._swept = revision
+            if len(page) < _PAGE:
+                return now
+            await asyncio.sleep(0)
+
+    async def _sweep_all(self) -> float:
         oldest_kept, token = self._clock.now(), ""
         while True:
             page = await self._client.list(EVENTS, limit=_PAGE, continue_=token)
@@ -61,9 +94,8 @@ class EventExpiry:
                     oldest_kept = min(oldest_kept, written)
             token = page["metadata"].get("continue", "")
             if not token:
-                break
+                return oldest_kept
             await asyncio.sleep(0)
-        self._none_before = oldest_kept + EVENT_SECONDS
 
     async def _delete(self, event: Obj) -> None:
         meta = event["metadata"]

@@ -167,6 +167,9 @@ class PushStore(Protocol):
     def scan(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> list[Stored]:
         """As `range`, without waiting and without counting what remains. Values are as `packing.pack` makes them."""
 
+    def oldest(self, prefix: str, *, since: int, limit: int) -> list[Stored]:
+        """The first objects that were last written after revision `since`, in the order of those writes."""
+
     def sizes(self, prefix: str, most: int) -> dict[str, int]:
         """By what keys with this prefix start with up to their second slash: how many versions of objects there are.
 

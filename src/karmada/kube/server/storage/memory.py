@@ -10,7 +10,9 @@ import asyncio
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterator
+from heapq import nsmallest
 from itertools import islice
+from operator import attrgetter
 
 from karmada.kube.server.storage.interface import (
     Event,
@@ -49,6 +51,10 @@ class MemoryStore(LocalStore):
 
     def scan(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> list[Stored]:
         return list(islice(self._visible(prefix, after, self._readable(revision)), limit or None))
+
+    def oldest(self, prefix: str, *, since: int, limit: int) -> list[Stored]:
+        found = (stored for stored in self._visible(prefix, "", self._revision) if stored.revision > since)
+        return nsmallest(limit, found, key=attrgetter("revision"))
 
     def sizes(self, prefix: str, most: int) -> dict[str, int]:
         first, end = bisect_left(self._keys, prefix), prefix_end(prefix)

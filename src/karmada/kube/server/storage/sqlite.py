@@ -71,6 +71,7 @@ from karmada.kube.server.storage.sqlite_log import (
     HISTORY,
     LAST_KEY,
     LATEST,
+    OLDEST,
     SET_META,
     SWEEP,
     add_checksums,
@@ -240,6 +241,11 @@ class SqliteStore(LocalStore):
             return count_range(self._cursor, prefix, after, revision)
         except sqlite3.Error as e:
             raise self._unreadable(e) from e
+
+    def oldest(self, prefix: str, *, since: int, limit: int) -> list[Stored]:
+        rows = self._read(OLDEST, (since, self._revision, prefix, prefix_end(prefix) or LAST_KEY, limit))
+        found = (self._stored(key, (revision, value, total)) for key, revision, value, total in rows)
+        return [stored for stored in found if stored is not None]
 
     def sizes(self, prefix: str, most: int) -> dict[str, int]:
         """By leaps through the index: what is counted is all that is read."""

@@ -64,6 +64,13 @@ SELECT new.key, new.value, new.rev, new.sum, old.value, new.prev, old.sum
 FROM log AS new LEFT JOIN log AS old ON old.rev = new.prev
 WHERE new.rev > ? AND new.rev <= ? AND new.key >= ? AND new.key < ? ORDER BY new.rev LIMIT ?
 """
+# Those that are superseded by a version that is not synced yet are left out, too; they come with the next call.
+OLDEST = """
+SELECT key, rev, value, sum FROM log AS one
+WHERE rev > ? AND rev <= ? AND key >= ? AND key < ? AND live = 1
+AND NOT EXISTS (SELECT 1 FROM log INDEXED BY log_by_key WHERE key = one.key AND rev > one.rev)
+ORDER BY rev LIMIT ?
+"""
 SWEEP = (
     "DELETE FROM log WHERE rev IN (SELECT prev FROM log WHERE rev > ? AND rev <= ?)",
     "DELETE FROM log WHERE rev > ? AND rev <= ? AND live = 0",
