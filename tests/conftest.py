@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 
 import pytest
 import uvloop
+import yaml
 from hypothesis import HealthCheck, Phase, settings
 
 from karmada.kube.objects.shared import assert_unmutated, detect_mutations
@@ -22,6 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell starts in 
 os.environ.setdefault("KARMADA_NAMESPACE_DELETION_DELAY", "0s")  # of every process that a test starts
 os.environ.setdefault("GOGC", "400")  # a kubectl that hardly collects garbage takes a fifth less CPU time
 os.fsync = lambda fd: None  # noqa: ARG005 - without power there is no test either; a server would sync 30 files
+yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # type: ignore[misc]  # charts are long: a tenth of the time
 settings.register_profile(
     "any-machine",
     deadline=None,

@@ -81,7 +81,6 @@ def pytest_runtestloop(session: pytest.Session) -> Literal[True] | None:
     if not options.forks or options.collectonly or (session.testsfailed and not options.continue_on_collection_errors):
         return None
     assert_one_thread()
-    session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all, removed by the parent
     Workers(session).run(options.forks)
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
@@ -134,6 +133,7 @@ class Workers:
             groups.setdefault(item.ihook.pytest_group(item=item), []).append(index)
         self._groups = deque(groups.values())
         self._workers: dict[Connection, Worker] = {}
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # of which workers have folders
         self._longest = float(session.config.getini("faulthandler_timeout") or math.inf)
 
     def run(self, number: int) -> None:
@@ -223,6 +223,8 @@ def _work(session: pytest.Session, parent: Connection, indices: list[int], inher
     """The life of a worker. Output that is captured goes to files of its own; the terminal belongs to the parent."""
     for connection in inherited:
         connection.close()
+    folders = session.config._tmp_path_factory  # type: ignore[attr-defined]
+    folders._basetemp = folders.mktemp("worker")
     plugins = session.config.pluginmanager
     plugins.unregister(name="terminalreporter")
     plugins.unregister(name="faulthandler")  # its thread for each test costs more than most tests; the parent watches

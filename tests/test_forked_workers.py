@@ -83,13 +83,13 @@ def pytest_group(item):
 """
 NOTING = """
 import os
-def note(): print(os.getpid(), file=open({!r}, "a"))
-def test_one(): note()
-def test_two(): note()
+def note(folders): print(os.getpid(), folders.getbasetemp(), file=open({!r}, "a"))
+def test_one(tmp_path_factory): note(tmp_path_factory)
+def test_two(tmp_path_factory): note(tmp_path_factory)
 """
 
 
-def test_the_tests_of_a_group_run_in_one_worker(tmp_path: Path) -> None:
+def test_the_tests_of_a_group_run_in_one_worker_with_its_own_temporary_folder(tmp_path: Path) -> None:
     names = ["test_a", "test_b", "test_c"]
     files = {name: NOTING.format(f"{name}.pid") for name in names}
     done = ran(tmp_path, "--forks", "3", conftest=GROUPING, **files)
@@ -98,6 +98,8 @@ def test_the_tests_of_a_group_run_in_one_worker(tmp_path: Path) -> None:
     assert len({*a, *c}) == 1
     assert len(a) == len(b) == 2
     assert len({*b}) == 1
+    folders = dict(line.split() for line in (*a, *b))
+    assert len({*folders.values()}) == len(folders), "by process"
 
 
 def test_an_interrupt_tears_down_in_the_workers(tmp_path: Path) -> None:

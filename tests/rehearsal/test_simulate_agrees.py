@@ -18,7 +18,9 @@ from karmada.rehearsal.network import State
 from tests.controllers.failover.histories import DIVIDED, MEMBERS, NOT_READY, ONE_CLUSTER, History
 from tests.support.propagation import DEPLOYMENTS, deployment, policy
 
-FLEETS = 50
+FLEETS = 10
+WORKLOADS = 10
+"""In each: what one fleet goes through costs as much as ten workloads in it."""
 AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
 SCHEDULINGS: list[Obj] = [
     {},
@@ -36,9 +38,9 @@ def random_placement(draw: random.Random) -> Obj:
 
 
 async def one_fleet(history: History, draw: random.Random, number: int) -> None:
-    """A few workloads somewhere; one cluster fails, comes back, and everything goes."""
+    """Some workloads somewhere; one cluster fails, comes back, and everything goes."""
     fleet = history.fleet
-    names = [f"w{number}-{index}" for index in range(2)]
+    names = [f"w{number}-{index}" for index in range(WORKLOADS)]
     for name in names:
         selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
         await fleet.client.create(PropagationPolicy.gvr, policy(name, selector, placement=random_placement(draw)))

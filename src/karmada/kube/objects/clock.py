@@ -37,6 +37,10 @@ SYSTEM: Final[Clock] = RealClock()
 """The machine's own time, the default of everything that waits."""
 
 
+_TURNS_TO_SETTLE = 25
+"""Of the event loop, in which whoever was woken runs until it waits again."""
+
+
 class FakeClock:
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._now = start
@@ -93,5 +97,15 @@ class FakeClock:
 
     @staticmethod
     async def _settle() -> None:
-        for _ in range(25):
-            await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        settled = loop.create_future()
+        _turn(loop, _TURNS_TO_SETTLE, settled)
+        await settled
+
+
+def _turn(loop: asyncio.AbstractEventLoop, left: int, settled: asyncio.Future[None]) -> None:
+    """Waits for turns of the loop without waking the task in each, which would take twice as long."""
+    if left:
+        loop.call_soon(_turn, loop, left - 1, settled)
+    elif not settled.done():
+        settled.set_result(None)
