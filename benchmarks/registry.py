@@ -39,11 +39,13 @@ _WHERE = {
     "propagation.updates": "propagation.updates:Updates",
     "propagation.deletion": "propagation.deletion:Deletion",
     "restart": "restart:Restart",
+    "works": "works:Works",
+    "works.million": "works:Million",
     "cli": "cli:CommandLine",
     "memory": "memory:Memory",
 }
 NAMES = tuple(_WHERE)
-BY_NAME_ONLY = frozenset({"clusters.thousand"})
+BY_NAME_ONLY = frozenset({"clusters.thousand", "works.million"})
 """They take too long, or need too much memory, to be among all or in a family."""
 
 

@@ -51,7 +51,7 @@ _FULLY_APPLIED = "FullyApplied"
 
 
 class Wide:
-    """`deployments` go to every member."""
+    """`deployments` go to every member, with so many Pods in each."""
 
     name = "clusters.wide"
     title = "Deployments to all of many small members, a fifth of which dies"
@@ -59,6 +59,7 @@ class Wide:
     sizes = Sizes(quick=3, base=10)
     foreign = False
     deployments = 10
+    replicas = 1
     figures = (
         Figure(name="all joined and Ready", unit="s"),
         Figure(name="CPU of joining, each", unit="ms"),
@@ -81,7 +82,7 @@ class Wide:
 
     async def run(self, size: int, place: Place) -> Measurement:
         with _fleet(place, size) as sims, started_plane(place) as process:
-            steps = _Steps(place, process.pid, sims, size)
+            steps = _Steps(place, process.pid, sims, size, self.replicas)
             pids = {f"simulators {number}": sim.process.pid for number, sim in enumerate(sims)}
             meter = Meter({CONTROL_PLANE: process.pid, CLIENT: os.getpid(), **pids})
             await asyncio.to_thread(_make, sims, size)
@@ -95,23 +96,28 @@ class Wide:
 
 
 class Thousand(Wide):
-    """With 1,000 members it takes several GiB of memory for the simulators, and half an hour."""
+    """With 1,000 members it takes ten GiB of memory for the simulators, and half an hour of two cores.
+
+    The Deployments have no Pods: a hundred thousand of them would measure the simulators.
+    """
 
     name = "clusters.thousand"
     title = "100 Deployments to all of up to 1,000 small members, a fifth of which dies"
     sizes = Sizes(quick=10, base=100, more=(10,))
     deployments = 100
+    replicas = 0
 
 
 class _Steps:
     """What is done and measured, one after the other."""
 
-    def __init__(self, place: Place, plane: int, sims: Sequence[Simulated], size: int) -> None:
+    def __init__(self, place: Place, plane: int, sims: Sequence[Simulated], size: int, replicas: int) -> None:
         self.figures: dict[str, float] = {}
         self._place = place
         self._plane = plane
         self._sims = sims
         self._size = size
+        self._replicas = replicas
         self._empty = _resident([plane])
         self._sims_empty = _resident(self._sim_pids)
 
@@ -165,7 +171,7 @@ class _Steps:
         async with _writes_of_bindings(control) as writes:
             names = [objects.numbered(number) for number in range(count)]
             for name in names:
-                await control.create(DEPLOYMENTS, _deployment(name))
+                await control.create(DEPLOYMENTS, _deployment(name, self._replicas))
             for name in names:
                 await _until_applied(control, name, self._size)
             seconds = time.perf_counter() - began
@@ -176,7 +182,7 @@ class _Steps:
         self.figures["CPU of a Work"] = 1e3 * (cpu_seconds(self._plane) - used) / works
         self.figures["memory of a Work"] = 1024 * (_resident([self._plane]) - resident) / works
         self.figures["CPU at rest with Deployments"], _ = await self._use_at_rest()
-        self.figures["a new Deployment is in all members"] = await _one_more(control, "before", self._size)
+        self.figures["a new Deployment is in all members"] = await self._one_more(control, "before", self._size)
 
     async def die(self, control: Client, clusters: Informer) -> None:
         dead = range(0, self._size, _DEAD_SHARE)
@@ -189,13 +195,20 @@ class _Steps:
         self.figures["CPU at rest, a fifth dead"], _ = await self._use_at_rest()
         alive = self._size - len(dead)
         self.figures["Ready of those alive"] = 100 * _count(clusters, "True") / alive
-        self.figures["a new Deployment is in all that live"] = await _one_more(control, "after", alive)
+        self.figures["a new Deployment is in all that live"] = await self._one_more(control, "after", alive)
 
     def _kill(self, numbers: Sequence[int]) -> None:
         for number in numbers:
             fault = {"type": "down" if number // _DEAD_SHARE % 2 else "black-hole"}
             sim = self._sims[number % len(self._sims)]
             sim.call("POST", f"/clusters/{_name(number)}/faults", {"fault": fault})
+
+    async def _one_more(self, control: Client, name: str, members: int) -> float:
+        """Seconds until a Deployment, alone, is in so many members."""
+        began = time.perf_counter()
+        await control.create(DEPLOYMENTS, _deployment(name, self._replicas))
+        await _until_applied(control, name, members, 0.1)
+        return time.perf_counter() - began
 
     async def _calm(self) -> None:
         await until_at_rest([self._plane], above=_QUIET_SHARE, seconds=_CALM_SECONDS)
@@ -277,18 +290,9 @@ def _policy() -> Obj:
     return {**policy, "spec": {**policy["spec"], "placement": {"clusterAffinity": {}}}}
 
 
-def _deployment(name: str) -> Obj:
-    """With one Pod in each cluster."""
+def _deployment(name: str, replicas: int) -> Obj:
     found = objects.deployment(name, _NAMESPACE)
-    return {**found, "spec": {**found["spec"], "replicas": 1}}
-
-
-async def _one_more(control: Client, name: str, members: int) -> float:
-    """Seconds until a Deployment, alone, is in so many members."""
-    began = time.perf_counter()
-    await control.create(DEPLOYMENTS, _deployment(name))
-    await _until_applied(control, name, members, 0.1)
-    return time.perf_counter() - began
+    return {**found, "spec": {**found["spec"], "replicas": replicas}}
 
 
 async def _until_applied(control: Client, name: str, members: int, pause: float = _LOOK_SECONDS) -> None:

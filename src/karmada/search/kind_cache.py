@@ -114,7 +114,7 @@ class ReflectedKind(Reflector):
 
     def _empty(self, revision: int) -> Collection:
         resource = self.kind.gvr.group_resource
-        return Collection(resource, _Forgotten(), self, Subscribers(_wake_later), revision, KEEP, _RECENT)
+        return Collection(resource, _Forgotten(), self, Subscribers(_wake_later), revision, KEEP)
 
     @property
     def _named(self) -> str:

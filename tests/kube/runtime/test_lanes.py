@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
@@ -287,3 +287,49 @@ async def test_a_worker_that_fails_is_reported_and_others_go_on(clock: FakeClock
     lanes.add(Key("a", "y"))
     await eventually(lambda: len(worked) == 2)
     await lanes.stop(grace=0)
+
+
+class Held:
+    """Work that waits until it is let go, counted by lane."""
+
+    def __init__(self) -> None:
+        self.running: Counter[str] = Counter()
+        self.gates: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+
+    async def __call__(self, key: Key) -> None:
+        self.running[key.namespace] += 1
+        await self.gates[key.namespace].wait()
+        self.running[key.namespace] -= 1
+
+
+def fill(lanes: Lanes[Key], names: Iterable[str], keys: int) -> None:
+    for name in names:
+        for number in range(keys):
+            lanes.add(Key(name, str(number)))
+
+
+@pytest.mark.parametrize(("lanes", "each"), [(1, 8), (2, 8), (4, 4), (8, 2), (100, 2)])
+async def test_many_lanes_share_the_workers_and_each_has_two(lanes: int, each: int) -> None:
+    held, names = Held(), [str(number) for number in range(lanes)]
+    queue: Lanes[Key] = Lanes("test", held, limit=8, total=16, clock=FakeClock(), lane_of=lambda key: key.namespace)
+    fill(queue, names, 20)
+    queue.start()
+    await asyncio.sleep(0)
+    assert dict(held.running) == dict.fromkeys(names, each)
+    await queue.stop(0)
+
+
+async def test_a_lane_gets_the_workers_of_those_that_have_ended() -> None:
+    held, names = Held(), [str(number) for number in range(8)]
+    queue: Lanes[Key] = Lanes("test", held, limit=8, total=16, clock=FakeClock(), lane_of=lambda key: key.namespace)
+    fill(queue, names, 20)
+    queue.start()
+    await asyncio.sleep(0)
+    for name in names[1:]:
+        held.gates[name].set()
+    await eventually(lambda: queue.lanes == 1)
+    assert held.running["0"] == 2
+    held.gates["0"].set()
+    held.gates["0"] = asyncio.Event()
+    await eventually(lambda: held.running["0"] == 8)
+    await queue.stop(0)

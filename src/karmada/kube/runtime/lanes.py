@@ -3,7 +3,8 @@
 A lane has a queue of its own and up to `limit` workers, so that one whose work hangs (an unreachable cluster) blocks no
 other. Without a function there is one lane. Workers exist only while there are keys: one starts when a key is ready and
 its lane has fewer than `limit`, takes keys until none is ready, and ends. An empty lane is dropped. So neither lanes
-nor workers cost anything at rest.
+nor workers cost anything at rest. Many lanes share a number of workers (`total`): of a thousand clusters, each with a
+connection for every worker, all are served, by a few workers each.
 
 Keys of a priority below 0 are a backlog: a part of the workers handles them, in turns (see backlog), while the others
 are there for what is new.
@@ -22,6 +23,8 @@ from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueMetrics
 from karmada.kube.runtime.waiting import finish_within
 
+_LEAST = 2
+"""Workers of each lane, however many lanes there are."""
 _BEHIND_LEAST, _BEHIND_SHARE = 4, 8
 """Of a lane's workers one eighth, but not fewer than four, may handle its backlog."""
 K = TypeVar("K", bound=Hashable)
@@ -50,15 +53,20 @@ class Lanes(Generic[K]):
         work: Callable[[K], Awaitable[None]],
         *,
         limit: int,
+        total: int = 2_048,
         clock: Clock,
         lane_of: Callable[[K], str] | None = None,
         base_delay: float = 0.005,
         max_delay: float = 1000.0,
         metrics: QueueMetrics | None = None,
     ) -> None:
-        """`work` reconciles one key and must not raise; delays are those of Queue, and `metrics` are of all lanes."""
+        """`work` reconciles one key and must not raise; delays are those of Queue, and `metrics` are of all lanes.
+
+        `limit` is the number of workers of one lane, `total` of all, but each lane has two.
+        """
         self.name = name
         self.limit = limit
+        self._total = total
         self._behind_limit = min(limit, max(_BEHIND_LEAST, limit // _BEHIND_SHARE))
         self.failed = False
         """A worker ended with an exception."""
@@ -180,9 +188,14 @@ class Lanes(Generic[K]):
         await finish_within(self._clock, list(self._tasks), grace)
 
     def _wake(self, name: str, lane: _Lane[K]) -> None:
-        if self._running and lane.workers < self.limit and not self._has_enough(lane):
+        if self._running and lane.workers < self._share and not self._has_enough(lane):
             lane.workers += 1
             self._tasks.add(asyncio.get_running_loop().create_task(self._run(name, lane), name=self._task_name))
+
+    @property
+    def _share(self) -> int:
+        """How many workers a lane may have now."""
+        return min(self.limit, max(_LEAST, self._total // max(1, len(self._lanes))))
 
     def _has_enough(self, lane: _Lane[K]) -> bool:
         """Whether all is left to the workers of the backlog."""
@@ -192,6 +205,8 @@ class Lanes(Generic[K]):
         queue = lane.queue
         try:
             while len(queue) and not self._has_enough(lane):
+                if len(queue) > 1:
+                    self._wake(name, lane)  # other lanes may have ended since: there are more workers for this one
                 if lane.has_backlog_only:
                     await self._run_behind(lane)
                 else:

@@ -1,7 +1,8 @@
 """The store without a disk: for tests and for servers whose state may die with them.
 
-Every key keeps its versions that are not compacted yet; a log of all writes serves watches. Revisions in the log have
-no gaps, so the place of a revision in it is a subtraction.
+Every key keeps its versions that are not compacted yet, packed: a process may have hundreds of such stores, those of
+simulated clusters. A log of which key each revision wrote serves watches; revisions in it have no gaps, so the place of
+one is a subtraction.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from heapq import nsmallest
 from itertools import islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 from karmada.kube.server.storage.interface import (
     Event,
@@ -24,8 +26,15 @@ from karmada.kube.server.storage.interface import (
     resource_prefix,
 )
 from karmada.kube.server.storage.local import LocalStore
+from karmada.kube.server.storage.packing import pack, unpack
 
 _CHUNK = 1000
+_revision_of = itemgetter(0)
+
+
+class _Logged(NamedTuple):
+    revision: int
+    key: str
 
 
 class MemoryStore(LocalStore):
@@ -34,7 +43,7 @@ class MemoryStore(LocalStore):
         self._revision = 0
         self._keys: list[str] = []
         self._versions: dict[str, list[tuple[int, bytes | None]]] = {}
-        self._log: list[Event] = []
+        self._log: list[_Logged] = []
 
     async def open(self) -> None:
         """Nothing to do: it starts empty."""
@@ -74,20 +83,18 @@ class MemoryStore(LocalStore):
             raise StoreUnavailable("the store is closed")
         if value is None and expected == 0:
             raise ValueError(f"{key}: deleting needs the revision of what is deleted")
-        previous = self._at(key, self._revision)
-        current = previous.revision if previous else 0
+        versions = self._versions.get(key)
+        current = versions[-1][0] if versions and versions[-1][1] is not None else 0
         if current != expected:
             raise RevisionConflict(key, current)
         self._revision += 1
-        versions = self._versions.get(key)
         if versions is None:
             versions = self._versions[key] = []
             insort(self._keys, key)
-        versions.append((self._revision, value))
-        event = Event(key, value, self._revision, previous)
-        self._log.append(event)
-        self._publish([event])
-        return event.revision
+        versions.append((self._revision, None if value is None else pack(value)))
+        self._log.append(_Logged(self._revision, key))
+        self._publish([Event(key, value, self._revision, None)])
+        return self._revision
 
     async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
         self._check_compacted(since)
@@ -95,23 +102,31 @@ class MemoryStore(LocalStore):
             return []
         first = self._log[0].revision
         writes = islice(self._log, max(0, since - first + 1), max(0, until - first + 1))
-        return list(islice((e for e in writes if e.key.startswith(prefix)), limit or None))
+        return [
+            self._event(*logged) for logged in islice((w for w in writes if w.key.startswith(prefix)), limit or None)
+        ]
+
+    def _event(self, revision: int, key: str) -> Event:
+        written = self._at(key, revision)
+        return Event(key, None if written is None else written.value, revision, self._at(key, revision - 1))
 
     async def compact(self, revision: int) -> None:
         revision = min(revision, self._revision)
         while self._compacted < revision:
             self._compacted = min(revision, self._compacted + _CHUNK)
-            count = bisect_right(self._log, self._compacted, key=lambda event: event.revision)
-            for key in dict.fromkeys(event.key for event in self._log[:count]):
+            count = bisect_right(self._log, self._compacted, key=_revision_of)
+            for key in dict.fromkeys(logged.key for logged in self._log[:count]):
                 self._forget(key, self._compacted)
             del self._log[:count]
             await asyncio.sleep(0)
 
     def _at(self, key: str, revision: int) -> Stored | None:
-        for written, value in reversed(self._versions.get(key, ())):
-            if written <= revision:
-                return None if value is None else Stored(key, value, written)
-        return None
+        versions = self._versions.get(key, [])
+        place = bisect_right(versions, revision, key=_revision_of) - 1
+        if place < 0:
+            return None
+        written, value = versions[place]
+        return None if value is None else Stored(key, unpack(key, value), written)
 
     def _visible(self, prefix: str, after: str, revision: int) -> Iterator[Stored]:
         end = prefix_end(prefix)
@@ -125,7 +140,7 @@ class MemoryStore(LocalStore):
     def _forget(self, key: str, revision: int) -> None:
         """Keep of the versions up to `revision` only the last one, and that only if it is not a deletion."""
         versions = self._versions.get(key, [])
-        superseded = bisect_right(versions, revision, key=lambda version: version[0]) - 1
+        superseded = bisect_right(versions, revision, key=_revision_of) - 1
         if superseded >= 0 and versions[superseded][1] is None:
             superseded += 1
         del versions[: max(0, superseded)]

@@ -43,7 +43,6 @@ _SMALL = 1_000
 _TRIM_SECONDS = 60.0
 _RETRY_SECONDS = 1.0
 _FRESH_SECONDS = 3.0
-_FRESH = 256
 _NOWHERE = "\0"  # no key starts with it; reading there returns the store's revision
 log = logging.getLogger(__name__)
 
@@ -74,7 +73,7 @@ class Cache:
         self._collections: dict[tuple[str, str], Collection] = {}
         self._announced: dict[int, Obj] = {}
         """By the identity of the bytes that are being written."""
-        self._fresh: deque[Obj] = deque(maxlen=_FRESH)
+        self._fresh: deque[Obj] = deque(maxlen=keep.parsed)
         """What was just written, for watchers, which read it in a moment."""
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = itertools.count()

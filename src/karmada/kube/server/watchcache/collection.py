@@ -90,9 +90,8 @@ class Collection:
         subscribers: Subscribers,
         floor: int,
         keep: History,
-        recent: int = 2_048,
     ) -> None:
-        """`store` has what happened before what is remembered here. The `recent` objects are not compressed."""
+        """`store` has what happened before what is remembered here."""
         self._keep = keep
         self.resource = resource
         self.count = 0
@@ -105,7 +104,7 @@ class Collection:
         self._subscribers = subscribers
         self._buckets: dict[str, _Bucket] = {}
         self._namespaces: list[str] = []
-        self._compressor: Compressor[Entry] = Compressor(recent, worth=self._is_current)
+        self._compressor: Compressor[Entry] = Compressor(keep.uncompressed, worth=self._is_current)
         self._history: deque[Change] = deque()
         self._history_bytes = 0
         self._floor = floor

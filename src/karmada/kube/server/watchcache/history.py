@@ -1,4 +1,7 @@
-"""How much of what happened a server keeps in memory; watches and lists from further back read the store."""
+"""How much of what happened, and how readily, a server keeps in memory.
+
+Watches and lists from further back read the store.
+"""
 
 from __future__ import annotations
 
@@ -16,3 +19,7 @@ class History(NamedTuple):
     """but never more than so many"""
     most_bytes: int = 16 << 20
     """or so much."""
+    parsed: int = 256
+    """So many objects stay parsed after they were written, for watchers, which read them in a moment."""
+    uncompressed: int = 2_048
+    """So many of each resource are not compressed, the last that were written."""
