@@ -7,6 +7,7 @@ why.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from karmada.kube.client.client import Client
     from karmada.kube.client.discovery import Mapping
     from karmada.scheduler.decision import Decision
+    from karmada.scheduler.estimators.answered import Answered
     from karmada.scheduler.fitting.suggestions import Advice
 
 _EVENTS = 5
@@ -62,7 +64,6 @@ async def explain(client: Client, scheduler: scheduling.Scheduler, aim: Aim, *, 
     from karmada.api.cluster import Cluster
     from karmada.kube.client.discovery import NoMatch
     from karmada.prediction.trials import check
-    from karmada.scheduler.fleet import Fleet
 
     try:
         mapping = await client.mapper.named(aim.kind)
@@ -73,18 +74,37 @@ async def explain(client: Client, scheduler: scheduling.Scheduler, aim: Aim, *, 
     events = await _events(client, binding)
     clusters = (await client.list_all(Cluster.gvr)).items
     check(clusters, [aim.cluster] if aim.cluster else ())
-    fleet = Fleet.of(clusters)
     namespace = binding["metadata"].get("namespace", "")
     others = await scheduler.others(client, namespace)
     quotas = await scheduler.quotas(client, namespace)
     estimates = await scheduler.estimates(client, binding["spec"])
     left = await _left(client, binding, clusters)
+    gathered = Gathered(binding, events, clusters, others, quotas, estimates, left)
+    return await asyncio.to_thread(_concluded, scheduler, gathered, aim.cluster, fresh)  # may look for a second
+
+
+class Gathered(NamedTuple):
+    """What the control plane has that matters for a binding."""
+
+    binding: Obj
+    events: list[Obj]
+    clusters: list[Obj]
+    others: list[Obj]
+    quotas: list[Obj]
+    estimates: list[Answered]
+    left: tuple[str, ...]
+
+
+def _concluded(scheduler: scheduling.Scheduler, gathered: Gathered, into: str, fresh: bool) -> Found:
+    from karmada.scheduler.fleet import Fleet
+    from karmada.scheduler.request import is_fresh
+
+    binding, events, clusters, others, quotas, estimates, left = gathered
     spec, status = binding["spec"], binding.get("status") or {}
     dead = _dead(spec.get("clusters") or (), clusters)
     if spec.get("placement") is None:
         return Found(binding, events, "nothing: the binding has no placement", None, dead, left)
-    from karmada.scheduler.request import is_fresh
-
+    fleet = Fleet.of(clusters)
     decision = scheduler.decide(
         spec,
         fleet,
@@ -95,7 +115,7 @@ async def explain(client: Client, scheduler: scheduling.Scheduler, aim: Aim, *, 
     )
     deleting = [fleet.names[slot] for slot in fleet.deleting.nonzero()[0].tolist()]
     need = _need(binding, deleting, decision, scheduler.components)
-    advice = scheduler.advise(decision, quotas, estimates, into=aim.cluster)
+    advice = scheduler.advise(decision, quotas, estimates, into=into)
     return Found(binding, events, need, decision, dead, left, advice)
 
 

@@ -103,17 +103,22 @@ def moves(outcome: Outcome) -> int:
     return sum(max(0, count - before.get(name, 0)) for name, count in after.items())
 
 
-def sums(outcomes: Sequence[Outcome]) -> list[str]:
-    """The replicas of each cluster now and then, and how many would move in all."""
+def totals(outcomes: Iterable[Outcome]) -> list[tuple[str, int, int]]:
+    """The replicas of each cluster now and then, by name; of what is divided."""
     now: Counter[str] = Counter()
     then: Counter[str] = Counter()
     for outcome in outcomes:
         if outcome.decision.attempts[0].request.divides_replicas:
             now.update(scheduling.counts(outcome.before))
             then.update(scheduling.counts(outcome.after))
+    return [(name, now[name], then[name]) for name in sorted({*now, *then})]
+
+
+def sums(outcomes: Sequence[Outcome]) -> list[str]:
+    """The replicas of each cluster now and then, and how many would move in all."""
     rows = [
         ["CLUSTER", "NOW", "THEN", "CHANGE"],
-        *([name, str(now[name]), str(then[name]), f"{then[name] - now[name]:+d}"] for name in sorted({*now, *then})),
+        *([name, str(now), str(then), f"{then - now:+d}"] for name, now, then in totals(outcomes)),
     ]
     total = sum(map(moves, outcomes))
     text = f"{total} {'replica' if total == 1 else 'replicas'} would move."

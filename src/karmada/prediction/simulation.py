@@ -30,6 +30,10 @@ class Simulation(NamedTuple):
     """The federated quotas by namespace."""
 
 
+class NothingSelected(PredictionError):
+    """The policies select nothing that exists."""
+
+
 class Given(NamedTuple):
     """Manifests by what they are for a simulation."""
 
@@ -86,7 +90,7 @@ async def _predict(
     if not resources:
         resources = await _selected(client, policies)
     if not resources:
-        raise PredictionError("no resource in the given files, and none that their policies select")
+        raise NothingSelected("no resource in the given files, and none that their policies select")
     live = intended.LivePolicies(client)
     found = [await _outcome(client, scheduler, one, policies, live, clusters, failover, trial) for one in resources]
     return Simulation(found, [])

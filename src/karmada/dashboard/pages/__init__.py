@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from karmada.dashboard.pages import clusters, fleet
+from karmada.dashboard.pages import clusters, fleet, policies, workload, workloads
 from karmada.dashboard.view import PageModule
 
 PAGES: tuple[PageModule, ...] = (
     fleet.PAGE,
     clusters.PAGE,
+    workloads.PAGE,
+    workload.PAGE,
+    policies.PAGE,
 )
