@@ -14,12 +14,16 @@ from xdist.scheduler import LoadFileScheduling
 
 _WORKERS = 2
 _SHARED = "three_members"
+_DASHBOARD = "dashboard"
+"""The folder of the files that share a dashboard, its control plane and a browser: one worker runs them."""
 
 
 def sharing_files() -> dict[str, str]:
     """The names of the files that share, and the group of each."""
-    sharing = sorted(file.name for file in Path(__file__).parent.glob("test_*.py") if _SHARED in file.read_text())
-    return {name: f"{_SHARED} {number % _WORKERS}" for number, name in enumerate(sharing)}
+    here = Path(__file__).parent
+    sharing = sorted(file.name for file in here.glob("test_*.py") if _SHARED in file.read_text())
+    groups = {name: f"{_SHARED} {number % _WORKERS}" for number, name in enumerate(sharing)}
+    return groups | {file.name: _DASHBOARD for file in sorted((here / _DASHBOARD).glob("test_*.py"))}
 
 
 def scope(nodeid: str, groups: Mapping[str, str]) -> str:

@@ -52,6 +52,11 @@ class DashboardService:
         server.more_defaults += impersonation_rights()
         self.dashboard: Dashboard | None = None
 
+    @property
+    def url(self) -> str:
+        assert self.dashboard is not None, "it has not started"
+        return self.dashboard.url
+
     async def start(self) -> None:
         server = self._server
         way = RestConfig(server=server.url, ca=Material(data=server.credentials.root_pem))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,6 +27,9 @@ from karmada.components.program import CONTEXT, Program
 from karmada.components.running import ready_flag, run_server
 from karmada.components.search_flags import search_flags, search_options_from
 from karmada.components.server_flags import server_config, server_flags
+
+if TYPE_CHECKING:
+    from karmada.components.controlplane import ControlPlane
 
 flags = together(
     server_flags,
@@ -65,10 +68,12 @@ def main(**given: Any) -> None:
     client = scheduler_client_from(given)
     taint_policies = given["allow_no_execute_taint_policy"]
 
-    def make() -> Any:
+    made: list[ControlPlane] = []
+
+    def make() -> ControlPlane:
         from karmada.components.controlplane import ControlPlane
 
-        return ControlPlane(
+        plane = ControlPlane(
             config,
             settings=settings,
             gates=gates,
@@ -79,8 +84,13 @@ def main(**given: Any) -> None:
             search=search_options_from(given),
             dashboard=dashboard_options_from(given),
         )
+        made.append(plane)
+        return plane
 
-    run_server(config, make, "Control plane", given)
+    def dashboard() -> list[str]:
+        return [f"  dashboard at {plane.dashboard.url}" for plane in made if plane.dashboard is not None]
+
+    run_server(config, make, "Control plane", given, dashboard)
 
 
 if __name__ == "__main__":

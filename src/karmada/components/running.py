@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -85,8 +85,17 @@ def begin(*, verbosity: int, logging_format: str = "text") -> asyncio.Event:
     return stopping
 
 
-def run_server(config: ServerConfig, make: Callable[[], Served], title: str, given: Mapping[str, Any]) -> None:
-    """Run a server from its command line: logs, signals, shared keys, and errors in one line."""
+def run_server(
+    config: ServerConfig,
+    make: Callable[[], Served],
+    title: str,
+    given: Mapping[str, Any],
+    more: Callable[[], Sequence[str]] = tuple,
+) -> None:
+    """Run a server from its command line: logs, signals, shared keys, and errors in one line.
+
+    `more` are further lines to print once it serves.
+    """
     import uvloop
 
     async def serve() -> None:
@@ -98,7 +107,7 @@ def run_server(config: ServerConfig, make: Callable[[], Served], title: str, giv
             stopping, share_keys_through(config.storage, config.data_dir / "pki")
         ):
             return
-        await run(make(), title, stopping, given["ready_fd"])
+        await run(make(), title, stopping, given["ready_fd"], more)
 
     with errors_in_one_line():
         uvloop.run(serve())
@@ -118,13 +127,21 @@ def errors_in_one_line() -> Iterator[None]:
         raise click.ClickException(str(error)) from error
 
 
-async def run(server: Served, title: str, stopping: asyncio.Event, ready_fd: int | None = None) -> None:
+async def run(
+    server: Served,
+    title: str,
+    stopping: asyncio.Event,
+    ready_fd: int | None = None,
+    more: Callable[[], Sequence[str]] = tuple,
+) -> None:
     """Until `stopping`, which may be set before everything has started."""
     started = await start_unless(stopping, server.start())
     try:
         if started:
             click.echo(f"{title} at {server.url}")
             click.echo(f"  export KUBECONFIG={server.kubeconfig}")
+            for line in more():
+                click.echo(line)
             report_ready(ready_fd)
             with watching_for_stalls():
                 await stopping.wait()

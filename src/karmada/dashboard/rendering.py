@@ -34,8 +34,11 @@ def environment(assets: Assets) -> Environment:
 
 
 def live(url: str, topics: Sequence[str]) -> Markup:
-    """The attributes of an element whose content is requested again from `url` when a topic changes (see live.py)."""
+    """The attributes of an element whose content is requested again from `url` when a topic changes (see live.py).
+
+    What is there is morphed into the new content: focus, open details and typed text stay.
+    """
     joined = " ".join(topics)
-    return Markup('hx-get="{}" hx-trigger="live" hx-swap="innerHTML show:none" data-live="{}"').format(
-        escape(url), escape(joined)
-    )
+    return Markup(
+        'hx-get="{}" hx-trigger="live" hx-ext="morph" hx-swap="morph:innerHTML show:none" data-live="{}"'
+    ).format(escape(url), escape(joined))

@@ -124,8 +124,8 @@ async def nodes_of(view: View, name: str) -> Nodes:
     """Through the proxy, with the viewer's own rights in the member."""
     try:
         found = await reads.page(view.viewer.member(name), NODES, limit=_MOST_NODES)
-    except Forbidden:
-        return Nodes(problem="You may not see the nodes of this cluster: that needs clusters/proxy and nodes in it.")
+    except Forbidden as error:
+        return Nodes(problem=f"You may not see the nodes of this cluster: {error.message}")
     except (ApiError, ConnectionFailed) as error:
         return Nodes(problem=f"The cluster does not respond: {error}")
     return Nodes([node_of(node) for node in found.items], found.more or 0)

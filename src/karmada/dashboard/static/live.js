@@ -44,6 +44,10 @@
     };
   };
 
+  // Content is morphed, not replaced: what the viewer has opened, typed or checked stays.
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) =>
+    !((name === "open" && node.tagName === "DETAILS") || ((name === "value" || name === "checked") && "value" in node));
+
   // Requests that a change caused do not count as the viewer's, and say what the part has already.
   document.addEventListener("htmx:configRequest", (event) => {
     const { elt, headers, triggeringEvent } = event.detail;

@@ -1,0 +1,83 @@
+"""One control plane with three members and a dashboard, and one browser, for all tests of the dashboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from tests.e2e.fleets import QUICK, QUICK_SCALING
+from tests.e2e.propagating import Propagation, propagation
+from tests.support.browser import Tab, chromium, tab
+
+ADMIN, VIEWER = "boss", "visitor"
+_ROLES, _BINDINGS = (GVR("rbac.authorization.k8s.io", "v1", name) for name in ("clusterroles", "clusterrolebindings"))
+_FLAGS = (
+    *QUICK,
+    *QUICK_SCALING,
+    "--feature-gates=MultiClusterService=true,FederatedQuotaEnforcement=true,Failover=true",
+    "--dashboard",
+    "--dashboard-port=0",
+    "--dashboard-writes",
+)
+
+
+@dataclass(frozen=True)
+class DashboardFleet:
+    fleet: Propagation
+    url: str
+    admin: str = f"{ADMIN}-token"
+    """The token of one who may do everything, in the members as well."""
+    viewer: str = f"{VIEWER}-token"
+    """The token of one who may look at clusters, and at nothing else."""
+
+
+@pytest.fixture(scope="session")
+def dashboard(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[DashboardFleet]:
+    folder = tmp_path_factory.mktemp("dashboard")
+    tokens = folder / "tokens.csv"
+    tokens.write_text("".join(f"{name}-token,{name},{name}\n" for name in (ADMIN, VIEWER)))
+    with propagation(folder, kubectl_path, flags=(*_FLAGS, f"--token-auth-file={tokens}")) as fleet:
+        assert fleet.plane.process is not None
+        assert fleet.plane.process.stdout is not None
+        found = re.search(r"https://\S+", fleet.plane.process.stdout.readline())
+        assert found, "the address of the dashboard is not printed"
+        _grant(fleet)
+        yield DashboardFleet(fleet, found[0])
+
+
+def _grant(fleet: Propagation) -> None:
+    rules = [{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": ["get", "list", "watch"]}]
+    fleet.here.create(_ROLES, {"metadata": {"name": "sees-clusters"}, "rules": rules})
+    fleet.here.create(_BINDINGS, _binding(VIEWER, "sees-clusters"))
+    for place in (fleet.here, *fleet.members.values()):
+        place.create(_BINDINGS, _binding(ADMIN, "cluster-admin"))
+
+
+def _binding(user: str, role: str) -> Obj:
+    return {
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": _ROLES.group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": _ROLES.group, "kind": "User", "name": user}],
+    }
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def open_tab(browser: Browser, dashboard: DashboardFleet) -> Callable[..., AbstractContextManager[Tab]]:
+    """open_tab(width=…, scheme=…): a tab of its own at the dashboard, nobody logged in."""
+    opened: Any = partial(tab, browser, dashboard.url)
+    return opened
