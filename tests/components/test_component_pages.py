@@ -17,6 +17,7 @@ PROGRAMS = {
     "karmada-apiserver": "apiserver",
     "karmada-aggregated-apiserver": "aggregated_apiserver",
     "karmada-controller-manager": "controller_manager",
+    "karmada-dashboard": "dashboard",
     "karmada-descheduler": "descheduler",
     "karmada-metrics-adapter": "metrics_adapter",
     "karmada-scheduler": "scheduler",

@@ -43,6 +43,7 @@ def test_one_command_makes_everything_and_an_interrupt_ends_it_and_a_second_star
         assert time.monotonic() - began < 2 * LIMIT, up.said
         assert [line for line in up.said if re.fullmatch(r"  member\d: Ready, v1\.36\.0, 3 nodes \(\d\.\d s\)", line)]
         assert "  export KUBECONFIG=~/.karmada/karmada-apiserver.config" in up.said
+        assert [line for line in up.said if re.fullmatch(r"  https://localhost:\d+ +# the dashboard: log in .*", line)]
         assert os.listdir(local.home) == [".karmada"]
         for file in (local.control_kubeconfig, local.members_kubeconfig, *local.folder.glob("logs/*")):
             assert file.stat().st_mode & 0o777 == 0o600

@@ -25,6 +25,7 @@ _HOLLOW = (
     "import-linter",
     "kubernetes",
     "mypy",
+    "playwright",
     "py-spy",
     "pydantic_core",
     "ruff",

@@ -60,6 +60,23 @@ def test_a_port_that_is_taken_gives_way_unless_it_was_requested(
     assert bool(notes) == (requested is None and port == FREE)
 
 
+@pytest.mark.parametrize(
+    ("requested", "kept", "taken", "port"),
+    [
+        (Requested(), None, {}, 5480),
+        (Requested(), 6480, {}, 6480),
+        (Requested(), 6480, {6480}, FREE),
+        (Requested(port=0), None, {}, FREE),
+        (Requested(dashboard=False), 6480, {}, 0),
+    ],
+)
+def test_the_dashboard_has_a_port_unless_it_is_not_wanted(
+    requested: Requested, kept: int | None, taken: set[int], port: int
+) -> None:
+    before = None if kept is None else Choices(members=3, port=1, dashboard_port=kept)
+    assert chosen(requested, before, taken=frozenset(taken))[0].dashboard_port == port
+
+
 def test_a_port_that_was_requested_and_is_taken_is_an_error() -> None:
     with pytest.raises(Refused, match="port 6443 is in use"):
         chosen(Requested(port=6443), taken=frozenset({6443}))

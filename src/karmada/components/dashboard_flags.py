@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from karmada.dashboard.server import Options
 
 PORT: Final = 5480
+"""Also that of `karmadactl local-up`."""
 
 dashboard_flags = together(
     switch("--dashboard", False, "Serve the dashboard: docs/dashboard.md."),

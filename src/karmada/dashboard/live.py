@@ -123,7 +123,12 @@ class Live:
         self._streams: set[asyncio.Queue[tuple[str, str] | None]] = set()
 
     def __len__(self) -> int:
+        """How many topics are watched."""
         return len(self._topics)
+
+    @property
+    def streams(self) -> int:
+        return len(self._streams)
 
     def stream(self, wanted: Sequence[str]) -> AsyncGenerator[tuple[str, str], None]:
         """(what, topic) for as long as it is iterated over; BadTopic, or ValueError when there are too many."""

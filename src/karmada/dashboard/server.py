@@ -98,6 +98,10 @@ class Dashboard:
         shown = "localhost" if host in ("0.0.0.0", "::", "127.0.0.1", "::1", "") else host
         return f"{'https' if self._tls else 'http'}://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
 
+    @property
+    def open_pages(self) -> int:
+        return sum(live.streams for live in self._lives.values())
+
     async def start(self) -> None:
         shorten_malformed_requests()
         self._runner = web.AppRunner(self.app, access_log=None, handler_cancellation=True)

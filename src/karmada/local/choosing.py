@@ -13,6 +13,7 @@ from karmada.kube.server.config import DEFAULT_PORT
 from karmada.local.folder import ETCD, SQLITE, Choices, Refused
 
 DEFAULT_MEMBERS = 3
+DASHBOARD_PORT = 5480
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,8 @@ class Requested:
     members: int | None = None
     pull_members: int | None = None
     port: int | None = None
-    """0: any free port."""
+    """0: any free port, for the dashboard as well."""
+    dashboard: bool = True
     etcd: bool = False
     etcd_server: str = ""
 
@@ -42,6 +44,10 @@ def choose(
     if storage == ETCD:
         client, peer = (own if own and is_free(own) else free_port() for own in etcd_ports)
         etcd_ports = (client, peer)
+    dashboard = 0
+    if requested.dashboard:
+        usual = kept.dashboard_port if kept and kept.dashboard_port else DASHBOARD_PORT
+        dashboard = free_port() if requested.port == 0 or not is_free(usual) else usual
     members = kept.members if kept and requested.members is None else requested.members
     members = DEFAULT_MEMBERS if members is None else members
     choices = Choices(
@@ -50,6 +56,7 @@ def choose(
         port=port,
         storage=storage,
         etcd_ports=etcd_ports,
+        dashboard_port=dashboard,
     )
     return choices, notes
 

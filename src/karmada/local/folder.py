@@ -34,6 +34,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """`sqlite`, `etcd` (our own, in the folder), or the address of an external etcd."""
     etcd_ports: tuple[int, int] = (0, 0)
     """Client port, peer port."""
+    dashboard_port: int = 0
+    """0: there is no dashboard."""
 
     pull_members: int = 0
     """How many of the last members are in mode Pull."""

@@ -208,6 +208,7 @@ class Up:
             *where,
             *(["--storage", storage] if storage else []),
             *_QUICK,
+            *_dashboard(choices),
             *self._flags,
         )
 
@@ -269,6 +270,13 @@ class Up:
         except (ApiError, ConnectionFailed, KubeconfigError, TimeoutError):
             return False
         return await asyncio.to_thread(AdminClient(self._folder.sim).running)
+
+
+def _dashboard(choices: Choices) -> list[str]:
+    """On this machine, for whoever has the kubeconfig: it may change what they may."""
+    if not choices.dashboard_port:
+        return []
+    return ["--dashboard", "--dashboard-writes", "--dashboard-port", str(choices.dashboard_port)]
 
 
 async def _forever() -> None:

@@ -50,6 +50,7 @@ def data_dir_flag(help_text: str) -> Callable[[F], F]:
     show_default="5443",
     help="The port of the control plane, 0 for any free one [as before, else 5443].",
 )
+@click.option("--no-dashboard", is_flag=True, help="Start without the dashboard.")
 @click.option("--etcd", is_flag=True, help="Store the state in an etcd that is started along with the control plane.")
 @click.option(
     "--etcd-server", default="", metavar="URL", help="Store the state in this running etcd: http://host:2379."
@@ -67,6 +68,7 @@ def local_up(
     pull_members: int | None,
     detach: bool,
     port: int | None,
+    no_dashboard: bool,
     etcd: bool,
     etcd_server: str,
     attach: tuple[str, ...],
@@ -91,7 +93,14 @@ def local_up(
     from karmada.local.folder import Folder, Refused
 
     try:
-        requested = Requested(members=members, pull_members=pull_members, port=port, etcd=etcd, etcd_server=etcd_server)
+        requested = Requested(
+            members=members,
+            pull_members=pull_members,
+            port=port,
+            dashboard=not no_dashboard,
+            etcd=etcd,
+            etcd_server=etcd_server,
+        )
         connect.run(_up(Folder(data_dir), requested, [parse(text) for text in attach], detach, flags))
     except Refused as error:
         raise connect.failure(str(error)) from error
@@ -154,7 +163,16 @@ def _how_to_go_on(folder: Folder, outcome: Outcome, seconds: float, failed: list
         "  kubectl get clusters                            # or karmadactl get clusters",
         f"  kubectl --kubeconfig {shown(folder.members_kubeconfig)} --context member1 get nodes",
         f"  karmadactl local-status{flag}",
+        *_dashboard(outcome.choices.dashboard_port),
         "",
         f"Logs are in {shown(folder.logs)}. {end} stops it; the next start keeps the state.",
     ]
     return "\n".join(lines)
+
+
+def _dashboard(port: int) -> list[str]:
+    """Where it is, and how to get in: the login page takes the kubeconfig above as a file or pasted."""
+    if not port:
+        return []
+    address = f"https://localhost:{port}"
+    return [f"  {address:<48}# the dashboard: log in with that kubeconfig"]
