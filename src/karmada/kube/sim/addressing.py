@@ -39,8 +39,11 @@ def _network(profile: Profile, name: str) -> ipaddress.IPv4Network | ipaddress.I
 
 
 def _free(candidates: tuple[str, ...], taken: list[ipaddress.IPv4Network | ipaddress.IPv6Network]) -> str:
+    same = frozenset(taken)  # most are found there; comparing with each takes long among many clusters
     for candidate in candidates:
         network = ipaddress.ip_network(candidate)
-        if not any(other.version == network.version and network.overlaps(other) for other in taken):
+        if network not in same and not any(
+            other.version == network.version and network.overlaps(other) for other in taken
+        ):
             return candidate
     return candidates[0]
