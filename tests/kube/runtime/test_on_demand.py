@@ -100,7 +100,7 @@ def test_what_many_caches_keep_beside_the_bytes_is_bounded_for_all_of_them() -> 
     caches = [OnDemandCache() for _ in range(400)]
     for number, each in enumerate(caches):
         put(each, *(config_map(f"{number}-{name}") for name in "abcd"))
-    parsed = sum(held._shared() is not None for each in caches for held in each._objects.values())
+    parsed = sum(held._shared is not None for each in caches for held in each._objects.values())
     assert parsed <= _RECENT
     compressed = [held for each in caches for held in each._objects.values() if held._sample is not None]
     assert len(compressed) >= 4 * len(caches) - _UNCOMPRESSED - 1

@@ -42,7 +42,7 @@ class Packed:
         self._bytes = raw
         self._sample: Sample | None = None
         """What `_bytes` are the difference to; None when they are all there is."""
-        self._shared: weakref.ref[SharedObject] | None = None
+        self._shared: _Alive | None = None
 
     @property
     def raw(self) -> bytes:
@@ -86,8 +86,22 @@ class Packed:
     def _share(self, obj: Obj) -> SharedObject:
         shared = _observe(obj) if _detecting else SharedObject(obj)
         shared.source = self
-        self._shared = weakref.ref(shared)
+        self._shared = alive = _Alive(shared, _died)
+        alive.packed = self
         return shared
+
+
+class _Alive(weakref.ref[SharedObject]):
+    """A parsed object while somebody holds it; then nothing is left, not even of a million that were read once."""
+
+    __slots__ = ("packed",)
+    packed: Packed
+
+
+def _died(alive: weakref.ref[SharedObject]) -> None:
+    assert isinstance(alive, _Alive)
+    if alive.packed._shared is alive:
+        alive.packed._shared = None
 
 
 P = TypeVar("P", bound=Packed)

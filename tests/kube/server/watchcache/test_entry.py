@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects import shared
+from karmada.kube.objects.differences import Sample
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.watchcache.entry import (
     ADDED,
@@ -102,12 +103,30 @@ def test_readers_share_one_parsed_object_while_one_of_them_holds_it() -> None:
     marker = id(first["spec"])
     del first
     gc.collect()
-    assert e._shared is not None
-    assert e._shared() is None
+    assert e._shared is None, "nothing is left of it"
     kept = e.object()
     assert kept["metadata"]["resourceVersion"] == "7"
     assert orjson.dumps(kept) == e.raw
     assert marker  # the old one is gone; the new one is equal, not the same
+
+
+@pytest.mark.parametrize("key", ["core/nodes/n", "core/pods/a/p", "apps/deployments/a-b/c.d"])
+def test_the_key_is_made_of_strings_that_entries_share(key: str) -> None:
+    one, other = (entry_of(key, encode_value(pod()), revision) for revision in (1, 2))
+    assert one.key == other.key == key
+    assert one.name is other.name
+    assert one.namespace is other.namespace
+    assert one._start is other._start
+
+
+def test_labels_are_kept_only_while_the_object_is_not_compressed() -> None:
+    raw = encode_value({**pod(labels={"a": "b"}), "spec": {"text": "x" * 1_000}})
+    e = entry_of("core/pods/a/p", raw, 1)
+    assert e.labels is e.labels
+    e.compress(Sample(raw))
+    assert e._labels is None
+    assert e.labels == {"a": "b"}
+    assert e._labels is None
 
 
 @pytest.mark.parametrize(

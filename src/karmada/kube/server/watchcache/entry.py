@@ -12,6 +12,7 @@ order is the order of lists.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from sys import intern
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -111,24 +112,41 @@ _decode_labels = msgspec.json.Decoder(_Labelled).decode
 
 
 class Entry(Packed):
-    """An object at one revision. Never changes; `raw` is as clients get it, resourceVersion included."""
+    """An object at one revision. Never changes; `raw` is as clients get it, resourceVersion included.
 
-    __slots__ = ("_labels", "key", "name", "namespace", "revision")
+    There may be a million: strings that others have, too, are the same string.
+    """
+
+    __slots__ = ("_labels", "_start", "name", "namespace", "revision")
 
     def __init__(self, key: str, namespace: str, name: str, revision: int, raw: bytes) -> None:
         super().__init__(raw)
-        self.key = key
-        self.namespace = namespace
-        self.name = name
+        rest = len(namespace) + 1 + len(name) if namespace else len(name)
+        self._start = intern(key[:-rest])
+        self.namespace = intern(namespace)
+        self.name = intern(name)
         self.revision = revision
         self._labels: Mapping[str, str] | None = None
 
     @property
+    def key(self) -> str:
+        return f"{self._start}{self.namespace}/{self.name}" if self.namespace else self._start + self.name
+
+    @property
     def labels(self) -> Mapping[str, str]:
-        """Read without parsing the rest; kept, because selectors read them again and again."""
-        if self._labels is None:
-            self._labels = _decode_labels(self.raw).metadata.labels or _NO_LABELS
-        return self._labels
+        """Read without parsing the rest; kept while the object is fresh, because selectors read them several times."""
+        if self._labels is not None:
+            return self._labels
+        labels = _decode_labels(self.raw).metadata.labels or _NO_LABELS
+        if self._sample is None:
+            self._labels = labels
+        return labels
+
+    def compress(self, sample: Sample) -> bool:
+        resembles = super().compress(sample)
+        if self._sample is not None:
+            self._labels = None
+        return resembles
 
     def at(self, revision: int) -> Entry:
         """The same content under another resourceVersion."""
@@ -148,6 +166,11 @@ class StoredEntry(Entry):
     @property
     def raw(self) -> bytes:
         return with_revision(unpack(self.key, self._bytes), self.revision)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Read each time: kept, they would take more than the object does."""
+        return _decode_labels(self.raw).metadata.labels or _NO_LABELS
 
     def compress(self, _sample: Sample) -> bool:
         return True
