@@ -28,7 +28,7 @@ _OWN: Final = frozenset(
 )
 """Of metadata: what every server sets for itself."""
 _OURS: Final = "karmada.io/"
-_KUBECTL: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_NOISE: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision"})
 
 
 class Line(NamedTuple):
@@ -50,7 +50,7 @@ def comparable(obj: Obj) -> Obj:
 
 
 def _is_ours(key: str) -> bool:
-    return _OURS in key or key in (_KUBECTL, well_known.MANAGED)
+    return _OURS in key or key in _NOISE or key == well_known.MANAGED
 
 
 def difference(template: Obj, member: Obj) -> list[Line]:

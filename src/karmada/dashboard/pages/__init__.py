@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada.dashboard.pages import clusters, fleet, policies, workload, workloads
+from karmada.dashboard.pages import clusters, fleet, pods, policies, workload, workloads
 from karmada.dashboard.view import PageModule
 
 PAGES: tuple[PageModule, ...] = (
@@ -11,4 +11,5 @@ PAGES: tuple[PageModule, ...] = (
     workloads.PAGE,
     workload.PAGE,
     policies.PAGE,
+    pods.PAGE,
 )
