@@ -143,6 +143,7 @@ EVENT = Strategy(
     default=default_core,
     validate=validate_core,
     create_on_update=True,
+    seldom_read=True,
     fields={
         **_reference("involvedObject"),
         "reason": _text("reason"),

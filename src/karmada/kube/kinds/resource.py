@@ -125,6 +125,8 @@ class Strategy:
     """DELETE returns the object instead of a Status."""
     scale: Scale | None = None
     """For kinds with a scale subresource."""
+    seldom_read: bool = False
+    """They are many and hardly ever listed (Events): on a local store they are in memory only while they are."""
     fields: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
     """Field selectors besides metadata.name and metadata.namespace."""
 

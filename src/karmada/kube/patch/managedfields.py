@@ -114,7 +114,10 @@ def update_managers(
         changed, removed = reset.keep(changed), reset.keep(removed)
     if not changed and not removed:
         return entries
-    return _move(entries, changed, removed, make_entry(manager, UPDATE, api_version, subresource, now, changed))
+    writer = make_entry(manager, UPDATE, api_version, subresource, now, changed)
+    if not entries:
+        return [writer] if changed else entries  # as most creates
+    return _move(entries, changed, removed, writer)
 
 
 _interned: dict[bytes, FieldSet] = {}

@@ -68,8 +68,10 @@ class ServerCore:
         self.definitions = Definitions.load(config.kubernetes_version)
         storage = config.storage or f"sqlite://{quote(str((config.data_dir / 'state.db').absolute()))}"
         self.store = open_store(storage, accept_loss=config.accept_loss, encryption=_encryption(config, storage))
-        self.cache = Cache(self.store, self.clock, config.history, scope=config.storage_scope)
         self.registry = Registry()
+        self.cache = Cache(
+            self.store, self.clock, config.history, scope=config.storage_scope, seldom_read=self.registry.seldom_read
+        )
         self.closing: list[Callable[[], Awaitable[None]]] = []
         """What parts that are plugged in want to be done when the server has stopped."""
         self._ready = False

@@ -86,3 +86,9 @@ class Registry:
             if known is None or resource.gvk == resource.storage:
                 found[resource.storage_resource] = resource
         return found
+
+    def seldom_read(self, resource: GroupResource) -> bool:
+        """Whether what is stored there is hardly ever listed."""
+        return any(
+            found.strategy.seldom_read for found in self.versions_of(resource) if found.storage_resource == resource
+        )

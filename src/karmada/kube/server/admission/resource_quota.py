@@ -24,6 +24,8 @@ from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse
 from karmada.kube.server.admission.quota_usage import LiveUsage
 
 RESERVATION_SECONDS = 40.0
+_EVENTS = GroupResource("", "events")
+"""No quota counts them, as in Kubernetes: they expire."""
 _UPDATED = frozenset({(quotas.PODS, "resize"), (quotas.SERVICES, ""), (quotas.CLAIMS, "")})
 
 Place = tuple[str, GroupResource]
@@ -56,6 +58,8 @@ class ResourceQuota(BuiltinPlugin):
 
     def handles(self, attributes: Attributes) -> bool:
         if not attributes.resource.namespaced or "list" not in attributes.resource.verbs:
+            return False
+        if attributes.resource.storage_resource == _EVENTS:
             return False
         if attributes.operation == UPDATE:
             return (attributes.group_resource, attributes.subresource) in _UPDATED

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import orjson
+
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import NotFound
@@ -15,8 +17,8 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import matching
-from karmada.kube.server.storage.interface import PushStore
-from karmada.kube.server.watchcache.entry import entry_of, prefix
+from karmada.kube.server.storage.interface import PushStore, StoreUnavailable, Write, write_all
+from karmada.kube.server.watchcache.entry import prefix
 
 EVENTS = GVR("", "v1", "events")
 JOBS = GVR("batch", "v1", "jobs")
@@ -61,24 +63,27 @@ class EventExpiry:
 
     async def _sweep_oldest(self, store: PushStore) -> float:
         """When the oldest was written that is kept; those with a time to come are passed over."""
-        position, passed_over = self._swept, False
+        position, swept, passed_over = self._swept, self._swept, False
         while True:
-            now = self._clock.now()
+            now, kept = self._clock.now(), None
             page = store.oldest(_STORED_AT, since=position, limit=_PAGE)
+            expired: list[Write] = []
             for key, value, revision in page:
-                event = entry_of(key, value, revision).object()
-                written = last_written(event)
+                written = last_written(orjson.loads(value))
                 if now - EVENT_SECONDS <= written <= now:
-                    return written
+                    kept = written
+                    break
                 if written > now:
                     passed_over = True
                 else:
-                    await self._delete(event)
+                    expired.append(Write(key, None, revision))
                 position = revision
                 if not passed_over:
-                    self._swept = revision
-            if len(page) < _PAGE:
-                return now
+                    swept = revision
+            await _delete_all(store, expired)
+            self._swept = swept
+            if kept is not None or len(page) < _PAGE:
+                return now if kept is None else kept
             await asyncio.sleep(0)
 
     async def _sweep_all(self) -> float:
@@ -103,6 +108,13 @@ class EventExpiry:
             await self._client.delete(EVENTS, meta["name"], meta["namespace"], uid=meta["uid"])
         except NotFound:
             return
+
+
+async def _delete_all(store: PushStore, expired: list[Write]) -> None:
+    """In one transaction, as a store with leases does it: no request, no admission. What was written again stays."""
+    for outcome in await write_all(store, expired):
+        if isinstance(outcome, StoreUnavailable):
+            raise outcome
 
 
 def finished_at(job: Obj) -> float | None:

@@ -155,11 +155,8 @@ class Store(Protocol):
 
 
 @runtime_checkable
-class PushStore(Protocol):
+class PushStore(Store, Protocol):
     """A store inside this process: it notifies listeners of a write before the write returns, and is read at once."""
-
-    @property
-    def revision(self) -> int: ...
 
     def peek(self, key: str) -> Stored | None:
         """As `get`, without waiting."""

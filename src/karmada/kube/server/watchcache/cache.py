@@ -56,11 +56,14 @@ class Cache:
         *,
         scope: str = "",
         small: int = _SMALL,
+        seldom_read: Callable[[GroupResource], bool] = lambda _resource: False,
     ) -> None:
         """`scope` is what all keys begin with that concern this cache.
 
-        Of a store inside this process, resources with more than `small` objects are loaded when they are needed.
+        Of a store inside this process, resources with more than `small` objects are loaded when they are needed, and
+        those that are `seldom_read` are in memory only while they are.
         """
+        self._seldom_read = seldom_read
         self._small = small
         self._scope = scope
         self._keep = keep
@@ -211,10 +214,11 @@ class Cache:
         """What is small; the rest is deferred."""
         entries: list[Entry] = []
         for start, size in store.sizes(self._scope, self._small + 1).items():
+            group, resource, _ = start.split("/")
+            collection = self._collection(group, resource)
             if size > self._small:
-                group, resource, _ = start.split("/")
-                self._collection(group, resource).defer(store)
-            elif revision:
+                collection.defer(store)
+            if not collection.deferred and revision:
                 entries += map(stored_entry, store.scan(start, revision=revision))
         return entries
 
@@ -239,6 +243,8 @@ class Cache:
             name = GroupResource("" if group == CORE else group, resource)
             collection = Collection(name, self.store, self, Subscribers(self._wake_later), self._floor, self._keep)
             self._collections[group, resource] = collection
+            if isinstance(self.store, PushStore) and self._seldom_read(name):
+                collection.keep_in(self.store)
         return collection
 
     # Following
@@ -296,7 +302,7 @@ class Cache:
             await self._clock.sleep(_TRIM_SECONDS)
             now = self._clock.monotonic()
             for collection in self._collections.values():
-                collection.trim(now)
+                collection.trim_all(now)
 
     # The Reader of admission and strategies
 

@@ -3,7 +3,7 @@
 Objects lie in one bucket per namespace: a dict for lookups and the sorted names for lists. Sorting namespaces as
 `namespace + "/"` and names within them gives the byte order of the whole keys, the order in which the store pages.
 Those that have not changed for long are squeezed. Those of a large resource are in the store only until somebody needs
-all of them (deferred.py).
+all of them (deferred.py); those of one that is seldom read (Events) are given up again when nobody reads them any more.
 
 The history ring holds the last changes: at least a hundred, then those of the last five minutes, within bounds of count
 and bytes. It is kept per resource, so churn in one flushes no other. A watch from further back reads the store's
@@ -42,6 +42,8 @@ from karmada.kube.server.watchcache.subscription import Matches, Revisions, Subs
 _FRAMES = 256  # changes whose encoded frame is kept for watchers that are a little late
 BUFFER = 10_000
 _HISTORY_PAGE = 1_000
+_UNREAD = 5
+"""Minutes until what is seldom read and was read is given up."""
 
 
 class Past(Protocol):
@@ -110,6 +112,20 @@ class Collection:
         self._floor = floor
         """Every change after this revision is in the history."""
         self._deferred: Deferred | None = None
+        self._home: PushStore | None = None
+        self._unread = 0
+        """How often `trim` was called since somebody read."""
+
+    def keep_in(self, store: PushStore) -> None:
+        """Its objects are in this store, and in memory only while somebody reads them."""
+        self._home = store
+        self.defer(store)
+
+    def _rest(self) -> None:
+        self._unread += 1
+        if self._home is not None and self._deferred is None and not self.watchers and self._unread > _UNREAD:
+            self._clear()
+            self.defer(self._home)
 
     def defer(self, store: PushStore) -> None:
         """Its objects are in this store, and are loaded when they are needed."""
@@ -127,10 +143,12 @@ class Collection:
 
     async def loaded(self) -> None:
         """Until everything is in memory; ServiceUnavailable if the store cannot be read."""
+        self._unread = 0
         if self._deferred is not None:
             await self._deferred.finish()
 
     def _load_now(self) -> None:
+        self._unread = 0
         if self._deferred is not None:
             self._deferred.finish_now()
 
@@ -158,7 +176,8 @@ class Collection:
         return bucket.entries.get(name) if bucket is not None else None
 
     def has_any(self, namespace: str) -> bool:
-        self._load_now()
+        if self._deferred is not None:
+            return self._deferred.has_any(prefix(self.resource, namespace))
         return namespace in self._buckets
 
     def _is_current(self, entry: Entry) -> bool:
@@ -340,6 +359,11 @@ class Collection:
             dropped = history.popleft()
             self._history_bytes -= dropped.size
             self._floor = dropped.revision
+
+    def trim_all(self, now: float) -> None:
+        """As `trim`, from time to time: what is seldom read goes back into the store."""
+        self.trim(now)
+        self._rest()
 
     def reset(self, floor: int) -> None:
         """Forget everything: the store has lost what happened since."""

@@ -57,6 +57,9 @@ class Deferred:
         stored = self._store.peek(key)
         return entry_of(*stored) if stored is not None else None
 
+    def has_any(self, prefix: str) -> bool:
+        return bool(self._store.scan(prefix, limit=1))
+
     def write(self, written: Written) -> None:
         if self._steps is not None:
             self._written.append(written)
