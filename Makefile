@@ -63,7 +63,7 @@ test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
 	@$(BIN)/python -m tests.rewriting $(UNIT) $(E2E) # the same for the tests
 	@$(BIN)/python -m tests.side_by_side \
 		"End-to-end tests, $(E2E_WORKERS) files at a time" \
-		"$(PYTEST) --dist loadfile --no-loadscope-reorder -n $(E2E_WORKERS) $(E2E)" \
+		"$(PYTEST) --forks $(E2E_WORKERS) $(E2E)" \
 		"Unit and integration tests, $(UNIT_WORKERS) files at a time, at a lower priority" \
 		"nice -n 3 $(PYTEST) --forks $(UNIT_WORKERS) --ignore=tests/e2e $(UNIT)"
 

@@ -37,15 +37,18 @@ pytest_plugins = ["tests.forked_workers"]
 LONGEST_FIRST = [
     "linearity",
     "propagation_measured",
-    "informer_convergence",
-    "agent_outages",
-    "register_command",
-    "etcd_store",
     "failover_histories",
+    "phases",
+    "register_command",
     "simulate_agrees",
-    "faults",
-    "describe_command",
+    "etcd_store",
+    "agent_outages",
+    "full_disk",
+    "webhooks_at_work",
+    "unregister_command",
     "process_runtime",
+    "describe_command",
+    "informer_convergence",
 ]
 """Files that would be waited for at the end if they did not start first."""
 

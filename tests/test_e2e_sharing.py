@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.sharing import scope, sharing_files
+from tests.e2e.sharing import sharing_files
 
 
 def test_the_files_that_share_a_control_plane_are_two_groups_and_those_of_the_dashboard_one() -> None:
@@ -11,5 +11,3 @@ def test_the_files_that_share_a_control_plane_are_two_groups_and_those_of_the_da
     assert groups["test_fleet_page.py"] == "dashboard"
     assert {"test_karmadactl_get.py", "test_overrides.py"} <= groups.keys()
     assert "test_clusters.py" not in groups
-    assert {scope(f"tests/e2e/{name}::test_it[a::b]", groups) for name in groups} == set(groups.values())
-    assert scope("tests/e2e/test_clusters.py::test_it", groups) == "tests/e2e/test_clusters.py"

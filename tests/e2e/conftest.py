@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.fleets import QUICK, QUICK_SCALING, connected
 from tests.e2e.propagating import NAMESPACES, Place, Propagation, propagation
-from tests.e2e.sharing import SharingFiles, sharing_files
+from tests.e2e.sharing import sharing_files
 from tests.support.background import Background
 from tests.support.programs import Program, Result, ServerProcess
 
@@ -45,9 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingFiles | None:
-    return SharingFiles(config, log) if config.getoption("dist") == "loadfile" else None
+def pytest_group(item: pytest.Item) -> str | None:
+    return sharing_files().get(item.path.name)
 
 
 @pytest.fixture(scope="session")
