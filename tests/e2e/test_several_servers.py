@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.types import Obj
+from tests.e2e.fleets import connected
+from tests.e2e.propagating import CONFIG_MAPS, NAMESPACES, SERVICES
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program, ServerProcess
@@ -76,28 +80,38 @@ def test_credentials_of_one_server_are_good_at_the_other(
     assert answer["status"]["user"]["username"] == "system:serviceaccount:default:robot"
 
 
-def test_what_one_server_acknowledged_the_other_one_knows(clients: list[Program]) -> None:
-    one, two = clients
-    for number in range(10):
-        one("create", "namespace", f"n{number}")
-        two("-n", f"n{number}", "create", "configmap", "settings", "--from-literal=a=1")
-        one("-n", f"n{number}", "patch", "configmap", "settings", "--type=merge", "-p", '{"data":{"a":"2"}}')
-        assert two("-n", f"n{number}", "get", "cm", "settings", "-o", "jsonpath={.data.a}").out == "2"
-        two("-n", f"n{number}", "delete", "configmap", "settings")
-        assert one("-n", f"n{number}", "get", "cm", "settings", check=False).code != 0
+async def test_what_one_server_acknowledged_the_other_one_knows(servers: list[ServerProcess]) -> None:
+    """At once: the next request is sent as soon as the answer is there, sooner than a program could start."""
+    async with connected(servers[0].kubeconfig) as one, connected(servers[1].kubeconfig) as two:
+        for number in range(10):
+            space = f"n{number}"
+            await one.create(NAMESPACES, {"metadata": {"name": space}})
+            await two.create(CONFIG_MAPS, {"metadata": {"name": "settings"}, "data": {"a": "1"}}, space)
+            await one.patch(CONFIG_MAPS, "settings", space, {"data": {"a": "2"}})
+            assert (await two.get(CONFIG_MAPS, "settings", space))["data"] == {"a": "2"}
+            await two.delete(CONFIG_MAPS, "settings", space)
+            with pytest.raises(NotFound):
+                await one.get(CONFIG_MAPS, "settings", space)
 
 
-def test_no_address_is_given_out_twice(clients: list[Program]) -> None:
-    def create(number: int) -> None:
-        clients[number % 2]("create", "service", "nodeport", f"svc-{number}", "--tcp=80:80")
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(create, range(60)))
-    listed = clients[0]("get", "services", "-o", "json").json()["items"]
+async def test_no_address_is_given_out_twice(servers: list[ServerProcess]) -> None:
+    async with connected(servers[0].kubeconfig) as one, connected(servers[1].kubeconfig) as two:
+        await asyncio.gather(
+            *((one, two)[number % 2].create(SERVICES, node_port(number), "default") for number in range(60))
+        )
+        listed, _ = await one.list_all(SERVICES, "default")
     made = [service for service in listed if service["metadata"]["name"].startswith("svc-")]
     assert len(made) == 60
     assert len({service["spec"]["clusterIP"] for service in made}) == 60
     assert len({service["spec"]["ports"][0]["nodePort"] for service in made}) == 60
+
+
+def node_port(number: int) -> Obj:
+    name = f"svc-{number}"
+    return {
+        "metadata": {"name": name},
+        "spec": {"type": "NodePort", "selector": {"app": name}, "ports": [{"port": 80}]},
+    }
 
 
 def test_when_the_server_that_runs_the_controllers_dies_the_other_takes_over(kubectl_path: str, tmp_path: Path) -> None:
@@ -136,8 +150,6 @@ def test_a_dump_goes_from_sqlite_to_etcd_and_back_byte_for_byte(etcd: EtcdCluste
 
 
 def fill(path: Path, count: int) -> None:
-    import asyncio
-
     from karmada.kube.server.storage.sqlite import SqliteStore
 
     async def run() -> None:
@@ -160,8 +172,6 @@ def value(number: int) -> bytes:
 
 
 def content(path: Path) -> dict[str, bytes]:
-    import asyncio
-
     from karmada.kube.server.storage.sqlite_reader import SqliteReader
 
     async def read() -> dict[str, bytes]:
