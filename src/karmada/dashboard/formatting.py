@@ -38,6 +38,8 @@ def cores(value: float) -> str:
     """CPU: 250m, 1.5, 64, 1,200."""
     if 0 < abs(value) < 1:
         return f"{round(value * 1000)}m"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
     return f"{value:,.1f}".removesuffix(".0")
 
 

@@ -22,6 +22,7 @@ class State:
     """good, warn, bad or idle: the colour."""
     label: str
     why: str = ""
+    since: str | None = None
 
 
 def state_of(cluster: Obj) -> State:
@@ -30,15 +31,17 @@ def state_of(cluster: Obj) -> State:
     condition = ready_condition(cluster)
     if condition is None:
         return State(IDLE, "Joining", "Its first health check is still to come.")
+    since = condition.get("lastTransitionTime")
     why = condition.get("message") or condition.get("reason") or ""
     if condition.get("status") == "False":
-        return State(BAD, "Not ready", why)
+        return State(BAD, "Not ready", why, since)
     if condition.get("status") != "True":
-        return State(BAD, "Unknown", why)
+        return State(BAD, "Unknown", why, since)
     taints = [taint for taint in cluster["spec"].get("taints") or () if taint.get("effect") in _KEEPS_OFF]
     if taints:
-        return State(WARN, "Tainted", ", ".join(taint_text(taint) for taint in taints))
-    return State(GOOD, "Ready", why)
+        added = max((taint.get("timeAdded") or "" for taint in taints), default="") or None
+        return State(WARN, "Tainted", ", ".join(taint_text(taint) for taint in taints), added)
+    return State(GOOD, "Ready", why, since)
 
 
 def taint_text(taint: Obj) -> str:

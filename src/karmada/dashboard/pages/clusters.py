@@ -16,6 +16,7 @@ from karmada.dashboard import reads
 from karmada.dashboard.pages.cluster_state import (
     BAD,
     GOOD,
+    ORDER,
     WARN,
     State,
     Usage,
@@ -88,13 +89,12 @@ def resources_of(cluster: Obj) -> list[Resource]:
 def conditions_of(cluster: Obj) -> list[Condition]:
     """Those that are not as they should be first."""
     found = [_condition(one) for one in (cluster.get("status") or {}).get("conditions") or ()]
-    return sorted(found, key=lambda one: (one.kind == GOOD, one.type))
+    return sorted(found, key=lambda one: (ORDER.index(one.kind), one.type))
 
 
 def _condition(one: Obj) -> Condition:
     status = one.get("status") or "Unknown"
-    expected = "True" if one.get("type") in ("Ready", "CompleteAPIEnablements") else "False"
-    kind = GOOD if status == expected else WARN if one.get("type") != "Ready" else BAD
+    kind = GOOD if status == "True" else BAD if one.get("type") == "Ready" else WARN
     return Condition(
         one.get("type") or "",
         status,

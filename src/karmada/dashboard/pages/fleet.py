@@ -11,12 +11,14 @@ from aiohttp import web
 
 from karmada.api.cluster import Cluster
 from karmada.dashboard import reads
-from karmada.dashboard.pages.cluster_state import ORDER, State, Usage, state_of, usage_of, zones_of
+from karmada.dashboard.pages.cluster_state import BAD, ORDER, WARN, State, Usage, state_of, usage_of, zones_of
 from karmada.dashboard.view import PageModule, Route, View
 from karmada.kube.objects.types import Obj
 
 CARDS: Final = 60
 """Up to so many clusters are shown as cards; more of them as cells, which stay readable for thousands."""
+ATTENTION: Final = 5
+"""How many of those that need attention are listed above the cells."""
 UNPLACED: Final = "No region"
 _STATES: Final = {"bad": "Not ready", "warn": "Tainted", "idle": "Joining or leaving", "good": "Ready"}
 _SORTS: Final = ("name", "state", "region", "cpu", "memory", "nodes")
@@ -38,6 +40,16 @@ class Tile:
     cpu: Usage
     memory: Usage
     pods: Usage
+
+    @property
+    def level(self) -> int:
+        """How full it is, from 0 to 4: the larger of CPU and memory."""
+        return min(4, max(self.cpu.share, self.memory.share) // 20)
+
+    @property
+    def words(self) -> str:
+        """What a filter finds it by."""
+        return " ".join((self.name, self.provider, self.region, self.zone, self.state.label, self.version))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +82,16 @@ class Fleet:
     @property
     def dense(self) -> bool:
         return len(self.tiles) > CARDS
+
+    @property
+    def attention(self) -> list[Tile]:
+        """What is not as it should be, the worst and the latest first."""
+        return [
+            tile
+            for kind in (BAD, WARN)
+            for tile in sorted(self.tiles, key=lambda one: one.state.since or "", reverse=True)
+            if tile.state.kind == kind
+        ]
 
 
 def tile_of(cluster: Obj) -> Tile:
@@ -146,6 +168,8 @@ async def _data(view: View) -> dict[str, Any]:
     kind = "table" if view.query.get("view") == "table" else "map"
     return {
         "fleet": fleet,
+        "attention": fleet.attention if fleet.dense and kind == "map" else [],
+        "most_attention": ATTENTION,
         "kind": kind,
         "sort": by if by in _SORTS else "name",
         "rows": ordered(fleet.tiles, by) if kind == "table" else (),
