@@ -85,7 +85,7 @@ class Wide:
             steps = _Steps(place, process.pid, sims, size, self.replicas)
             pids = {f"simulators {number}": sim.process.pid for number, sim in enumerate(sims)}
             meter = Meter({CONTROL_PLANE: process.pid, CLIENT: os.getpid(), **pids})
-            await asyncio.to_thread(_make, sims, size)
+            await asyncio.gather(*(asyncio.to_thread(_make, sims, size, number) for number in range(len(sims))))
             async with connected(plane_config(place.folder)) as control, _following(control) as clusters:
                 await steps.join(control, clusters)
                 await steps.rest(control)
@@ -232,10 +232,11 @@ def _fleet(place: Place, size: int) -> Iterator[list[Simulated]]:
         yield [stack.enter_context(simulated(place, f"sim{number}")) for number in range(count)]
 
 
-def _make(sims: Sequence[Simulated], size: int) -> None:
-    for number in range(size):
+def _make(sims: Sequence[Simulated], size: int, process: int) -> None:
+    """The clusters of one process."""
+    for number in range(process, size, len(sims)):
         profile = Profile(_name(number), pools=(NodePool(count=1, pods=1_000),), metrics=False, system_pods=False)
-        sims[number % len(sims)].call("POST", "/clusters", msgspec.to_builtins(Stored(profile=profile)))
+        sims[process].call("POST", "/clusters", msgspec.to_builtins(Stored(profile=profile)))
 
 
 def _name(number: int) -> str:

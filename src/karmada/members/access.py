@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -16,6 +17,7 @@ from karmada.kube.client.checking import ConfigError, check
 from karmada.kube.client.config import Material, RestConfig
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key
 
 TOKEN, CA_BUNDLE, KUBECONFIG = "token", "caBundle", "kubeconfig"
 TIMEOUT = 32.0
@@ -30,6 +32,15 @@ def secret_key(cluster: Obj) -> tuple[str, str] | None:
     """(namespace, name) of the Secret with its credentials."""
     ref = (cluster.get("spec") or {}).get("secretRef")
     return (ref.get("namespace") or "", ref.get("name") or "") if ref else None
+
+
+BY_SECRET = "secret with the credentials"
+"""Clusters by the Secret with their credentials, as `namespace/name`."""
+
+
+def secret_index(cluster: Obj) -> Iterable[str]:
+    ref = secret_key(cluster)
+    return () if ref is None else (str(Key(*ref)),)
 
 
 def check_encrypted(name: str, server: str, *, allow_insecure: bool) -> None:

@@ -21,9 +21,9 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
-from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
-from karmada.members.access import NoAccess, access_of, secret_key
+from karmada.members.access import BY_SECRET, NoAccess, access_of, secret_index, secret_key
 from karmada.members.switching import Open, SwitchingTransport, over_network
 
 SECRETS = GVR("", "v1", "secrets")
@@ -101,7 +101,7 @@ class Members:
         self._open = open_way
         self._allow_insecure = allow_insecure
         self._own = own
-        self._clusters = informers.of(Cluster.gvr)
+        self._clusters = informers.of(Cluster.gvr, indexes={BY_SECRET: secret_index})
         self.secrets = informers.of(SECRETS) if own is None else None
         self._clock = clock
         self._settings: dict[str, Any] = {"user_agent": user_agent, "disable_compression": disable_compression}
@@ -170,11 +170,8 @@ class Members:
     def _secret_changed(self, old: Obj | None, new: Obj | None) -> None:
         secret = new or old
         assert secret is not None
-        key = (secret["metadata"].get("namespace", ""), secret["metadata"]["name"])
-        for name in self._members:
-            cluster = self._clusters.get(Key("", name))
-            if cluster is not None and secret_key(cluster) == key:
-                self._refresh(cluster)
+        for cluster in self._clusters.by_index(BY_SECRET, str(key_of(secret))):
+            self._refresh(cluster)
 
     def _refresh(self, cluster: Obj) -> None:
         """Switch to the new access, if there is one; invalid settings leave the old one in place."""

@@ -44,21 +44,15 @@ from karmada.kube.runtime.predicates import (
 )
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import retry_on_conflict, set_status
-from karmada.members.access import TIMEOUT, NoAccess, secret_key
+from karmada.members.access import BY_SECRET, TIMEOUT, NoAccess, secret_index, secret_key
 from karmada.members.members import SECRETS, Member
 
 _FIRST_PAUSE = 0.1
-_BY_SECRET = "secret with the credentials"
 log = get_logger("cluster-status")
 
 
 def is_pushed(cluster: Obj) -> bool:
     return is_push(cluster) and bool(cluster["spec"].get("secretRef"))
-
-
-def _secret_index(cluster: Obj) -> Iterable[str]:
-    ref = secret_key(cluster)
-    return () if ref is None else (str(Key(*ref)),)
 
 
 class _Known:
@@ -89,7 +83,7 @@ class ClusterStatus(Reconciler):
         self._clock = context.clock
         self._members = context.members
         self._gates = context.gates
-        self._clusters = context.informers.of(Cluster.gvr, indexes={_BY_SECRET: _secret_index})
+        self._clusters = context.informers.of(Cluster.gvr, indexes={BY_SECRET: secret_index})
         self._secrets = context.members.secrets
         self._handles = handles
         self._heartbeat = heartbeat
@@ -108,7 +102,7 @@ class ClusterStatus(Reconciler):
 
     def _clusters_with(self, secret: Obj) -> Iterable[Key]:
         """Clusters whose credentials are in it: they are probed as soon as these change."""
-        users = self._clusters.by_index(_BY_SECRET, str(key_of(secret)))
+        users = self._clusters.by_index(BY_SECRET, str(key_of(secret)))
         return [key_of(cluster) for cluster in users if self._handles(cluster)]
 
     def attach(self, add: Callable[[Key], None]) -> None:
