@@ -40,6 +40,7 @@ class _Unknown(Enum):
 
 UNKNOWN: Final = _Unknown.UNKNOWN
 """Neither listed nor written yet."""
+_Change: TypeAlias = tuple[Obj | None, Obj | None]
 Observed: TypeAlias = Obj | Literal[_Unknown.UNKNOWN] | None
 
 
@@ -70,6 +71,9 @@ class KindInMember:
         self._retain = retain
         self._versions: dict[Key, str] = {}
         self._writes = OwnWrites()
+        self._applying: dict[Key, _Change | None] = {}
+        """Objects that are being written, and the last change of each that came meanwhile."""
+        self._changed: Handler = lambda _old, _new: None
         self._history = member.history
 
     # reading
@@ -82,14 +86,30 @@ class KindInMember:
                 self.gvr, label_selector=MANAGED_ONLY, transform=meta.without_managed_fields, on_demand=True
             )
 
-            def handle(old: Obj | None, new: Obj | None) -> None:
-                self._check_history()
-                if not self._writes.is_echo(new):
-                    changed(old, new)
-
+            self._changed = changed
             self._writes.follow(self.informer)
-            self.informer.add_handler(handle)
+            self.informer.add_handler(self._handle)
         return self.informer
+
+    def _handle(self, old: Obj | None, new: Obj | None) -> None:
+        """The event of a write may come before its response: what comes meanwhile is looked at when that is there."""
+        self._check_history()
+        obj = new if new is not None else old
+        assert obj is not None
+        key = key_of(obj)
+        if key in self._applying:
+            self._applying[key] = (old, new)
+        elif not self._writes.is_echo(new):
+            self._changed(old, new)
+
+    def _applied(self, key: Key, written: Obj | None) -> None:
+        """Deliver what came while an object was written, unless it is the event of that write."""
+        change = self._applying.pop(key, None)
+        if change is None:
+            return
+        old, new = change
+        if new is None or written is None or meta.resource_version(new) != meta.resource_version(written):
+            self._changed(old, new)
 
     def observe(self, key: Key) -> Observed:
         """The newest known state, without a request to the member."""
@@ -120,6 +140,16 @@ class KindInMember:
 
     async def apply(self, manifest: Obj, observed: Observed) -> Write:
         """Have the object as the manifest says, from what was observed of it; NotOurs when it must not be adopted."""
+        key, written = key_of(manifest), None
+        self._applying.setdefault(key, None)
+        try:
+            write = await self._apply(manifest, observed)
+            written = write.object
+            return write
+        finally:
+            self._applied(key, written)
+
+    async def _apply(self, manifest: Obj, observed: Observed) -> Write:
         key, history = key_of(manifest), self._member.history
 
         async def make(current: Obj | None) -> Obj:

@@ -79,7 +79,7 @@ def normalize(node: Node, obj: Obj, *, custom: bool = False, known: Obj | None =
     path = Path(None if custom else known)
     try:
         if custom:
-            _prune_resource(node, obj, path, _settled(node, obj, known))
+            _prune_resource(node, obj, path, _settled(node, obj, known), (known or {}).get("metadata"))
         else:
             walker(node)(obj, path)
     except Mismatch as error:
@@ -116,16 +116,29 @@ def _settled(node: Node, obj: Obj, known: Obj | None) -> frozenset[str]:
     return same | conforming(node, {key: value for key, value in obj.items() if key not in same})
 
 
-def _prune_resource(node: Node, obj: Any, path: Path, settled: frozenset[str] = frozenset()) -> None:
-    """An object with apiVersion, kind and metadata: the root, or one embedded in it."""
+def _prune_resource(
+    node: Node, obj: Any, path: Path, settled: frozenset[str] = frozenset(), known: Obj | None = None
+) -> None:
+    """An object with apiVersion, kind and metadata: the root, or one embedded in it. `known`: metadata in form."""
     if not isinstance(obj, dict):
         return
     _prune_struct(node, obj, path, _EMBEDDED | settled)
     metadata, schema = obj.get("metadata"), node.properties.get("metadata")
-    if metadata is not None and schema is not None and schema.definition:
+    if metadata is not None and schema is not None and schema.definition and not _same_members(metadata, known):
         path.append("metadata")
         walker(schema)(metadata, path)
         path.pop()
+
+
+def _same_members(obj: Any, known: Obj | None) -> bool:
+    """Whether an object has the very members of one that is known to be in form, or fewer."""
+    if known is None or not isinstance(obj, dict):
+        return False
+    for key, value in obj.items():
+        before = known.get(key)
+        if before is None or not (before is value or (type(before) is str is type(value) and before == value)):
+            return False
+    return True
 
 
 def _prune_struct(node: Node, obj: Obj, path: Path, keep: frozenset[str] = frozenset()) -> None:

@@ -71,6 +71,14 @@ def carry_over(new: Obj, old: Obj) -> Obj:
     return meta
 
 
+def shares_metadata(new: Obj, old: Obj) -> bool:
+    """Whether all metadata is that of the old object, but for who manages what: so it is after a write to a part."""
+    meta, live = new["metadata"], old["metadata"]
+    if len(meta) != len(live):
+        return False
+    return all(live.get(key) is value for key, value in meta.items() if key != "managedFields")
+
+
 def restore_rest(resource: Resource, subresource: str, new: Obj, old: Obj) -> Obj:
     """Undo what mutating admission changed outside of the part that the endpoint writes; returns the new metadata."""
     part = resource.subresources.get(subresource)

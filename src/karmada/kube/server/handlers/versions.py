@@ -26,7 +26,11 @@ class Versions:
 
     async def present(self, resource: Resource, entries: list[Entry]) -> list[Obj]:
         """The objects in the request's version; shared where nothing had to be converted."""
-        return await self.converter(resource)([entry.object() for entry in entries])
+        objects: list[Obj] = [entry.object() for entry in entries]
+        if resource.convert is not None:
+            return await self.converter(resource)(objects)
+        read = resource.from_storage
+        return objects if read is None else [read(obj) for obj in objects]
 
     def converter(self, resource: Resource) -> Callable[[list[Obj]], Awaitable[list[Obj]]]:
         async def convert(objects: list[Obj]) -> list[Obj]:

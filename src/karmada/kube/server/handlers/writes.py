@@ -47,6 +47,7 @@ from karmada.kube.server.handlers.system_fields import (
     repair,
     restore,
     restore_rest,
+    shares_metadata,
     wipe_status,
 )
 from karmada.kube.server.handlers.versions import Versions
@@ -230,12 +231,12 @@ class Writes:
             entry = self._cache.collection(resource.storage_resource).get(namespace, name)
             if entry is None:
                 raise NotFound.of(resource.group_resource, name)
-            if self._versions.same(resource):
-                old: Obj = entry.object()
+            old: Obj = entry.object()
+            [shown] = await self._versions.present(resource, [entry])
+            if shown is old:
                 private = _private(resource, old, subresource)
             else:
-                [old] = await self._versions.present(resource, [entry])
-                private = await self._versions.fresh(resource, entry)
+                old, private = shown, await self._versions.fresh(resource, entry)
             new = await change(private)
             conditional = self._check_version(resource, namespace, name, new, old, patch=patch)
             try:
@@ -346,8 +347,10 @@ class Writes:
 
     def _validate_update(self, request: Request, resource: Resource, new: Obj, old: Obj, subresource: str) -> None:
         strategy = resource.strategy
-        errors = metadata_errors(new, namespaced=resource.namespaced, existing=True, builtin=not resource.custom)
-        errors += metadata_update_errors(new, old)
+        errors: list[FieldError] = []
+        if not shares_metadata(new, old):
+            errors += metadata_errors(new, namespaced=resource.namespaced, existing=True, builtin=not resource.custom)
+            errors += metadata_update_errors(new, old)
         part = resource.subresources.get(subresource)
         if part is not None and part.validate is not None:
             errors += part.validate(new, old)
@@ -473,7 +476,7 @@ def _private(resource: Resource, old: Obj, subresource: str) -> Obj:
     """The copy that a change may mutate; of a write to /status only the status is copied, the rest is shared."""
     if subresource != "status" or resource.strategy.default_status is None:
         return copy_json(dict(old))
-    private = {**old, "metadata": copy_json(old["metadata"])}
+    private = {**old, "metadata": {**old["metadata"]}}
     if "status" in old:
         private["status"] = copy_json(old["status"])
     return private
