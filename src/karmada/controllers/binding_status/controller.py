@@ -38,11 +38,6 @@ MAX_WAIT: Final = 0.25
 _WORKERS = 64
 
 
-def _template_changed(old: Obj | None, new: Obj | None) -> bool:
-    """The initial list of a binding in use, or a new resourceVersion of its template."""
-    return new is not None and _in_use(new) and (old is None or _version(old) != _version(new))
-
-
 def _in_use(binding: Obj) -> bool:
     """Scheduled, or required by a binding that is."""
     status = binding.get("status") or {}
@@ -75,7 +70,7 @@ class BindingStatus(Reconciler):
         self._works = context.informers.of(Work.gvr, indexes={WORKS_OF_BINDING: binding_ids})
         self._gathering = Gathering(context.clock)
         self.watches: Sequence[Watch] = (
-            Watch(kind.gvr, when=_template_changed, after=SETTLE),
+            Watch(kind.gvr, when=self._template_changed, after=SETTLE),
             Watch(
                 Work.gvr,
                 when=self._counted(any_of(all_of(updated, any_of(status_changed, self._claimed)), deleted)),
@@ -84,6 +79,15 @@ class BindingStatus(Reconciler):
             ),
             *reinterpretation(partial(bindings_of, self._bindings.informer)),
         )
+
+    def _template_changed(self, old: Obj | None, new: Obj | None) -> bool:
+        """A binding in use has a new resourceVersion of its template, or was listed; a new one has no Works yet."""
+        if new is None or not _in_use(new):
+            return False
+        if old is not None:
+            return _version(old) != _version(new)
+        reported = (new.get("status") or {}).get("aggregatedStatus")
+        return bool(reported or self._works.keys_by_index(WORKS_OF_BINDING, self._kind.id_of(new)))
 
     def _claimed(self, old: Obj | None, new: Obj | None) -> bool:
         """An existing Work was claimed by a binding, as those of namespace sync are."""
