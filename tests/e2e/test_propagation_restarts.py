@@ -6,21 +6,18 @@ have been changed once for every change, and nothing else may have happened.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from karmada.kube.client.client import Client
-from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
+from tests.e2e.ledgers import Ledger
 from tests.e2e.propagating import (
     BINDINGS,
     DEPLOYMENTS,
     WORKS,
-    Place,
     Propagation,
     as_text,
     deployment,
@@ -48,57 +45,6 @@ PLACEMENT = {
 """Also to a cluster that is not ready at the moment."""
 
 
-class Ledger:
-    """What happened to a member's Deployments: how often each came and went, and what there is now."""
-
-    def __init__(self, place: Place) -> None:
-        self.came: Counter[str] = Counter()
-        self.went: Counter[str] = Counter()
-        self.now: dict[str, Obj] = {}
-        self._version = "0"
-        self._following = place.start(self._follow(place.client))
-
-    async def _follow(self, client: Client) -> None:
-        while True:
-            try:
-                async for event in await client.watch(DEPLOYMENTS, MANY, resource_version=self._version):
-                    self._version = event.object["metadata"]["resourceVersion"]
-                    if event.type != "BOOKMARK":
-                        self._note(event.type, event.object)
-            except ConnectionFailed:
-                await asyncio.sleep(0.1)
-
-    def _note(self, what: str, obj: Obj) -> None:
-        name = meta.name(obj)
-        if what == "DELETED":
-            self.went[name] += 1
-            del self.now[name]
-        else:
-            self.came[name] += what == "ADDED"
-            self.now[name] = obj
-
-    def count(self, check: Callable[[Obj], bool] = bool) -> int:
-        return sum(check(obj) for obj in list(self.now.values()))
-
-    def until(self, count: int, check: Callable[[Obj], bool] = bool) -> None:
-        """At least so many are there of which the check says yes."""
-
-        def look() -> bool:
-            assert not self._following.done(), self._following.exception()
-            return self.count(check) >= count
-
-        try:
-            eventually_blocking(look, WITHIN)
-        except AssertionError as error:
-            raise AssertionError(f"{self.count(check)} of {count}, {len(self.now)} there: {error}") from None
-
-    def until_empty(self) -> None:
-        eventually_blocking(lambda: not self.now, WITHIN)
-
-    def stop(self) -> None:
-        self._following.cancel()
-
-
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Propagation]:
     with propagation(tmp_path_factory.mktemp("restarts"), kubectl_path, MEMBERS) as fleet:
@@ -108,7 +54,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterat
 @pytest.fixture(scope="module")
 def ledgers(fleet: Propagation) -> Iterator[list[Ledger]]:
     fleet.kubectl("create", "namespace", MANY)
-    found = [Ledger(member) for member in fleet.members.values()]
+    found = [Ledger(member, MANY) for member in fleet.members.values()]
     yield found
     for ledger in found:
         ledger.stop()

@@ -28,19 +28,21 @@ from karmada.kube.runtime.features import FeatureGates, FeatureMetrics
 from karmada.kube.runtime.follow_ups import FollowUps
 from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.informers import Limit
-from karmada.kube.runtime.manager import Component, Manager
+from karmada.kube.runtime.manager import Component, Manager, Team
 from karmada.kube.runtime.metrics import Metrics
 from karmada.members.switching import Open, over_network
 
 if TYPE_CHECKING:
     from karmada.components.election import Election
     from karmada.components.rows import Part
+    from karmada.components.sharing import Sharing
     from karmada.descheduler.controller import Estimators
     from karmada.descheduler.controller import Options as DeschedulingOptions
     from karmada.estimator.client.calls import Calls
     from karmada.estimator.client.connections import Connections
     from karmada.estimator.client.options import ClientOptions
     from karmada.estimator.members import MemberEstimators
+    from karmada.kube.runtime.membership import Membership
     from karmada.scheduler.estimators.protocol import Estimator, LocalEstimator, RemoteEstimator
     from karmada.scheduler.service.core import Core, Options
 
@@ -74,6 +76,7 @@ class Assembly:
         back_off: BackOff | None = None,
         own: OwnCluster | None = None,
         open_member: Open = over_network,
+        event_client: Client | None = None,
         follow_ups: FollowUps | None = None,
     ) -> None:
         """`own` is an agent's cluster: nothing of others is watched.
@@ -102,6 +105,7 @@ class Assembly:
             component=CONTROLLER_MANAGER if own is None else name,
             own=own,
             open_member=open_member,
+            event_client=event_client,
             follow_ups=follow_ups or FollowUps(),
         )
         self.metrics.registry.register(FeatureMetrics(self.context.gates))
@@ -117,6 +121,25 @@ class Assembly:
         from karmada.components.rows import Shared
 
         self.add(all_parts(Shared(self.context)), election)
+
+    def share_controllers(self, sharing: Sharing, unguarded: Client) -> Membership:
+        """The same, with the work shared among all replicas that do so; `unguarded` writes the Leases themselves."""
+        from karmada.components.parts import all_parts
+        from karmada.components.rows import Shared
+        from karmada.controllers.shards import of_cluster
+        from karmada.kube.runtime.shared_leader import SharedLeader
+        from karmada.kube.runtime.sharing_metrics import SharingMetrics
+        from karmada.members.owned import OwnedMembers
+
+        manager, context = self.manager, self.context
+        context.shares_work = True
+        membership = sharing.membership(unguarded, manager.informers, manager.clock)
+        elector = SharedLeader(sharing.group_lease.lease(unguarded, manager.clock, self.metrics), membership)
+        self._add_to(manager.sharing_team(elector, membership), all_parts(Shared(context)))
+        if any(component is context.members for component in self._added):
+            membership.add(OwnedMembers(context.members, lambda name: membership.owns(of_cluster(name))))
+        self.metrics.registry.register(SharingMetrics(membership))
+        return membership
 
     def add_scheduler(
         self,
@@ -190,7 +213,10 @@ class Assembly:
         """
         manager = self.manager
         elector = election and election.elector(manager.client, manager.clock, self.metrics)
-        team = manager.team(elector) if elector else None
+        self._add_to(manager.team(elector) if elector else None, parts)
+
+    def _add_to(self, team: Team | None, parts: Iterable[Part]) -> None:
+        manager = self.manager
         made = list(parts)
         for component in self.context.components():
             if component not in self._added:

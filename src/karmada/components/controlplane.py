@@ -34,6 +34,7 @@ from karmada.search import service as search_service
 
 if TYPE_CHECKING:
     from karmada.components.dashboard_service import DashboardService
+    from karmada.components.workers import WorkerOptions, Workers
     from karmada.dashboard.server import Options as DashboardOptions
     from karmada.descheduler.controller import Options
 
@@ -57,8 +58,12 @@ class ControlPlane:
         in_process_estimator: bool = False,
         search: search_service.Options | None = _SEARCH,
         dashboard: DashboardOptions | None = None,
+        workers: WorkerOptions | None = None,
     ) -> None:
-        """`estimators`: how those of the clusters are called by the scheduler, if so. `search`, `dashboard`: if on."""
+        """`estimators`: how those of the clusters are called by the scheduler, if so. `search`, `dashboard`: if on.
+
+        `workers`: the controllers run in processes of their own.
+        """
         self.clock = clock or RealClock()
         self.settings = settings or Settings()
         self.gates = gates or default_gates()
@@ -85,6 +90,8 @@ class ControlPlane:
         self.manager: Manager | None = None
         self.context: Context | None = None
         self._turns: asyncio.Task[None] | None = None
+        self._worker_options = workers
+        self.workers: Workers | None = None
 
     @property
     def url(self) -> str:
@@ -121,10 +128,18 @@ class ControlPlane:
             await manager.start()
             await manager.stood()
         self._turns = asyncio.create_task(self._take_turns(manager, started=alone), name="control plane")
+        if self._worker_options is not None:
+            from karmada.components.workers import Workers
+
+            former = self._election(election.CONTROLLERS).identity
+            self.workers = Workers(self.server, self._worker_options, former, self.clock)
+            await self.workers.start()
 
     async def stop(self) -> None:
         if self.dashboard is not None:
             await self.dashboard.stop()
+        if self.workers is not None:
+            await self.workers.stop()
         if self._turns is not None:
             await cancel_and_wait(self._turns)
         elif self.manager is not None:
@@ -140,7 +155,8 @@ class ControlPlane:
             follow_ups=self.server.follow_ups,
         )
         self.context = assembly.context
-        assembly.add_controllers(self._election(election.CONTROLLERS))
+        if self._worker_options is None:
+            assembly.add_controllers(self._election(election.CONTROLLERS))
         scheduler = assembly.add_scheduler(
             election=self._election(election.SCHEDULER), client=self._estimators, in_process=self._in_process
         )

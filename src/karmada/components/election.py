@@ -65,12 +65,16 @@ class Election:
     def elector(self, client: Client, clock: Clock, metrics: Metrics) -> Elector:
         from karmada.kube.runtime.fenced_leader import FencedElector
 
-        lease = self._lease(client, self.name, self.namespace, self.identity or process_identity(), clock, metrics)
+        lease = self.lease(client, clock, metrics)
         if self.fence is None:
             return lease
         where = self.fence
         fence = self._lease(where.client, where.name, where.namespace, lease.identity, clock, metrics)
         return FencedElector(lease, fence, clock)
+
+    def lease(self, client: Client, clock: Clock, metrics: Metrics) -> LeaderElector:
+        """The one in the control plane."""
+        return self._lease(client, self.name, self.namespace, self.identity or process_identity(), clock, metrics)
 
     def _lease(
         self, client: Client, name: str, namespace: str, identity: str, clock: Clock, metrics: Metrics

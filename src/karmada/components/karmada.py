@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from karmada.components.estimator_flags import (
 from karmada.components.flags import (
     admission_flags,
     controller_flags,
+    duration,
     feature_gates_flag,
     gates_from,
     logging_flags,
@@ -30,6 +32,32 @@ from karmada.components.server_flags import server_config, server_flags
 
 if TYPE_CHECKING:
     from karmada.components.controlplane import ControlPlane
+    from karmada.components.flags import Given
+    from karmada.components.workers import WorkerOptions
+
+workers_flags = together(
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        default=1,
+        metavar="N",
+        help="How many processes the controllers run in. With 2 or more they share the work, each on a part of the "
+        "clusters and namespaces; this process keeps the API server and the scheduler. 1: all in this one.",
+    ),
+    click.option(
+        "--worker-metrics-port",
+        type=click.IntRange(0, 65535),
+        default=0,
+        metavar="PORT",
+        help="Port on 127.0.0.1 of the first worker's /metrics, /healthz and /readyz; the next worker has the next. "
+        "0: free ports, which the log names.",
+    ),
+    duration(
+        "--worker-lease-duration",
+        "15s",
+        "How long a worker that hangs keeps its part of the work, before the others take it over.",
+    ),
+)
 
 flags = together(
     server_flags,
@@ -42,6 +70,7 @@ flags = together(
     feature_gates_flag,
     admission_flags,
     controller_flags,
+    workers_flags,
     in_process_estimator_flag,
     scheduler_estimator_flags,
     optional_descheduling_flags,
@@ -50,6 +79,17 @@ flags = together(
     ready_flag,
     logging_flags,
 )
+
+
+def workers_from(given: Given) -> WorkerOptions | None:
+    """None: the controllers run in this process."""
+    from karmada.components.workers import WorkerOptions
+
+    if given["worker_lease_duration"] < 1:
+        raise click.BadParameter("must be at least 1s", param_hint="--worker-lease-duration")
+    if given["workers"] == 1:
+        return None
+    return WorkerOptions(given["workers"], sys.argv[1:], given["worker_metrics_port"])
 
 
 @click.command("karmada", cls=Program, context_settings=CONTEXT)
@@ -61,12 +101,14 @@ def main(**given: Any) -> None:
     Example:
       karmada --data-dir ~/.karmada &
       karmadactl join member1 --kubeconfig ~/.karmada/admin.kubeconfig --cluster-kubeconfig member1.config
+      karmada --data-dir ~/.karmada --workers 4   # the controllers on up to four cores more
     """
     config = replace(server_config(given), public_url=given["public_url"])
     settings, gates = settings_from(given), gates_from(given)
     descheduling = descheduling_options_from(given)
     client = scheduler_client_from(given)
     taint_policies = given["allow_no_execute_taint_policy"]
+    workers = workers_from(given)
 
     made: list[ControlPlane] = []
 
@@ -83,6 +125,7 @@ def main(**given: Any) -> None:
             in_process_estimator=given["in_process_estimator"],
             search=search_options_from(given),
             dashboard=dashboard_options_from(given),
+            workers=workers,
         )
         made.append(plane)
         return plane

@@ -14,12 +14,15 @@ from karmada.components.running import begin
 
 if TYPE_CHECKING:
     from karmada.components.flags import Address, Given
+    from karmada.components.sharing import Sharing
     from karmada.controllers.context import OwnCluster, Settings
     from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
     from karmada.kube.runtime.controller import BackOff
     from karmada.kube.runtime.features import FeatureGates
+    from karmada.kube.runtime.membership import Membership
     from karmada.kube.runtime.serving import ObservabilityServer
+    from karmada.members.switching import MemberTransport
 
 
 class Process:
@@ -36,8 +39,9 @@ class Process:
         metrics_address: Address | None = None,
         health_address: Address | None = None,
         own: OwnCluster | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
-        """`own`: see Assembly."""
+        """`own`: see Assembly. `sharing`: the controllers share their work with other replicas."""
         from karmada.components.assembly import Assembly
         from karmada.kube.client.client import Client
         from karmada.kube.client.light import transport_for
@@ -45,13 +49,38 @@ class Process:
 
         transport = transport_for(replace(config, user_agent=name))
         self.client = Client(transport, field_manager=name)
+        self._membership: Membership | None = None
+        self._unguarded: Client | None = None
+        if sharing is not None:
+            self._unguarded = Client(transport_for(replace(config, user_agent=name)), field_manager=name)
         self.health = Health()
         self.assembly = Assembly(
-            self._connect, name=name, gates=gates, settings=settings, health=self.health, back_off=back_off, own=own
+            self._connect,
+            name=name,
+            gates=gates,
+            settings=settings,
+            health=self.health,
+            back_off=back_off,
+            own=own,
+            open_member=self._open_member,
+            event_client=self._unguarded,
         )
         self.manager, self.metrics = self.assembly.manager, self.assembly.metrics
         transport.returned.append(self.manager.informers.retry_now)
         self.endpoints = self._endpoints(metrics_address, health_address)
+        if sharing is not None and self._unguarded is not None:
+            self._membership = transport.guard = self.assembly.share_controllers(sharing, self._unguarded)
+
+    def _open_member(self, config: RestConfig, before: MemberTransport | None) -> MemberTransport:
+        """Writes to members are guarded, too; they do not have the Leases."""
+        from karmada.kube.client.fencing import GuardElsewhere
+        from karmada.kube.client.network_transport import NetworkTransport
+        from karmada.members.switching import over_network
+
+        transport = over_network(config, before)
+        if isinstance(transport, NetworkTransport) and self._membership is not None:
+            transport.guard = GuardElsewhere(self._membership)
+        return transport
 
     def _connect(self, name: str) -> Client:
         """Clients of all names share the connection and what is known of the server's resources."""
@@ -102,7 +131,9 @@ class Process:
             await cancel_and_wait(stopped)
             for endpoint in reversed(started):
                 await endpoint.stop()
-            await self.client.close()
+            for client in (self.client, self._unguarded):
+                if client is not None:
+                    await client.close()
 
 
 def run_process(make: Callable[[], Process], banner: str, given: Given) -> None:

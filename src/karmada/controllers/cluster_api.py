@@ -44,13 +44,18 @@ class ClusterApi:
     name = "cluster-api"
 
     def __init__(self, context: Context, kubeconfig: Path, context_name: str = "") -> None:
-        self._transport = transport_for(load_config(kubeconfig, context=context_name))
-        client = Client(self._transport)
-        self._informers = Informers(client, clock=context.clock)
+        self._context = context
+        self._config = load_config(kubeconfig, context=context_name)
         self._clusters = context.informers.of(Cluster.gvr)
-        self._reconciler = ManagedClusters(context, client, self._informers)
-        self._controller = Controller(self._reconciler, self._informers, clock=context.clock)
+        self._connect()
         self._task: asyncio.Task[None] | None = None
+
+    def _connect(self) -> None:
+        self._transport = transport_for(self._config)
+        client = Client(self._transport)
+        self._informers = Informers(client, clock=self._context.clock)
+        self._reconciler = ManagedClusters(self._context, client, self._informers)
+        self._controller = Controller(self._reconciler, self._informers, clock=self._context.clock)
 
     async def start(self) -> None:
         self._informers.start()
@@ -67,6 +72,7 @@ class ClusterApi:
         await self._controller.stop()
         await self._informers.stop()
         await self._transport.close()
+        self._connect()  # it may be started again
 
 
 class ManagedClusters(Reconciler):

@@ -88,6 +88,10 @@ class Context:
     """How members are reached; a rehearsal has them in this process."""
     follow_ups: FollowUps = field(default_factory=FollowUps)
     """Those of the API server, where it is in this process; others have no effect."""
+    event_client: Client | None = None
+    """By which events are written, where the other writes are guarded: an event reports what was done before."""
+    shares_work: bool = False
+    """Whether replicas share the work of the controllers (see kube/runtime/membership)."""
     shared: list[Component] = field(default_factory=list)
     """What several controllers use, and starts before them."""
     _client: Client | None = None
@@ -126,7 +130,7 @@ class Context:
     def events(self) -> EventWriter:
         """Writes the events of all recorders, behind what they report."""
         if self._events is None:
-            self._events = EventWriter(self.client, clock=self.clock, behind=True)
+            self._events = EventWriter(self.event_client or self.client, clock=self.clock, behind=True)
         return self._events
 
     def recorder(self, component: str) -> EventRecorder:

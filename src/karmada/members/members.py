@@ -110,7 +110,7 @@ class Members:
         self._stopped = False
         self._unsubscribe: list[Callable[[], None]] = []
         self.gone: list[Callable[[str], None]] = []
-        """Called with the name of a cluster that is no more."""
+        """Called with the name of a cluster that is no more, or is handled by another replica."""
         self.moved: list[Callable[[str], None]] = []
         """Called with the name of a cluster behind which another one may be from now on."""
 
@@ -160,7 +160,15 @@ class Members:
                 self._refresh(new)
             return
         assert old is not None
-        name = old["metadata"]["name"]
+        self.release(old["metadata"]["name"])
+
+    @property
+    def names(self) -> list[str]:
+        """Of the members that were used so far."""
+        return list(self._members)
+
+    def release(self, name: str) -> None:
+        """Close the connection to a member and stop its informers: it is gone, or another replica's from now on."""
         member = self._members.pop(name, None)
         if member is not None:
             self._later(member.close(), f"close {name}")

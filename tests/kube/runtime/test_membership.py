@@ -127,7 +127,7 @@ class Replica:
             Client(self.leases), self.manager.informers, "workers", name, SYSTEM, clock=self.clock
         )
         self.network.guard = self.membership
-        team = self.manager.sharing_team(self.membership)
+        team = self.manager.sharing_team(self.membership, self.membership)
         self.controller = self.manager.add(Labeller(self), team=team)
         self.task = asyncio.create_task(self.manager.run())
 
@@ -229,7 +229,7 @@ async def test_members_divide_the_work_and_each_says_so_on_its_lease(plane: Plan
     lease = plane.lease("a")
     assert lease["metadata"]["labels"] == {GROUP: "workers"}
     assert lease["metadata"]["annotations"] == {MEMBERS: "a,b,c"}
-    assert lease["spec"]["holderIdentity"] == "a"
+    assert lease["spec"]["holderIdentity"] == plane.replicas["a"].membership.identity
 
 
 async def test_what_exists_in_a_shard_that_is_gained_is_reconciled(plane: Plane) -> None:

@@ -39,6 +39,7 @@ from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
+from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.turns import Turns
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 from karmada.overrides.hook import Override
@@ -57,6 +58,7 @@ _WRITES_AT_ONCE = 32
 
 class Binding(Reconciler):
     lane_of = staticmethod(kind_of_binding_key)
+    shard_of = staticmethod(by_namespace)
 
     def __init__(
         self,

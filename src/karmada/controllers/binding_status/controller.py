@@ -30,6 +30,7 @@ from karmada.kube.runtime.converge import ResourceWriter, converge
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import Predicate, all_of, any_of, deleted, status_changed, updated
+from karmada.kube.runtime.sharing import by_namespace
 
 SETTLE: Final = 0.01
 """Seconds for which reports are gathered."""
@@ -57,6 +58,7 @@ def _version(binding: Obj) -> str:
 
 class BindingStatus(Reconciler):
     lane_of = staticmethod(kind_of_binding_key)
+    shard_of = staticmethod(by_namespace)
 
     def __init__(self, context: Context, kind: BindingKind, template_status: TemplateStatus) -> None:
         self.name = kind.status_controller

@@ -27,6 +27,7 @@ from karmada.controllers.cluster_status.probe import CONDITIONS, READY, Health, 
 from karmada.controllers.cluster_status.summary import Summary
 from karmada.controllers.cluster_status.thresholds import Memory, Thresholds
 from karmada.controllers.context import Context
+from karmada.controllers.shards import by_cluster
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.meta import finalizers, get_condition, set_condition, uid
@@ -72,6 +73,7 @@ class _Known:
 
 class ClusterStatus(Reconciler):
     name = "cluster-status-controller"
+    shard_of = staticmethod(by_cluster)
     workers = 512
     """An idle one costs two kilobytes; a busy one is mostly waiting for a member."""
 
@@ -107,6 +109,10 @@ class ClusterStatus(Reconciler):
 
     def attach(self, add: Callable[[Key], None]) -> None:
         self._add = add
+
+    def disown(self, owns: Callable[[Key], bool]) -> None:
+        for name in [name for name in self._known if not owns(Key("", name))]:
+            self._forget(name)
 
     async def stop(self) -> None:
         if self._heartbeat is not None:

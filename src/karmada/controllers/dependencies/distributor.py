@@ -33,6 +33,7 @@ from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer
 
@@ -67,6 +68,7 @@ def _is_relevant(old: Obj | None, new: Obj | None) -> bool:
 class Distributor(Reconciler):
     name = DISTRIBUTOR
     lane_of = staticmethod(kind_of_binding_key)
+    shard_of = staticmethod(by_namespace)
 
     def __init__(self, context: Context, interpreter: DependencyInterpreter) -> None:
         self.workers = context.settings.concurrent_resourcebinding_syncs

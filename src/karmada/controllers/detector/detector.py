@@ -42,6 +42,7 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
+from karmada.kube.runtime.sharing import by_namespace
 
 DETECTOR: Final = "resource-detector"
 BACKLOG: Final = -100
@@ -74,6 +75,7 @@ class Detector(Reconciler):
 
     name = DETECTOR
     lane_of = staticmethod(kind_queued)
+    shard_of = staticmethod(by_namespace)
 
     def __init__(self, context: Context, interpreter: ReplicaInterpreter) -> None:
         self.workers = context.settings.concurrent_resource_template_syncs
@@ -109,6 +111,13 @@ class Detector(Reconciler):
 
     def attach(self, add: Callable[[Key, int], None]) -> None:
         self._add = add
+
+    def existing(self) -> Iterator[Key]:
+        for kind in self.kinds.all():
+            for key in kind.informer.keys():  # noqa: SIM118 - no dict: it gives objects
+                ref = Ref(kind.gvk, *key)
+                if not self._namespaces.skips(*ref):
+                    yield ref.queued(lazily=False)
 
     def enqueue(self, ref: Ref, *, lazily: bool = False, priority: int = 0) -> None:
         if self._add is not None:

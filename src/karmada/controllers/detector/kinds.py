@@ -32,6 +32,7 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.own_writes import OwnWrites
+from karmada.kube.runtime.sharing import everywhere
 from karmada.kube.runtime.waiting import with_timeout
 
 CRDS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -76,6 +77,7 @@ class Kinds(Reconciler):
     """A reconciler with one key: bring the informers in line with discovery."""
 
     name = "resource-discovery"
+    shard_of = staticmethod(everywhere)
     watches = (
         Watch(CRDS, metadata_only=True, map_to=_discovery_key),
         Watch(APISERVICES, metadata_only=True, map_to=_discovery_key),

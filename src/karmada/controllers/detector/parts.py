@@ -9,6 +9,7 @@ from karmada.controllers.detector.interpretation import ReplicaInterpreter
 from karmada.controllers.detector.policy import PolicyController
 from karmada.controllers.detector.replica_policies import KINDS
 from karmada.controllers.detector.rescheduling import Rescheduling
+from karmada.controllers.detector.shared_policies import SharedPolicies
 from karmada.kube.runtime.controller import Reconciler
 
 
@@ -19,4 +20,5 @@ def detector_parts(context: Context, interpreter: ReplicaInterpreter) -> list[Re
         detector,
         *(PolicyController(context, detector, kind) for kind in BOTH),
         *(Rescheduling(context, detector.kinds, kind) for kind in KINDS),
+        *([SharedPolicies(detector)] if context.shares_work else []),
     ]

@@ -21,10 +21,11 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import all_of, deleted, generation_or_deletion_changed, not_
+from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.writes import remove_finalizer
 
-_WHEN: Final = all_of(not_(deleted), generation_or_deletion_changed)
+WHEN: Final = all_of(not_(deleted), generation_or_deletion_changed)
 
 
 class _Claimed(NamedTuple):
@@ -38,6 +39,8 @@ class _Claimed(NamedTuple):
 class PolicyController(Reconciler):
     """The reconciler of one of the two kinds of policies."""
 
+    shard_of = staticmethod(by_namespace)
+
     def __init__(self, context: Context, detector: Detector, kind: PolicyKind) -> None:
         self.name = f"{kind.full_noun.replace(' ', '-')}-detector"
         settings = context.settings
@@ -46,7 +49,7 @@ class PolicyController(Reconciler):
             if kind is POLICIES
             else settings.concurrent_cluster_propagation_policy_syncs
         )
-        self.watches = (Watch(kind.gvr, when=_WHEN),)
+        self.watches = (Watch(kind.gvr, when=WHEN),)
         self._client = context.client
         self._detector = detector
         self._kind = kind
@@ -65,8 +68,8 @@ class PolicyController(Reconciler):
             await remove_finalizer(self._client, self._kind.gvr, policy, self._kind.finalizer)
             return Done
         kept = await self._release_unselected(policy)
-        self._requeue_claimed(policy, kept)
-        self._requeue_waiting(policy)
+        requeue_claimed(self._detector, self._kind, policy, kept)
+        requeue_waiting(self._detector, self._kind, policy)
         await self._preemption.run(policy)
         return Done
 
@@ -106,30 +109,6 @@ class PolicyController(Reconciler):
         await for_each(unverified, check)
         return kept
 
-    def _requeue_claimed(self, policy: Obj, bound: set[Ref]) -> None:
-        """Requeue the templates it has bindings of, and those that it has claimed and that have no binding."""
-        policy_id, kinds = self._kind.id_of(policy), self._detector.kinds
-        refs = {*bound}
-        for gvk in {gvk_of(selector) for selector in selectors_of(policy)}:
-            refs.update(Ref(gvk, *meta.key(template)) for template in kinds.known_of(gvk, policy_id))
-        for ref in sorted(refs):
-            self._detector.enqueue(ref, lazily=is_lazy(policy), priority=BACKLOG)
-
-    # waiting templates
-
-    def _requeue_waiting(self, policy: Obj) -> None:
-        detector = self._detector
-        selected = [
-            ref
-            for ref in detector.waiting.candidates(selectors_of(policy))
-            if (template := detector.kinds.known(ref)) is not None and selects(policy, template)
-        ]
-        if selected:
-            detector.policies.require_overrides(self._kind, policy)
-        for ref in selected:
-            detector.waiting.discard(ref)
-            detector.enqueue(ref, lazily=is_lazy(policy), priority=BACKLOG)
-
     # deletion
 
     async def _release_all(self, policy: Obj) -> None:
@@ -144,3 +123,27 @@ class PolicyController(Reconciler):
             await self._detector.release.template(self._kind, policy_id, template)
 
         await for_each(templates.values(), release)
+
+
+def requeue_claimed(detector: Detector, kind: PolicyKind, policy: Obj, bound: set[Ref]) -> None:
+    """Requeue the templates that a policy has bindings of, and those that it has claimed and that have no binding."""
+    policy_id, kinds = kind.id_of(policy), detector.kinds
+    refs = {*bound}
+    for gvk in {gvk_of(selector) for selector in selectors_of(policy)}:
+        refs.update(Ref(gvk, *meta.key(template)) for template in kinds.known_of(gvk, policy_id))
+    for ref in sorted(refs):
+        detector.enqueue(ref, lazily=is_lazy(policy), priority=BACKLOG)
+
+
+def requeue_waiting(detector: Detector, kind: PolicyKind, policy: Obj) -> None:
+    """Requeue the templates that waited for such a policy."""
+    selected = [
+        ref
+        for ref in detector.waiting.candidates(selectors_of(policy))
+        if (template := detector.kinds.known(ref)) is not None and selects(policy, template)
+    ]
+    if selected:
+        detector.policies.require_overrides(kind, policy)
+    for ref in selected:
+        detector.waiting.discard(ref)
+        detector.enqueue(ref, lazily=is_lazy(policy), priority=BACKLOG)

@@ -30,6 +30,7 @@ from karmada.controllers.execution.reflection import CONTROLLER as STATUS_CONTRO
 from karmada.controllers.execution.reflection import Reflection, Reflector, identifier, work_of
 from karmada.controllers.execution.status import APPLIED, Draft
 from karmada.controllers.reinterpretation import Concerns, reinterpretation
+from karmada.controllers.shards import by_execution_namespace
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import INTERPRET_HEALTH, INTERPRET_STATUS, RETAIN, InterpreterError
 from karmada.kube.client.discovery import NoMatch
@@ -104,6 +105,7 @@ class _CacheNotSynced(Exception):
 class Execution(Reconciler):
     name = CONTROLLER
     workers = 64
+    shard_of = staticmethod(by_execution_namespace)
     """For each cluster."""
     grace = 2.0
     """A request under way to a member is not awaited for long: its result is found by comparing."""

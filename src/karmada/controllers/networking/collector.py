@@ -28,6 +28,7 @@ from karmada.controllers.networking.carriers import (
     service_of_slice,
 )
 from karmada.controllers.networking.exposure import participation_changed
+from karmada.controllers.shards import by_cluster_first
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
@@ -81,6 +82,7 @@ class Collector(Reconciler):
 
     workers = 3
     flow: Flow
+    shard_of = staticmethod(by_cluster_first)
     more_indexes: Mapping[str, IndexFn] = {}
     """Of Works, for `is_wanted`."""
 

@@ -45,3 +45,20 @@ class Guard(Protocol):
 
     def seconds_left(self) -> float:
         """Within which the request must have ended."""
+
+
+class GuardElsewhere:
+    """A guard of writes to servers that do not have the Lease: checked and limited in time, but sent without it."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def check(self) -> Mapping[str, str]:
+        self._guard.check()
+        return {}
+
+    def was_refused(self) -> None:
+        """For another reason."""
+
+    def seconds_left(self) -> float:
+        return self._guard.seconds_left()

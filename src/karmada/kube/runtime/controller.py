@@ -296,7 +296,7 @@ class Controller:
 
         return add
 
-    def disown(self) -> None:
+    async def disown(self) -> None:
         self.reconciler.disown(self._owns)
 
     async def take_over(self, before: Assignment, now: Assignment) -> None:

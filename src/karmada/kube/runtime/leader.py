@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock, RealClock
-from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LEASES = GVR("coordination.k8s.io", "v1", "leases")
 _JITTER = 0.2
+_TRIES = 5
 
 
 class LeaderElector:
@@ -205,16 +206,21 @@ class LeaderElector:
                 return True
             except ApiError as error:
                 self.log.v(1).info("Quick renewal failed, reading the lease", err=error.message)
-        try:
-            lease = await self._read()
-        except NotFound:
-            await self._create()
-            return True
-        self._note(lease)
-        if self.leader not in ("", self.identity) and self._clock.monotonic() < self._expires_at:
-            return False
-        await self._write(lease)
-        return True
+        for _ in range(_TRIES):
+            try:
+                lease = await self._read()
+            except NotFound:
+                await self._create()
+                return True
+            self._note(lease)
+            if self.leader not in ("", self.identity) and self._clock.monotonic() < self._expires_at:
+                return False
+            try:
+                await self._write(lease)
+                return True
+            except Conflict as error:  # of several with one identity (shared_leader) another was faster
+                self.log.v(1).info("The lease was written meanwhile", err=error.message)
+        return False
 
     def _note(self, lease: Obj) -> None:
         if self._observed is None or self._observed.get("spec") != lease.get("spec"):

@@ -22,6 +22,7 @@ from karmada.kube.runtime.controller import BackOff, Controller, Reconciler
 from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.informers import Informers, Limit
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.owned_component import OwnedComponent
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
 if TYPE_CHECKING:
@@ -116,9 +117,9 @@ class Manager:
         self._teams.append(Team(elector))
         return self._teams[-1]
 
-    def sharing_team(self, membership: Membership) -> Team:
+    def sharing_team(self, elector: Elector, membership: Membership) -> Team:
         """A team that runs on every member of a group at the same time, each with its part of the work."""
-        self._teams.append(Team(membership, sharing=membership))
+        self._teams.append(Team(elector, sharing=membership))
         return self._teams[-1]
 
     def add(self, reconciler: Reconciler, *, workers: int | None = None, team: Team | None = None) -> Controller:
@@ -143,6 +144,8 @@ class Manager:
         """Run a reconciler, or on the leader a component."""
         if isinstance(part, Reconciler):
             self.add(part, team=team)
+        elif team is not None and team.sharing is not None:
+            self.add_component(OwnedComponent(part, team.sharing), needs_leader=True, team=team)
         else:
             self.add_component(part, needs_leader=True, team=team)
 

@@ -17,6 +17,7 @@ It is an elector (see manager): its team starts when the Lease is there, and los
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Mapping
 from typing import Final, Protocol
 
@@ -46,8 +47,8 @@ _UNREACHED = (ApiError, ConnectionFailed, TimeoutError)
 class Sharer(Protocol):
     """What divides its work by the shards that this member owns: a controller."""
 
-    def disown(self) -> None:
-        """Drop what is kept for shards that are not owned any more; nothing of them is under way."""
+    async def disown(self) -> None:
+        """Drop what is kept for shards that are not owned any more; no reconcile of them is under way."""
 
     async def take_over(self, before: Assignment, now: Assignment) -> None:
         """Start what is owned now and was not before."""
@@ -82,6 +83,7 @@ class Membership:
                 f"got {lease_duration:g}s, {renew_deadline:g}s, {retry_period:g}s"
             )
         self.name = name
+        self.identity = f"{name}_{uuid.uuid4()}"
         self.group = group
         self.assignment = Assignment(name)
         self.hand_overs = 0
@@ -141,6 +143,11 @@ class Membership:
     def members(self) -> View:
         """The members by which the work is divided now."""
         return self._view
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no other member, as far as this one has seen."""
+        return not self._claims.keys() - {self.name}
 
     # the guard of writes
 
@@ -224,7 +231,7 @@ class Membership:
             "kind": "Lease",
             "metadata": {"name": self.name, "namespace": self._namespace, "labels": {GROUP: self.group}},
             "spec": {
-                "holderIdentity": self.name,
+                "holderIdentity": self.identity,
                 "leaseDurationSeconds": max(1, int(self._lease_duration)),
                 "leaseTransitions": 0,
                 "acquireTime": now,
@@ -233,8 +240,11 @@ class Membership:
         }
         try:
             return await self._client.create(LEASES, lease)
-        except AlreadyExists:  # an earlier attempt, whose response was lost
-            return await self._client.update(LEASES, self._renewal(await self._read(), None))
+        except AlreadyExists:
+            found = await self._read()
+            if found["spec"].get("holderIdentity") != self.identity:
+                raise
+            return await self._client.update(LEASES, self._renewal(found, None))  # the response to it was lost
 
     async def _read(self) -> Obj:
         return await self._client.get(LEASES, self.name, self._namespace)
@@ -347,6 +357,7 @@ class Membership:
             if members != self._view:
                 await self._adopt(members)
             before, now = self.assignment, Assignment(self.name, self._view, claims=self._claims)
+            now.learn(before)
             self.assignment = now
             if now.may_own_more_than(before):
                 for sharer in self._sharers:
@@ -354,12 +365,13 @@ class Membership:
 
     async def _adopt(self, members: View) -> None:
         """Give up what is another's from now on, then publish the new view."""
-        self.assignment = self.assignment.narrowed(members)
+        before, self.assignment = self.assignment, self.assignment.narrowed(members)
+        self.assignment.learn(before)
         while any(not self.assignment.owns(shard) for shard in self._busy):
             self._ended.clear()
             await self._ended.wait()
         for sharer in self._sharers:
-            sharer.disown()
+            await sharer.disown()
         while not await self._write(members):
             if not self.leading:
                 raise Lost("it could not be renewed in time")

@@ -92,6 +92,11 @@ class Assignment:
         same = self._view == before._view and before._until is None
         return not (same and before._claims.items() <= self._claims.items())
 
+    def learn(self, before: Assignment) -> None:
+        """Decide on the shards that were seen before, so that they are counted."""
+        for shard in before._decided:
+            self.owns(shard)
+
     @property
     def owned(self) -> int:
         """How many of the shards that were seen so far are this member's."""
