@@ -105,3 +105,13 @@ def test_what_many_caches_keep_beside_the_bytes_is_bounded_for_all_of_them() -> 
     compressed = [held for each in caches for held in each._objects.values() if held._sample is not None]
     assert len(compressed) >= 4 * len(caches) - _UNCOMPRESSED - 1
     assert caches[0].get(Key("default", "0-a")) == config_map("0-a")
+
+
+def test_what_is_listed_is_not_kept_parsed(cache: Cache) -> None:
+    key = Key("default", "listed")
+    OnDemandCache._recent.clear()
+    assert cache.add(key, config_map("listed", "blue")) == cache.glance(key) == config_map("listed", "blue")
+    assert cache.keys_by_index("colour", "blue") == [key]
+    assert not OnDemandCache._recent
+    assert cache.get(key) == config_map("listed", "blue")
+    assert bool(OnDemandCache._recent) is isinstance(cache, OnDemandCache)

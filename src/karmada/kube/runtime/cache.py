@@ -68,6 +68,10 @@ class Cache:
         held = self._objects.get(key)
         return None if held is None else self._show(held)
 
+    def glance(self, key: Key) -> Obj | None:
+        """As `get`, by one who goes through all objects."""
+        return self.get(key)
+
     def list(self, namespace: str = "") -> builtins.list[Obj]:
         return [self._show(self._objects[key]) for key in self.keys(namespace)] if namespace else list(self)
 
@@ -110,6 +114,17 @@ class Cache:
         old = self.get(key)
         self.replace(key, old, obj)
         return old
+
+    def add(self, key: Key, obj: Obj) -> Obj:
+        """Store an object of a list where there is none yet; as it is shown from now on."""
+        self._objects[key], obj = self._listed(obj)
+        for name, function in self._functions.items():
+            _insert(self._indexes[name], function(obj), key)
+        return obj
+
+    def _listed(self, obj: Obj) -> tuple[Any, Obj]:
+        """What is kept of an object that is one of many, and how it is shown."""
+        return obj, obj
 
     def replace(self, key: Key, old: Obj | None, obj: Obj) -> Obj:
         """Store the object in place of the one that is there; as it is shown from now on."""
@@ -154,12 +169,23 @@ class OnDemandCache(Cache):
     def _hold(self, obj: Obj) -> Packed:
         if isinstance(obj, SharedObject):
             return obj.source
-        if self._transform is not None:
-            obj = self._transform(obj)
-        packed = Packed.of(obj)
+        packed, obj = self._pack(obj)
         self._recent.append(packed.adopt(obj))
-        self._compressors[obj.get("kind", "")].add(packed)
         return packed
+
+    def _pack(self, obj: Obj) -> tuple[Packed, Obj]:
+        obj = self.view(obj)
+        packed = Packed.of(obj)
+        self._compressors[obj.get("kind", "")].add(packed)
+        return packed, obj
+
+    def _listed(self, obj: Obj) -> tuple[Packed, Obj]:
+        """Not kept parsed: those after it in the list would replace it before it is read, and memory stays hot."""
+        return (obj.source, self.view(obj)) if isinstance(obj, SharedObject) else self._pack(obj)
+
+    def glance(self, key: Key) -> Obj | None:
+        held = self._objects.get(key)
+        return None if held is None else self.view(held.object())
 
     def _show(self, held: Packed) -> Obj:
         obj = held.object()

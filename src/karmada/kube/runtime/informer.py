@@ -185,7 +185,7 @@ class Informer(Reflector):
                 await turn.next()
 
     def _deliver(self, key: Key, handlers: Iterable[Handler]) -> None:
-        obj = self.cache.get(key)
+        obj = self.cache.glance(key)
         if obj is not None:
             self.delivering = True
             for handler in handlers:
@@ -281,7 +281,9 @@ class Informer(Reflector):
                 obj = self._transform(obj)
             key = key_of(obj)
             seen.add(key)
-            if same_history or self.cache.get(key) != self.cache.view(obj):
+            if key not in self.cache:
+                self._notify(None, self.cache.add(key, obj))
+            elif same_history or self.cache.get(key) != self.cache.view(obj):
                 self._store(key, obj, same_history=same_history)
             if turn.is_over():
                 await turn.next()

@@ -20,6 +20,7 @@ from karmada.kube.server.crds.compile import (
     name_conflicts,
     terminating_status,
 )
+from karmada.kube.server.handlers.versions import Versions
 
 NOW = 1_700_000_000.0
 STAMP = "2023-11-14T22:13:20Z"
@@ -159,6 +160,25 @@ def test_other_versions_are_renamed_on_the_way_in_and_out() -> None:
     assert first.from_storage(stored) == given
     assert second.from_storage is not None
     assert second.from_storage(stored) is stored
+
+
+@pytest.mark.parametrize(
+    ("stored", "generation", "converted"),
+    [(["v2"], 1, False), (["v1", "v2"], 1, True), ([], 1, True), (["v2"], 2, True)],
+)
+@pytest.mark.parametrize("strategy", ["None", "Webhook"])
+def test_what_was_only_ever_stored_in_the_version_requested_is_served_as_it_is(
+    strategy: str, stored: list[str], generation: int, converted: bool
+) -> None:
+    async def convert(objects: list[Obj], _version: str) -> list[Obj]:
+        return objects
+
+    crd = make(version("v1"), version("v2", storage=True), generation=generation)
+    crd["spec"]["conversion"] = {"strategy": strategy}
+    crd["status"] = {"storedVersions": stored}
+    first, second = crd_resources(crd, convert)
+    assert not Versions().same(first)
+    assert Versions().same(second) is not converted
 
 
 def test_an_object_stored_in_an_older_storage_version_reads_in_the_present_one() -> None:

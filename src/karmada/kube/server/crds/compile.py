@@ -46,14 +46,15 @@ def crd_resources(crd: Obj, convert: Convert | None = None) -> list[Resource]:
 
 def _resource(crd: Obj, version: Obj, schemas: dict[str, _Schema], convert: Convert | None) -> Resource:
     spec, name = crd["spec"], version["name"]
-    names = _served_names(crd)
+    versions, names = spec["versions"], _served_names(crd)
     gvk = GVK(spec["group"], name, names["kind"])
     storage = GVK(spec["group"], storage_version(crd), names["kind"])
     by_webhook = (spec.get("conversion") or {}).get("strategy") == "Webhook"
     if by_webhook and convert is None:
         raise ValueError(f"{meta.name(crd)} converts by webhook, but there is nothing to call it with")
     schema = schemas[name]
-    changed = len(spec["versions"]) > 1 or meta.generation(crd) > 1
+    changed = meta.generation(crd) > 1
+    converted = gvk != storage or changed or (len(versions) > 1 and _stored_versions(crd) != {name})
     return Resource(
         gvk=gvk,
         plural=names["plural"],
@@ -68,13 +69,18 @@ def _resource(crd: Obj, version: Obj, schemas: dict[str, _Schema], convert: Conv
         storage=storage,
         storage_resource=GroupResource(spec["group"], names["plural"]),
         to_storage=None if gvk == storage else _writer(schemas[storage.version], storage.api_version),
-        from_storage=_reader(schemas, gvk, meta.generation(crd) > 1) if changed else None,
-        convert=convert if by_webhook else None,
+        from_storage=_reader(schemas, gvk, changed) if converted else None,
+        convert=convert if by_webhook and converted else None,
         custom=True,
         columns=tuple(version.get("additionalPrinterColumns") or ()),
         raw_schema=schema.raw,
         deprecation=deprecation_warning(crd, version, gvk),
     )
+
+
+def _stored_versions(crd: Obj) -> set[str]:
+    """The versions that objects may be stored in; none while that is not recorded."""
+    return set((crd.get("status") or {}).get("storedVersions") or ())
 
 
 def _served_names(crd: Obj) -> Obj:

@@ -25,7 +25,15 @@ from karmada.kube.server.http.encoding import list_of, partial, plain_list
 from karmada.kube.server.http.list_stream import collected
 from karmada.kube.server.http.negotiation import Offer, negotiate
 from karmada.kube.server.http.request import Query, Request, parse_path
-from karmada.kube.server.http.results import ListResult, ObjectResult, RawResult, Result, StreamedList, WatchResult
+from karmada.kube.server.http.results import (
+    ListResult,
+    ObjectResult,
+    ParsedLater,
+    RawResult,
+    Result,
+    StreamedList,
+    WatchResult,
+)
 from karmada.kube.server.http.watch_stream import INITIAL_EVENTS_END
 from karmada.kube.server.watchcache.entry import Entry
 
@@ -69,11 +77,13 @@ class InProcess:
             form = negotiate(call.accept)
             return partial(result.object()) if form.transform and result.resource is not None else result.object()
         if isinstance(result, ListResult | StreamedList):
+            metadata_only = bool(negotiate(call.accept, Offer("list")).transform)
             if isinstance(result, ListResult):
-                listed = list_of(result, result.one_by_one() if call.one_by_one else result.items())
+                parse = _partial if metadata_only else Entry.object
+                listed = list_of(result, result.one_by_one(parse) if call.one_by_one else result.items())
             else:
                 listed = await collected(result)
-            if negotiate(call.accept, Offer("list")).transform:
+            if metadata_only and not isinstance(listed["items"], ParsedLater):
                 listed["items"] = [partial(obj) for obj in listed["items"]]
             return listed
         if isinstance(result, RawResult):
@@ -145,6 +155,10 @@ def _shown(result: WatchResult, *, metadata_only: bool) -> Callable[[list[Entry]
         return [partial(obj) for obj in objects] if metadata_only else objects
 
     return show
+
+
+def _partial(entry: Entry) -> Obj:
+    return partial({"metadata": entry.metadata()})
 
 
 def _parsed(result: RawResult) -> Any:

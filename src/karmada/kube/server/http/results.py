@@ -44,18 +44,19 @@ class ListResult:
     def items(self) -> list[Obj]:
         return [entry.object() for entry in self.entries] if self.objects is None else self.objects
 
-    def one_by_one(self) -> Sequence[Obj]:
+    def one_by_one(self, parse: Callable[[Entry], Obj] = Entry.object) -> Sequence[Obj]:
         """The same, parsed when it is iterated over."""
-        return ParsedLater(self.entries) if self.objects is None else self.objects
+        return ParsedLater(self.entries, parse) if self.objects is None else self.objects
 
 
 class ParsedLater(Sequence[Obj]):
     """Stored objects, each parsed on access: all of a page at once would stop everything else for long."""
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "_parse")
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[Entry], parse: Callable[[Entry], Obj]) -> None:
         self._entries = entries
+        self._parse = parse
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -68,8 +69,8 @@ class ParsedLater(Sequence[Obj]):
 
     def __getitem__(self, index: int | slice) -> Obj | Sequence[Obj]:
         if isinstance(index, slice):
-            return ParsedLater(self._entries[index])
-        return self._entries[index].object()
+            return ParsedLater(self._entries[index], self._parse)
+        return self._parse(self._entries[index])
 
 
 @dataclass(slots=True)
