@@ -9,7 +9,7 @@ What is remembered for this is bounded; the oldest is forgotten first.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from karmada.kube.objects.clock import Clock
@@ -76,9 +76,9 @@ class _Bucket:
 
 @dataclass(slots=True)
 class _Similar:
-    messages: list[int] = field(default_factory=list)
+    messages: list[int]
     """Hashes of them."""
-    last: float = 0.0
+    last: float
 
 
 class Correlator:
@@ -98,19 +98,22 @@ class Correlator:
         return Correlated(hash((group, message)), message)
 
     def _has_token(self, about: int, now: float) -> bool:
-        bucket = self._buckets.get(about) or _Bucket(float(_BURST), now)
+        bucket = self._buckets.get(about)
+        if bucket is None:
+            self._buckets.set(about, _Bucket(_BURST - 1.0, now))
+            return True
         tokens = min(float(_BURST), bucket.tokens + (now - bucket.at) / _REFILL_SECONDS)
         allowed = tokens >= 1
-        self._buckets.set(about, _Bucket(tokens - 1 if allowed else tokens, now))
+        bucket.tokens, bucket.at = tokens - 1 if allowed else tokens, now
         return allowed
 
     def _combined(self, group: int, text: str, now: float) -> bool:
         message = hash(text)
         similar = self._similar.get(group)
         if similar is None or now - similar.last > _COMBINE_WINDOW:
-            similar = _Similar()
+            self._similar.set(group, _Similar([message], now))
+            return False
         similar.last = now
         if len(similar.messages) < _COMBINE_AFTER and message not in similar.messages:
             similar.messages.append(message)
-        self._similar.set(group, similar)
         return len(similar.messages) >= _COMBINE_AFTER

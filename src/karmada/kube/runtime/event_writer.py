@@ -48,8 +48,7 @@ QUEUE_FULL, TOO_MANY, NOT_WRITTEN = "queue-full", "too-many-of-one-object", "not
 
 _WAITING = 100_000
 _SMALL_BATCH, _LARGE_BATCH = 16, 128
-_SHARE = 32
-"""In between, a batch has this part of those that wait: one 32nd."""
+"""Events: the larger a batch, the less CPU for each; one of 128 has the event loop for some milliseconds."""
 _GATHER = 0.1
 _BUSY_PAUSE = 0.25
 """Seconds between two small batches on a busy event loop."""
@@ -229,7 +228,7 @@ class EventWriter:
     def _take(self, busy: bool) -> list[_Due]:
         """Warnings first; in the order they were emitted in."""
         taken: list[_Due] = []
-        size = _SMALL_BATCH if busy else min(max(_SMALL_BATCH, self.waiting // _SHARE), _LARGE_BATCH)
+        size = _SMALL_BATCH if busy else _LARGE_BATCH
         for line in (self._warnings, self._normal):
             while line and len(taken) < size:
                 taken.append(line.popitem(last=False)[1])
