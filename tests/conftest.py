@@ -14,6 +14,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, settings
 
 from karmada.kube.objects.shared import assert_unmutated, detect_mutations
+from karmada.kube.server.storage import memory
 from tests.support.collector import collect_rarely, free_the_dead
 from tests.support.rsa_keys import reuse_keys
 
@@ -23,6 +24,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell starts in 
 os.environ.setdefault("KARMADA_NAMESPACE_DELETION_DELAY", "0s")  # of every process that a test starts
 os.environ.setdefault("GOGC", "400")  # a kubectl that hardly collects garbage takes a fifth less CPU time
 os.fsync = lambda fd: None  # noqa: ARG005 - without power there is no test either; a server would sync 30 files
+memory.pack = bytes  # type: ignore[assignment,attr-defined]  # compressing takes a sixth of a server's start
 yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # type: ignore[misc]  # charts are long: a tenth of the time
 settings.register_profile(
     "any-machine",

@@ -8,11 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from karmada.kube.server.storage import memory, packing
 from karmada.kube.server.storage.interface import Store
 from karmada.kube.server.storage.open import open_store
 from tests.support.etcd_cluster import EtcdCluster
 
 _numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here stores in memory compress as they do in a server."""
+    monkeypatch.setattr(memory, "pack", packing.pack)
 
 
 @pytest.fixture(scope="session")
