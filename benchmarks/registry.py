@@ -29,6 +29,8 @@ _WHERE = {
     "autoscaling": "autoscaling:Autoscaling",
     "search": "search:Search",
     "search.query": "search_query:SearchQuery",
+    "dashboard": "dashboard:Dashboard",
+    "dashboard.large": "dashboard:Large",
     "propagation.latency": "propagation.latency:Latency",
     "propagation.deployments": "propagation.rollout:Deployments",
     "propagation.wide": "propagation.rollout:Wide",
@@ -45,7 +47,7 @@ _WHERE = {
     "memory": "memory:Memory",
 }
 NAMES = tuple(_WHERE)
-BY_NAME_ONLY = frozenset({"clusters.thousand", "works.million"})
+BY_NAME_ONLY = frozenset({"clusters.thousand", "dashboard.large", "works.million"})
 """They take too long, or need too much memory, to be among all or in a family."""
 
 
