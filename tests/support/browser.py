@@ -4,7 +4,7 @@ A test gets a `Tab` and says what should be seen; whatever the browser complains
 requests that fail, exceptions in scripts) fails it at the end. Waiting is Playwright's (`expect`, `wait_for`): it needs
 this thread, in which `asyncio.run` does not work while a browser is open.
 
-With KARMADA_SCREENSHOTS=folder, `Tab.shot` writes what the tab shows there; those of the documentation are made so.
+With KARMADA_SCREENSHOTS=folder, `Tab.shot` writes what the tab shows there; those in docs/images are made so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One control plane with three members and a dashboard, and one browser, for all tests of the dashboard."""
+"""One control plane with three members and a dashboard for all tests of the dashboard, and a browser for each file."""
 
 from __future__ import annotations
 
@@ -70,8 +70,9 @@ def _binding(user: str, role: str) -> Obj:
     }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Of one file: while it is open, nothing else in this thread can run an event loop, as other tests do."""
     with chromium() as found:
         yield found
 
