@@ -59,13 +59,13 @@ class Plane:
 
 
 @asynccontextmanager
-async def plane(place: Place, members: int) -> AsyncIterator[Plane]:
-    """With so many members, all of them Ready."""
+async def plane(place: Place, members: int, *flags: str) -> AsyncIterator[Plane]:
+    """With so many members, all of them Ready; `flags` are for one of our own."""
     if place.foreign is not None:
         async with _foreign(place.foreign, members) as found:
             yield found
         return
-    with started_members(place.folder, members) as others, started_plane(place) as process:
+    with started_members(place.folder, members) as others, started_plane(place, *flags) as process:
         pids = {CONTROL_PLANE: process.pid, MEMBERS: others.pid, CLIENT: os.getpid()}
         async with connected(plane_config(place.folder)) as control, bare_members(place.folder, members) as joined:
             await join_all(control, joined)

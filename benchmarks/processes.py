@@ -98,6 +98,11 @@ def tree(pid: int) -> list[int]:
     return found
 
 
+def children(pid: int, program: str) -> list[int]:
+    """The processes among those of `tree` that run this program of ours."""
+    return [one for one in tree(pid) if program in _read(one, "cmdline").split("\0")]
+
+
 def memory(pid: int) -> tuple[float, float | None, float]:
     """Resident, proportional and greatest resident size in MiB, of a process and its children; of this one, itself."""
     pids = [pid] if pid == os.getpid() else tree(pid)

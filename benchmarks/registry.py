@@ -40,6 +40,7 @@ _WHERE = {
     "propagation.pull": "propagation.pull:Pull",
     "propagation.updates": "propagation.updates:Updates",
     "propagation.deletion": "propagation.deletion:Deletion",
+    "workers": "workers:Workers",
     "restart": "restart:Restart",
     "works": "works:Works",
     "works.million": "works:Million",
@@ -47,8 +48,8 @@ _WHERE = {
     "memory": "memory:Memory",
 }
 NAMES = tuple(_WHERE)
-BY_NAME_ONLY = frozenset({"clusters.thousand", "dashboard.large", "works.million"})
-"""They take too long, or need too much memory, to be among all or in a family."""
+BY_NAME_ONLY = frozenset({"clusters.thousand", "dashboard.large", "workers", "works.million"})
+"""They take too long, need too much memory, or more cores than most have, to be among all or in a family."""
 
 
 class UnknownScenario(ValueError):

@@ -1,0 +1,118 @@
+"""Two replicas of the controllers over one API server: each does its part, together they do everything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from karmada.api.policy import ClusterPropagationPolicy
+from karmada.api.work import ResourceBinding
+from karmada.apiserver.mount import until_served
+from karmada.components.election import CONTROLLERS, NAMESPACE, Election
+from karmada.components.process import Process
+from karmada.components.server import control_plane_server
+from karmada.components.sharing import Sharing
+from karmada.controllers.context import CONTROLLER_MANAGER
+from karmada.features import default_gates
+from karmada.kube.client.client import Client
+from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.leader import LEASES
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
+from tests.support.eventually import eventually
+
+CONFIG_MAPS, NAMESPACES = GVR("", "v1", "configmaps"), GVR("", "v1", "namespaces")
+SPACES = [f"team-{number}" for number in range(8)]
+
+
+@asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[ApiServer]:
+    server = control_plane_server(ServerConfig(data_dir=folder, storage="memory://", port=0))
+    await server.start()
+    try:
+        await until_served(server)
+        yield server
+    finally:
+        await server.stop()
+
+
+@asynccontextmanager
+async def replica(server: ApiServer, name: str, *, share: bool = True) -> AsyncIterator[Process]:
+    election = Election(name=CONTROLLERS)
+    sharing = Sharing(election=election, replica=name) if share else None
+    process = Process(load_config(server.kubeconfig), CONTROLLER_MANAGER, default_gates(), sharing=sharing)
+    if sharing is None:
+        process.assembly.add_controllers(election)
+    stopping = asyncio.Event()
+    task = asyncio.create_task(process.run(stopping))
+    try:
+        yield process
+    finally:
+        stopping.set()
+        await task
+
+
+def owned(process: Process) -> set[str]:
+    membership = process._membership
+    assert membership is not None
+    return {space for space in SPACES if membership.owns(f"namespace/{space}")}
+
+
+def policy(*clusters: str) -> Obj:
+    return {
+        "metadata": {"name": "everywhere"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap"}],
+            "placement": {"clusterAffinity": {"clusterNames": list(clusters)}},
+        },
+    }
+
+
+async def bound_to(client: Client, *clusters: str) -> bool:
+    """Whether the template of every namespace has a binding with this placement."""
+    bindings, _ = await client.list_all(ResourceBinding.gvr)
+    wanted = {"clusterNames": list(clusters)}
+    found = {meta.namespace(obj) for obj in bindings if obj["spec"]["placement"]["clusterAffinity"] == wanted}
+    return found >= set(SPACES)
+
+
+async def test_a_cluster_wide_policy_reaches_the_templates_of_every_replica(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, replica(server, "one") as one, replica(server, "two") as two:
+        client = server.client(user_agent="tests")
+        for space in SPACES:
+            await client.create(NAMESPACES, {"metadata": {"name": space}})
+            await client.create(CONFIG_MAPS, {"metadata": {"name": "settings", "namespace": space}})
+        await eventually(lambda: owned(one) | owned(two) == set(SPACES) and owned(one) and owned(two))
+        assert not owned(one) & owned(two)
+        made = await client.create(ClusterPropagationPolicy.gvr, policy("m1"))
+        await eventually(lambda: bound_to(client, "m1"))
+        current = await client.get(ClusterPropagationPolicy.gvr, meta.name(made))
+        await client.update(ClusterPropagationPolicy.gvr, {**current, "spec": policy("m2")["spec"]})
+        await eventually(lambda: bound_to(client, "m2"))
+
+
+async def test_a_replica_that_leads_stands_by_while_others_share(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        client = server.client(user_agent="tests")
+        async with replica(server, "one") as one, replica(server, "lone", share=False) as lone:
+            await eventually(lambda: owned(one) == set(SPACES))
+            await eventually(lambda: lone.manager._stood.is_set())
+            assert not lone.manager.controllers["binding-controller"].queue.takes_keys
+            lease = await client.get(LEASES, CONTROLLERS, NAMESPACE)
+            assert lease["spec"]["holderIdentity"] == "karmada-controller-manager-shared"
+        left = await client.get(LEASES, CONTROLLERS, NAMESPACE)
+        assert left["spec"]["holderIdentity"] == "", "the last member has released it"
+
+
+async def test_replicas_that_share_stand_by_while_one_leads(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, replica(server, "lone", share=False) as lone:
+        await eventually(lambda: lone.manager.controllers["binding-controller"].queue.takes_keys)
+        async with replica(server, "one") as one:
+            await eventually(lambda: one.manager._stood.is_set())
+            assert not one.manager.controllers["binding-controller"].queue.takes_keys
+            assert not owned(one)
