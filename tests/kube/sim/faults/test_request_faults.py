@@ -87,7 +87,7 @@ async def test_a_slow_cluster_answers_late_and_correctly(whole: Whole) -> None:
     await whole.sim.faults.inject(kinds.Slow(seconds=0.2))
     began = time.monotonic()
     assert (await whole.admin.get(NODES, "small-node-1"))["metadata"]["name"] == "small-node-1"
-    assert time.monotonic() - began >= 0.2
+    assert time.monotonic() - began >= 0.2 - 0.001, "timers of the event loop are whole milliseconds"
 
 
 async def test_a_partition_hangs_the_control_plane_and_nobody_else(whole: Whole) -> None:
