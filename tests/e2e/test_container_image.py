@@ -36,7 +36,7 @@ def test_every_program_starts_from_bin_and_knows_its_commit(image: Stage) -> Non
     programs = {path.name: path for path in (image.root / "bin").iterdir()}
     assert programs.keys() == set(PROJECT["scripts"])
     for name in programs.keys() - {_COMPLETION}:  # one by one: what the first compiles the others load
-        command = [programs[name], "--version"]
+        command = [str(programs[name]), "--version"]
         done = subprocess.run(command, env={"PATH": os.environ["PATH"]}, stdout=-1, stderr=-2, text=True, timeout=120)
         assert done.returncode == 0, f"{name} --version: {done.stdout}"
         assert f'GitCommit:"{COMMIT}"' in done.stdout, f"{name} --version: {done.stdout}"

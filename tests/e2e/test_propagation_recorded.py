@@ -331,7 +331,9 @@ def settled(case: Case, binding: Obj) -> bool:
 def test_a_propagated_resource_looks_as_it_should(three_members: Propagation, case: Case) -> None:
     fleet = three_members
     sent = policy(case.name, [selector(case.template)], placement=case.placement)
-    assert fleet.apply(case.template, sent).lines[1] == f"propagationpolicy.policy.karmada.io/{case.name} created"
+    assert (
+        fleet.kubectl_apply(case.template, sent).lines[1] == f"propagationpolicy.policy.karmada.io/{case.name} created"
+    )
     fleet.until_bound(case.kind, case.name, *case.shares)
     fleet.here.until(BINDINGS, f"{case.name}-{case.kind.lower()}", lambda found: settled(case, found))
     if case.status:
@@ -348,10 +350,10 @@ def test_a_propagated_resource_looks_as_it_should(three_members: Propagation, ca
 
 def test_a_changed_template_reaches_its_members(three_members: Propagation) -> None:
     fleet, sent = three_members, policy("d2", [selector(config_map("d2"))], ["member1", "member2"])
-    fleet.apply(config_map("d2", a="1"), sent)
+    fleet.kubectl_apply(config_map("d2", a="1"), sent)
     fleet.until_bound("ConfigMap", "d2", "member1", "member2")
     before = [member.get(CONFIG_MAPS, "d2") for member in fleet.members.values()]
-    assert fleet.apply(config_map("d2", a="2", b="x")).out == "configmap/d2 configured\n"
+    assert fleet.kubectl_apply(config_map("d2", a="2", b="x")).out == "configmap/d2 configured\n"
     changed = {"a": "2", "b": "x"}
     after = fleet.until_everywhere(CONFIG_MAPS, "d2", lambda found: found["data"] == changed, "member1", "member2")
     assert before[2] is None
@@ -366,7 +368,7 @@ def test_what_a_member_has_of_its_own_is_not_taken_over(three_members: Propagati
     fleet, sent = three_members, policy("f1", [selector(config_map("f1"))], ["member1", "member2"])
     member = fleet.sims.kubectl("member1")
     member("create", "configmap", "f1", "--from-literal=own=yes")
-    fleet.apply(config_map("f1", a="1"), sent)
+    fleet.kubectl_apply(config_map("f1", a="1"), sent)
     fleet.members["member2"].until(CONFIG_MAPS, "f1", lambda found: found["data"] == {"a": "1"})
     because = REFUSED.format("f1")
     binding = fleet.here.until(BINDINGS, "f1-configmap", lambda found: conditions(found) == [SCHEDULED, NOT_FULLY])
@@ -394,7 +396,7 @@ def test_what_a_member_has_of_its_own_is_not_taken_over(three_members: Propagati
 def test_where_no_cluster_fits_it_is_said_why(three_members: Propagation) -> None:
     fleet, template = three_members, deployment("b7", 2)
     sent = policy("b7", [selector(template)], ["nowhere"])
-    fleet.apply(template, sent)
+    fleet.kubectl_apply(template, sent)
     why = "0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint."
     said, binding = [f"Scheduled=False NoClusterFit: {why}"], "ResourceBinding(default/b7-deployment)"
     fleet.here.until(BINDINGS, "b7-deployment", lambda found: conditions(found) == said)
@@ -412,7 +414,7 @@ def test_a_job_is_divided_and_its_ends_are_added_up(three_members: Propagation) 
     fleet, template = three_members, job("d3")
     placement = {**named("member1", "member2"), **weighted(member1=1, member2=1)}
     sent = policy("d3", [selector(template)], placement=placement)
-    fleet.apply(template, sent)
+    fleet.kubectl_apply(template, sent)
     whole = {"succeeded": 4, "conditions": {"Complete", "SuccessCriteriaMet"}}
 
     def done(found: Obj) -> bool:
@@ -441,7 +443,7 @@ def test_dependencies_go_where_their_workload_goes(three_members: Propagation) -
     volumes = [{"name": "v", "configMap": {"name": "d7"}}, {"name": "s", "secret": {"secretName": "d7"}}]
     template["spec"]["template"]["spec"]["volumes"] = volumes
     sent = policy("d7", [selector(template)], ["member1", "member2"], propagateDeps=True)
-    fleet.apply(settings, secret, template, sent)
+    fleet.kubectl_apply(settings, secret, template, sent)
     fleet.until_bound("Deployment", "d7", "member1", "member2")
     for kind in ("ConfigMap", "Secret"):
         name = f"d7-{kind.lower()}"
@@ -506,7 +508,7 @@ def test_a_namespace_is_everywhere_at_once(three_members: Propagation) -> None:
         assert labels(work) == {WORK_ID: "<id>"}
         assert work["spec"].keys() == {"workload"}
     template = deployment("f5", 1)
-    fleet.apply(template, policy("f5", [selector(template)], ["member1"]), namespace="golden-ns")
+    fleet.kubectl_apply(template, policy("f5", [selector(template)], ["member1"]), namespace="golden-ns")
     fleet.until_bound("Deployment", "f5", "member1", namespace="golden-ns")
     fleet.kubectl("delete", "namespace", "golden-ns")
     for member in fleet.members.values():
@@ -531,7 +533,7 @@ def test_images_are_overridden_by_cluster(three_members: Propagation) -> None:
         override("e1", [selector(template)], *rules),
         policy("e1", [selector(template)], ["member1", "member2"]),
     )
-    fleet.apply(changes, sent, template)
+    fleet.kubectl_apply(changes, sent, template)
     fleet.until_bound("Deployment", "e1", "member1", "member2")
     images = [image(found) for found in fleet.until_everywhere(DEPLOYMENTS, "e1", bool, "member1", "member2")]
     assert images == ["test-repo/nginx:2.0", "mirror/nginx"]

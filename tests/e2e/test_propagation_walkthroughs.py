@@ -67,7 +67,7 @@ def fleet(three_members: Propagation) -> Propagation:
 def nginx(fleet: Propagation) -> Iterator[Obj]:
     """A Deployment that goes nowhere yet; it is gone everywhere when the test is over."""
     template = deployment("nginx", replicas=2, image="nginx:1.7.9")
-    fleet.apply(template)
+    fleet.kubectl_apply(template)
     yield template
     fleet.kubectl("delete", "propagationpolicies", "--all")
     fleet.delete(template)
@@ -100,7 +100,7 @@ def test_a_deployment_is_divided_between_two_members(fleet: Propagation, nginx: 
     sent = policy(
         "nginx-propagation", [selector(nginx)], placement={**both, "replicaScheduling": weights(member1=1, member2=1)}
     )
-    assert fleet.apply(sent).out == "propagationpolicy.policy.karmada.io/nginx-propagation created\n"
+    assert fleet.kubectl_apply(sent).out == "propagationpolicy.policy.karmada.io/nginx-propagation created\n"
     shown = fleet.kubectl("get", "propagationpolicy").lines
     assert shown[0].split() == ["NAME", "CONFLICT-RESOLUTION", "PRIORITY", "AGE"]
     assert shown[1].split()[:3] == ["nginx-propagation", "Abort", "0"]
@@ -126,7 +126,7 @@ def test_a_deployment_is_divided_between_two_members(fleet: Propagation, nginx: 
 
 def test_kubectl_waits_for_a_deployment_to_be_available_in_all_its_clusters(fleet: Propagation, nginx: Obj) -> None:
     both = {"clusterAffinity": {"clusterNames": ["member1", "member2"]}}
-    fleet.apply(policy("waiting", [selector(nginx)], placement=both))
+    fleet.kubectl_apply(policy("waiting", [selector(nginx)], placement=both))
     waited = fleet.kubectl("wait", "--for=condition=Available", "--timeout=60s", "deployment/nginx")
     assert waited.out == "deployment.apps/nginx condition met\n"
     assert "successfully rolled out" in fleet.kubectl("rollout", "status", "--timeout=60s", "deployment/nginx").out
@@ -147,20 +147,20 @@ def test_applying_an_older_form_again_changes_nothing(fleet: Propagation, nginx:
         },
         failover={"applicationMigrationPolicy": {"decisionConditions": {"tolerationSeconds": 60}}},
     )
-    assert fleet.apply(older).out == "propagationpolicy.policy.karmada.io/older created\n"
-    assert fleet.apply(older).out == "propagationpolicy.policy.karmada.io/older unchanged\n"
+    assert fleet.kubectl_apply(older).out == "propagationpolicy.policy.karmada.io/older created\n"
+    assert fleet.kubectl_apply(older).out == "propagationpolicy.policy.karmada.io/older unchanged\n"
 
 
 def test_a_policy_that_names_another_member_moves_the_deployment(fleet: Propagation) -> None:
     """The policy first, then the Deployment, made as one makes one in any cluster."""
     name = "propagation-web"
     web = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    fleet.apply(policy(name, [web], ["member1"]))
+    fleet.kubectl_apply(policy(name, [web], ["member1"]))
     fleet.kubectl("create", "deployment", "web", "--image", "nginx")
     fleet.until_bound("Deployment", "web", "member1")
     fleet.members["member1"].until(DEPLOYMENTS, "web", lambda found: (found["status"] or {}).get("readyReplicas") == 1)
     assert fleet.members["member2"].get(DEPLOYMENTS, "web") is None
-    assert fleet.apply(policy(name, [web], ["member2"])).out.endswith(f"/{name} configured\n")
+    assert fleet.kubectl_apply(policy(name, [web], ["member2"])).out.endswith(f"/{name} configured\n")
     fleet.until_bound("Deployment", "web", "member2")
     fleet.members["member2"].until(DEPLOYMENTS, "web")
     fleet.members["member1"].until_gone(DEPLOYMENTS, "web")
@@ -200,7 +200,7 @@ def test_a_policy_that_names_another_member_moves_the_deployment(fleet: Propagat
 def test_members_are_chosen_by_labels_and_fields(
     fleet: Propagation, nginx: Obj, affinity: dict[str, Any], chosen: list[str]
 ) -> None:
-    fleet.apply(policy("nginx-propagation", [selector(nginx)], placement={"clusterAffinity": affinity}))
+    fleet.kubectl_apply(policy("nginx-propagation", [selector(nginx)], placement={"clusterAffinity": affinity}))
     fleet.until_bound("Deployment", "nginx", *chosen)
     there = [name for name, member in fleet.members.items() if member.get(DEPLOYMENTS, "nginx") is not None]
     assert there == chosen
@@ -225,7 +225,7 @@ def test_what_why_suggests_makes_a_deployment_fit(fleet: Propagation, nginx: Obj
     division = {**weights(), "weightPreference": {"dynamicWeight": "AvailableReplicas"}}
     constraint = {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}
     where = {"replicaScheduling": division, "spreadConstraints": [constraint]}
-    fleet.apply(nginx, policy("nginx-propagation", [selector(nginx)], placement=where))
+    fleet.kubectl_apply(nginx, policy("nginx-propagation", [selector(nginx)], placement=where))
     fleet.here.until(BINDINGS, "nginx-deployment", lambda binding: placed(binding) == 2)
     decided = json.loads(fleet.ctl("why", "deployment/nginx", "--fresh", "-o", "json").out)["now"]
     room = max(cluster["room"] for cluster in decided["attempts"][0]["clusters"])
@@ -261,7 +261,7 @@ def test_an_application_of_several_kinds_goes_together(fleet: Propagation, nginx
         "spreadConstraints": [{"maxGroups": 2, "minGroups": 1, "spreadByField": "region"}],
     }
     sent = policy("nginx-propagation", [selector(nginx), selector(service), by_label], placement=placement)
-    fleet.apply({**nginx, "spec": {**nginx["spec"], "replicas": 6}}, service, settings, others, sent)
+    fleet.kubectl_apply({**nginx, "spec": {**nginx["spec"], "replicas": 6}}, service, settings, others, sent)
     fleet.until_bound("Deployment", "nginx", "member1", "member2")
     fleet.until_bound("Service", "nginx-svc", "member1", "member2")
     fleet.until_bound("ConfigMap", "settings", "member1", "member2")
@@ -285,7 +285,7 @@ def test_an_application_of_several_kinds_goes_together(fleet: Propagation, nginx
 
 def test_a_custom_resource_follows_its_definition(fleet: Propagation) -> None:
     crd, crd_policy, guestbook, guestbook_policy, size = load_manifests((DATA / "guestbook.yaml").read_bytes())
-    fleet.apply(crd, crd_policy)
+    fleet.kubectl_apply(crd, crd_policy)
     fleet.until_bound("CustomResourceDefinition", crd["metadata"]["name"], "member1", namespace="")
     there = fleet.members["member1"].until(CRDS, crd["metadata"]["name"], namespace="")
     assert "finalizers" not in there["metadata"]
@@ -301,12 +301,12 @@ def test_a_custom_resource_follows_its_definition(fleet: Propagation) -> None:
     elsewhere = fleet.sims.kubectl("member2")("get", "crd", crd["metadata"]["name"], check=False)
     assert elsewhere.err.strip().endswith("not found")
     fleet.kubectl("wait", "--for=condition=Established", f"crd/{crd['metadata']['name']}")
-    fleet.apply(guestbook, guestbook_policy)
+    fleet.kubectl_apply(guestbook, guestbook_policy)
     member = fleet.members["member1"]
     assert member.until(GUESTBOOKS, "guestbook-sample")["spec"] == guestbook["spec"]
     shown = fleet.sims.kubectl("member1")("get", "guestbook").lines[1].split()
     assert shown[0] == "guestbook-sample"
-    fleet.apply(size)
+    fleet.kubectl_apply(size)
     bigger = member.until(GUESTBOOKS, "guestbook-sample", lambda found: found["spec"]["size"] == 4)
     assert bigger["metadata"]["annotations"]["OverridePolicy"] == "test"
     assert bigger["spec"] == {**guestbook["spec"], "size": 4}
