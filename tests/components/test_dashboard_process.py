@@ -64,7 +64,7 @@ async def test_viewers_log_in_with_their_own_credentials_and_the_process_has_non
             metrics = f"http://127.0.0.1:{process.endpoints[0].port}/metrics"
             async with session.get(metrics) as page:
                 text = await page.text()
-            assert "karmada_dashboard_sessions 2.0" in text
+            assert "karmada_dashboard_sessions 1.0" in text
             assert "karmada_build_info" in text
 
 

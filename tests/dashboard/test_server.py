@@ -44,6 +44,21 @@ async def test_a_viewer_logs_in_sees_pages_and_logs_out(plane: DashboardPlane) -
     assert (await browser.get("/")).status == 303
 
 
+async def test_the_login_leads_back_to_the_page_and_never_to_another_site(plane: DashboardPlane) -> None:
+    browser = plane.browser
+    away = await browser.get("/?view=table&sort=cpu")
+    assert away.headers["Location"] == "/login"
+    away = await browser.get("/clusters/a?x=1&y=2")
+    assert away.headers["Location"] == "/login?to=/clusters/a%3Fx%3D1%26y%3D2"
+    assert 'value="/clusters/a?x=1&amp;y=2"' in (await browser.get(away.headers["Location"])).text
+    for target in ("https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)"):
+        entered = await browser.post("/login", {"method": "token", "token": "admin-token", "to": target})
+        assert entered.headers["Location"] == "/", target
+    dashboard = plane.service.dashboard
+    assert dashboard is not None
+    assert len(dashboard.sessions) == 1, "a login ends the session that the browser had"
+
+
 async def test_credentials_that_are_not_accepted_let_nobody_in_and_guesses_are_slowed_down(
     plane: DashboardPlane,
 ) -> None:

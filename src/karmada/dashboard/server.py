@@ -14,6 +14,7 @@ from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from aiohttp import web
@@ -188,7 +189,8 @@ class Dashboard:
     def _to_login(self, request: web.Request) -> web.Response:
         if self._wants_part(request) or request.path == "/live":
             return web.Response(status=401, headers={"HX-Redirect": "/login"})
-        target = f"/login?to={request.path_qs}" if request.method == "GET" and request.path != "/" else "/login"
+        back = request.method == "GET" and request.path != "/"
+        target = f"/login?to={quote(request.path_qs)}" if back else "/login"
         response = web.Response(status=303, headers={"Location": target})
         response.del_cookie(COOKIE, path="/", secure=True)
         return response
@@ -264,6 +266,7 @@ class Dashboard:
             self._attempts.failed(address)
             log.info("Login refused", method=method, address=address)
             return self._login_form(request, problem=str(error), method=method, status=403)
+        await self.sessions.close(request.cookies.get(COOKIE, ""))
         secret, session = await self.sessions.open(viewer)
         live = self._lives[viewer] = Live(viewer, self._clock)
         session.closing.append(live.close)
