@@ -107,6 +107,21 @@ async def test_the_initial_sync_of_all_controllers_visits_each_object_once(clien
         assert looks == ["a", "b"]
 
 
+async def test_existing_objects_of_small_kinds_are_delivered_before_those_of_large_ones(client: Client) -> None:
+    for name in "abc":
+        await client.create(PODS, pod(name))
+    await client.create(CONFIG_MAPS, {"metadata": {"name": "few", "namespace": "ns"}})
+    informers, seen = Informers(client), list[str]()
+    for kind in (PODS, CONFIG_MAPS):
+        informers.of(kind).subscribe(lambda _old, new: seen.append((new or {})["metadata"]["name"]))
+    informers.start()
+    await informers.wait_synced()
+    seen.clear()
+    await informers.deliver_existing()
+    assert seen == ["few", "a", "b", "c"]
+    await informers.stop()
+
+
 async def test_what_is_new_is_reconciled_while_existing_objects_are_delivered_and_before_them(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

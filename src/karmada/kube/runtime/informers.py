@@ -121,8 +121,12 @@ class Informers:
             await informer.wait_synced()
 
     async def deliver_existing(self) -> None:
-        """Call the handlers that have subscribed (see Informer) for the objects that exist."""
-        for informer in list(self._informers.values()):
+        """Call the handlers that have subscribed (see Informer) for the objects that exist.
+
+        The few of most kinds come first: a policy that came after tens of thousands of bindings would be reconciled
+        after many of these, and have what it selects checked a second time.
+        """
+        for informer in sorted(self._informers.values(), key=len):
             await informer.deliver_existing()
 
     async def drop(self, gvr: GVR | GVK) -> None:
