@@ -79,9 +79,9 @@ def three(tmp_path: Path) -> Iterator[EtcdCluster]:
     cluster.stop()
 
 
-async def take(watch: AsyncIterator[list[Event]], count: int, seconds: float = 10) -> list[Event]:
+async def take(watch: AsyncIterator[list[Event]], count: int) -> list[Event]:
     events: list[Event] = []
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(LIMIT):
         while len(events) < count:
             events += await anext(watch)
     assert len(events) == count
@@ -261,7 +261,7 @@ async def test_a_lost_watch_goes_on_where_it_was(own_etcd: EtcdCluster) -> None:
     seen = [e.revision for e in await take(watch, 3)]
     for turn in range(2):
         own_etcd.members[0].kill()
-        waiting = asyncio.ensure_future(take(watch, 4, seconds=20))
+        waiting = asyncio.ensure_future(take(watch, 4))
         own_etcd.restart(own_etcd.members[0])
         written += [await _patiently(store, f"core/{turn}-{i}") for i in range(4)]
         seen += [e.revision for e in await waiting]
@@ -306,7 +306,7 @@ async def test_one_member_that_dies_or_hangs_is_not_missed(three: EtcdCluster) -
     for number, member in enumerate(three.members):
         hang = number == 1
         (member.pause if hang else member.kill)()
-        waiting = asyncio.ensure_future(take(watch, 5, seconds=20))
+        waiting = asyncio.ensure_future(take(watch, 5))
         written += [await _patiently(store, f"{number}-{i}") for i in range(5)]
         assert len((await store.range("")).items) == len(written)
         seen += [e.revision for e in await waiting]
@@ -406,7 +406,7 @@ async def test_a_watch_reports_how_far_it_is_when_only_others_write(etcd: EtcdCl
         etcd.ctl("put", "/somebody/else", str(i))
     latest = (await store.range("\0")).revision
     assert latest >= ours + 3
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         batch = await anext(watch)
     assert isinstance(batch, Progress)
     assert batch.revision >= latest
