@@ -4,7 +4,7 @@ A lane has a queue of its own and up to `limit` workers, so that one whose work 
 other. Without a function there is one lane. Workers exist only while there are keys: one starts when a key is ready and
 its lane has fewer than `limit`, takes keys until none is ready, and ends. An empty lane is dropped. So neither lanes
 nor workers cost anything at rest. Many lanes share a number of workers (`total`): of a thousand clusters, each with a
-connection for every worker, all are served, by a few workers each.
+connection for every worker, all are served, by a few workers each; and no more work at a time than there are slots.
 
 Keys of a priority below 0 are a backlog: a part of the workers handles them, in turns (see backlog), while the others
 are there for what is new.
@@ -21,10 +21,13 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.backlog import URGENT, backlog_turns
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueMetrics
+from karmada.kube.runtime.slots import Slots
 from karmada.kube.runtime.waiting import finish_within
 
 _LEAST = 2
 """Workers of each lane, however many lanes there are."""
+_SLOTS = 256
+"""Keys that are worked on at once, of all lanes, without those that take long (see slots)."""
 _BEHIND_LEAST, _BEHIND_SHARE = 4, 8
 """Of a lane's workers one eighth, but not fewer than four, may handle its backlog."""
 K = TypeVar("K", bound=Hashable)
@@ -67,6 +70,7 @@ class Lanes(Generic[K]):
         self.name = name
         self.limit = limit
         self._total = total
+        self._slots = Slots(_SLOTS, clock)
         self._behind_limit = min(limit, max(_BEHIND_LEAST, limit // _BEHIND_SHARE))
         self.failed = False
         """A worker ended with an exception."""
@@ -233,8 +237,13 @@ class Lanes(Generic[K]):
 
     async def _take_one(self, queue: Queue[K]) -> None:
         key = queue.take()
-        if key is not None:
+        if key is None:
+            return
+        try:
+            slot = await self._slots.enter()
             try:
                 await self._work(key)
             finally:
-                queue.done(key)
+                self._slots.leave(slot)
+        finally:
+            queue.done(key)
