@@ -61,6 +61,8 @@ class Course:
     """When as much served again as before; None: not in the time of the drill."""
     problem: str = ""
     """Why it could not be scheduled."""
+    timeline: list[tuple[float, int]] = field(default_factory=list)
+    """How much serves from when on, each time it changes."""
 
     @property
     def lost(self) -> int:
@@ -161,6 +163,7 @@ class _Watch:
         self._serving = {course.target: sum(course.before.values()) for course in courses}
         for course in courses:
             course.least = self._serving[course.target]
+            course.timeline.append((0.0, course.least))
 
     @property
     def passed(self) -> float:
@@ -178,6 +181,7 @@ class _Watch:
             count = sum(_serving(self._fleet, course.target).values())
             if count != self._serving[course.target]:
                 self._serving[course.target], self._changed = count, now
+                course.timeline.append((now - self._began, count))
             full = sum(course.before.values())
             course.least = min(course.least, count)
             if count < full:

@@ -222,6 +222,7 @@ def _json(report: Report) -> str:
             "degradedSeconds": round(course.degraded, 1),
             "recoveredAfterSeconds": None if course.recovered is None else round(course.recovered, 1),
             **({"problem": course.problem} if course.problem else {}),
+            "timeline": [{"seconds": round(at, 1), "serving": count} for at, count in course.timeline],
         }
 
     return as_json(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada.dashboard.pages import clusters, fleet, pods, policies, workload, workloads
+from karmada.dashboard.pages import clusters, failover, fleet, pods, policies, workload, workloads
 from karmada.dashboard.view import PageModule
 
 PAGES: tuple[PageModule, ...] = (
@@ -12,4 +12,5 @@ PAGES: tuple[PageModule, ...] = (
     workload.PAGE,
     policies.PAGE,
     pods.PAGE,
+    failover.PAGE,
 )

@@ -1,0 +1,108 @@
+"""Drills: the failure of clusters rehearsed in a process of its own, by `karmadactl drill`, with the viewer's rights.
+
+A rehearsal runs a whole fleet in memory and would hold up everybody else here. The process gets the credentials over a
+pipe, never in a file, in its arguments or in its environment, and ends with the request that wanted it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import orjson
+
+from karmada.dashboard.viewer import Viewer
+from karmada.kube.client.config import Material, RestConfig
+from karmada.kube.objects.errors import BadRequest, TooManyRequests
+from karmada.kube.objects.types import Obj
+
+MOST: Final = 2
+"""At the same time."""
+SECONDS: Final = 180.0
+
+
+class DrillFailed(Exception):
+    """The reason is for the viewer."""
+
+
+class Drills:
+    """One for all viewers of a dashboard."""
+
+    def __init__(self) -> None:
+        self._running = 0
+
+    async def run(self, viewer: Viewer, failing: Sequence[str], *, minutes: int, with_failover: bool) -> Obj:
+        """What `karmadactl drill -o json` reports."""
+        if not failing:
+            raise BadRequest("choose at least one cluster that fails")
+        if self._running >= MOST:
+            raise TooManyRequests(f"{MOST} drills are running already; try again when one has ended")
+        self._running += 1
+        try:
+            return await _drill(viewer.config, failing, minutes, with_failover)
+        finally:
+            self._running -= 1
+
+
+async def _drill(config: RestConfig, failing: Sequence[str], minutes: int, with_failover: bool) -> Obj:
+    words = ["drill", f"--fail={','.join(failing)}", f"--for={minutes}m", "--output=json", "--kubeconfig=/dev/stdin"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "karmada.cli.karmadactl", *words, *(["--with-failover"] if with_failover else []),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if name != "KUBECONFIG"},
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(SECONDS):
+            out, err = await process.communicate(kubeconfig_of(config))
+    except TimeoutError:
+        raise DrillFailed(f"the drill took longer than {SECONDS:.0f} s: choose fewer minutes") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        lines = err.decode(errors="replace").strip().splitlines()
+        raise DrillFailed(lines[-1].removeprefix("error: ") if lines else f"exit code {process.returncode}")
+    report: Obj = orjson.loads(out)
+    return report
+
+
+def kubeconfig_of(config: RestConfig) -> bytes:
+    """The viewer's access as a kubeconfig, for a pipe."""
+    cluster: Obj = {"server": config.server, "insecure-skip-tls-verify": config.insecure}
+    user: Obj = {}
+    for part, key, material in (
+        (cluster, "certificate-authority", config.ca),
+        (user, "client-certificate", config.certificate),
+        (user, "client-key", config.key),
+    ):
+        part.update(_material(key, material))
+    if config.tls_server_name:
+        cluster["tls-server-name"] = config.tls_server_name
+    if config.token:
+        user["token"] = config.token
+    acting = config.impersonate
+    if acting.user:
+        user |= {"as": acting.user, "as-groups": list(acting.groups)}
+        user |= {"as-uid": acting.uid} if acting.uid else {}
+        user |= {"as-user-extra": {key: list(values) for key, values in acting.extra.items()}} if acting.extra else {}
+    return orjson.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "it", "cluster": cluster}],
+            "users": [{"name": "it", "user": user}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+            "current-context": "it",
+        }
+    )
+
+
+def _material(key: str, material: Material) -> Obj:
+    if material.data:
+        return {f"{key}-data": base64.b64encode(material.data).decode()}
+    return {key: material.path} if material.path else {}
