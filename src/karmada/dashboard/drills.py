@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -50,14 +51,22 @@ class Drills:
 
 async def _drill(config: RestConfig, failing: Sequence[str], minutes: int, with_failover: bool) -> Obj:
     words = ["drill", f"--fail={','.join(failing)}", f"--for={minutes}m", "--output=json", "--kubeconfig=/dev/stdin"]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "karmada.cli.karmadactl", *words, *(["--with-failover"] if with_failover else []),
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env={name: value for name, value in os.environ.items() if name != "KUBECONFIG"},
-    )  # fmt: skip
+    reading, writing = os.pipe()  # asyncio's own are sockets, which have no name to be opened by
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "karmada.cli.karmadactl", *words, *(["--with-failover"] if with_failover else []),
+            stdin=reading, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            env={name: value for name, value in os.environ.items() if name != "KUBECONFIG"},
+        )  # fmt: skip
+    except BaseException:
+        os.close(writing)
+        raise
+    finally:
+        os.close(reading)
     try:
         async with asyncio.timeout(SECONDS):
-            out, err = await process.communicate(kubeconfig_of(config))
+            await asyncio.to_thread(_hand_over, writing, kubeconfig_of(config))
+            out, err = await process.communicate()
     except TimeoutError:
         raise DrillFailed(f"the drill took longer than {SECONDS:.0f} s: choose fewer minutes") from None
     finally:
@@ -69,6 +78,11 @@ async def _drill(config: RestConfig, failing: Sequence[str], minutes: int, with_
         raise DrillFailed(lines[-1].removeprefix("error: ") if lines else f"exit code {process.returncode}")
     report: Obj = orjson.loads(out)
     return report
+
+
+def _hand_over(pipe: int, text: bytes) -> None:
+    with open(pipe, "wb") as file, contextlib.suppress(BrokenPipeError):  # if it ended early, it has said why
+        file.write(text)
 
 
 def kubeconfig_of(config: RestConfig) -> bytes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,6 +74,21 @@ class View:
     ) -> bool:
         """Whether to offer a change: the dashboard may, and the viewer may."""
         return self.writes and await self.viewer.may(verb, resource, namespace, name=name, subresource=subresource)
+
+    @contextmanager
+    def until_logout(self) -> Iterator[None]:
+        """What the handler does in here ends with the session."""
+        task = asyncio.current_task()
+        assert task is not None
+
+        def end() -> None:
+            task.cancel("the session has ended")
+
+        self.session.closing.append(end)
+        try:
+            yield
+        finally:
+            self.session.closing.remove(end)
 
     # responses
 

@@ -45,6 +45,8 @@ class Viewer:
         """With the viewer's credentials: for clients only, never to be shown or logged."""
         self.client = Client(transport_for(self.config, clock=clock), field_manager=USER_AGENT)
         self.clock = clock
+        self.seen: dict[str, Any] = {}
+        """What pages have seen and show the course of; by uid."""
         self._members: dict[str, Client] = {}
         self._kept: dict[Any, tuple[float, asyncio.Future[Any]]] = {}
 

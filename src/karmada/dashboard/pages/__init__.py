@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from karmada.dashboard.pages import clusters, failover, fleet, pods, policies, workload, workloads
+from karmada.dashboard.pages import (
+    clusters,
+    events,
+    failover,
+    fleet,
+    pods,
+    policies,
+    quota,
+    scaling,
+    search,
+    workload,
+    workloads,
+)
 from karmada.dashboard.view import PageModule
 
 PAGES: tuple[PageModule, ...] = (
@@ -13,4 +25,8 @@ PAGES: tuple[PageModule, ...] = (
     policies.PAGE,
     pods.PAGE,
     failover.PAGE,
+    scaling.PAGE,
+    quota.PAGE,
+    search.PAGE,
+    events.PAGE,
 )

@@ -123,9 +123,10 @@ async def logs(view: View) -> web.StreamResponse:
     first = await anext(chunks, b"")  # errors are a response of their own
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"})
     await response.prepare(view.request)
-    await response.write(first)
-    async for chunk in chunks:
-        await response.write(chunk)
+    with view.until_logout(), contextlib.suppress(ConnectionError):  # the browser has gone
+        await response.write(first)
+        async for chunk in chunks:
+            await response.write(chunk)
     return response
 
 
@@ -144,11 +145,10 @@ async def terminal(view: View) -> web.StreamResponse:
     await socket.prepare(view.request)
     typing = asyncio.create_task(_typed(socket, command))
     try:
-        async for _, data in command.output():
-            await socket.send_bytes(data)
-        await socket.send_str(await _ended(command))
-    except ConnectionError:
-        pass  # the browser has gone
+        with view.until_logout(), contextlib.suppress(ConnectionError):  # the browser has gone
+            async for _, data in command.output():
+                await socket.send_bytes(data)
+            await socket.send_str(await _ended(command))
     finally:
         typing.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -1,0 +1,95 @@
+"""Events as a timeline: of the control plane or of one member, the newest first, with their number per minute."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import web
+
+from karmada.dashboard import reads
+from karmada.dashboard.view import PageModule, Route, View
+from karmada.kube.objects.times import parse_time
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.events import EVENTS
+
+READ: Final = 1000
+"""Events are listed by name, not by time: of more than this the page wants a namespace."""
+SHOWN: Final = 200
+MINUTES: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """Of the histogram; `ago` 0 is the current one."""
+
+    ago: int
+    normal: int
+    warnings: int
+
+
+def time_of(event: Obj) -> str:
+    """When it happened last, as the server has it."""
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return str(next((one for one in times if one), event["metadata"].get("creationTimestamp") or ""))
+
+
+def newest(events: Sequence[Obj], *, words: Sequence[str] = (), warnings: bool = False) -> list[Obj]:
+    """Those that are wanted; every word must occur in the object, the reason or the message."""
+    found = [one for one in events if (not warnings or one.get("type") == "Warning") and _has(one, words)]
+    return sorted(found, key=time_of, reverse=True)
+
+
+def _has(event: Obj, words: Sequence[str]) -> bool:
+    about = event.get("involvedObject") or {}
+    parts = (about.get("kind"), about.get("namespace"), about.get("name"), event.get("reason"), event.get("message"))
+    text = " ".join(str(part) for part in parts if part).lower()
+    return all(word in text for word in words)
+
+
+def histogram(events: Sequence[Obj], now: float) -> list[Minute]:
+    """The last hour, oldest minute first."""
+    counts: dict[bool, Counter[int]] = {True: Counter(), False: Counter()}
+    for event in events:
+        ago = int((now - _seconds(time_of(event))) // 60)
+        if 0 <= ago < MINUTES:
+            counts[event.get("type") == "Warning"][ago] += 1
+    return [Minute(ago, counts[False][ago], counts[True][ago]) for ago in reversed(range(MINUTES))]
+
+
+def _seconds(stamp: str) -> float:
+    try:
+        return parse_time(stamp)
+    except ValueError:
+        return 0.0
+
+
+async def events(view: View) -> web.StreamResponse:
+    query = view.query
+    cluster, namespace = query.get("cluster", ""), query.get("namespace", "")
+    client = view.viewer.member(cluster) if cluster else view.client
+    page = await reads.page(client, EVENTS, namespace, limit=READ)
+    found = newest(page.items, words=query.get("q", "").lower().split(), warnings=bool(query.get("warnings")))
+    bars = histogram(found, view.clock.now())
+    data: dict[str, Any] = {
+        "events": [(one, time_of(one)) for one in found[:SHOWN]],
+        "total": len(found),
+        "bars": bars,
+        "most": max((bar.normal + bar.warnings for bar in bars), default=0) or 1,
+        "cut": bool(page.token),
+        "read": READ,
+        "url": str(view.request.rel_url),
+        "topics": [reads.topic(EVENTS, namespace, cluster=cluster, since=page.version)],
+        "cluster": cluster,
+    }
+    if view.request.headers.get("HX-Request"):
+        return view.part("partials/events.html", **data)
+    clusters = await reads.allowed(view.clusters())
+    names = [one["metadata"]["name"] for one in clusters.items] if clusters is not None else []
+    return view.page("events.html", title="Events", names=names, query=query, **data)
+
+
+PAGE: Final = PageModule(routes=(Route("GET", "/events", events),), nav=("/events", "Events"))

@@ -1,0 +1,170 @@
+"""Events, quota, scaling and search: what is shown of objects, and the pages over a control plane in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from karmada.api.autoscaling import FederatedHPA
+from karmada.api.policy import FederatedResourceQuota
+from karmada.dashboard.pages.events import histogram, newest, time_of
+from karmada.dashboard.pages.quota import limits_of, quota_of
+from karmada.dashboard.pages.scaling import autoscaler_of, cron_of, number_of, replicas_of
+from karmada.dashboard.pages.search import link_of, query_of
+from karmada.kube.objects.times import rfc3339
+from tests.support.dashboard_client import DashboardPlane
+
+CPU = {"type": "Utilization", "averageUtilization": 60}
+RPS = {"type": "AverageValue", "averageValue": "1k"}
+NOW = 1_700_000_000.0
+HPA: Any = {
+    "apiVersion": FederatedHPA.gvk.api_version,
+    "kind": "FederatedHPA",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "minReplicas": 2,
+        "maxReplicas": 9,
+        "metrics": [
+            {"type": "Resource", "resource": {"name": "cpu", "target": CPU}},
+            {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": RPS}},
+        ],
+    },
+}
+STATUS: Any = {
+    "currentReplicas": 4,
+    "desiredReplicas": 6,
+    "currentMetrics": [
+        {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 80, "averageValue": "80m"}}}
+    ],
+}
+
+
+def event(seconds_ago: float, reason: str = "Seen", kind: str = "Normal", **more: Any) -> Any:
+    about = {"kind": "Deployment", "namespace": "prod", "name": "web"}
+    times = {"lastTimestamp": rfc3339(NOW - seconds_ago)}
+    return {"metadata": {}, "type": kind, "reason": reason, "involvedObject": about, **times, **more}
+
+
+def test_the_newest_events_come_first_and_words_and_type_select_them() -> None:
+    events = [event(60, "Old"), event(1, "New", message="to member1"), event(30, "Bad", "Warning")]
+    assert [one["reason"] for one in newest(events)] == ["New", "Bad", "Old"]
+    assert [one["reason"] for one in newest(events, warnings=True)] == ["Bad"]
+    assert [one["reason"] for one in newest(events, words=["prod", "member"])] == ["New"]
+    assert newest(events, words=["moon"]) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "stamp"),
+    [
+        ({"lastTimestamp": "b"}, "b"),
+        ({"lastTimestamp": None, "eventTime": "c"}, "c"),
+        ({"series": {"lastObservedTime": "d"}, "lastTimestamp": "b"}, "d"),
+        ({"lastTimestamp": None, "metadata": {"creationTimestamp": "a"}}, "a"),
+    ],
+)
+def test_an_event_has_the_time_it_was_seen_last(more: Any, stamp: str) -> None:
+    assert time_of(event(0) | more) == stamp
+
+
+def test_events_are_counted_by_minute_and_type() -> None:
+    bars = histogram([event(10), event(61), event(70, kind="Warning"), event(7200)], NOW)
+    assert [(bar.ago, bar.normal, bar.warnings) for bar in bars[-2:]] == [(1, 1, 1), (0, 1, 0)]
+    assert sum(bar.normal + bar.warnings for bar in bars) == 3
+
+
+def test_limits_show_what_is_used_of_them() -> None:
+    cpu, memory, pods = limits_of({"cpu": "4", "memory": "1Gi", "pods": "0"}, {"cpu": "1500m", "memory": "2Gi"})
+    assert (cpu.share, cpu.over, cpu.used) == (38, False, "1500m")
+    assert (memory.share, memory.over) == (100, True)
+    assert (pods.share, pods.over) == (0, False)
+
+
+def test_a_quota_without_a_status_shows_its_limits() -> None:
+    found = quota_of({"metadata": {"name": "q", "namespace": "prod"}, "spec": {"overall": {"cpu": "4"}}})
+    assert [(one.resource, one.used) for one in found.overall] == [("cpu", "0")]
+
+
+def test_metrics_stand_beside_their_targets() -> None:
+    found = autoscaler_of({**HPA, "status": STATUS})
+    assert [(one.name, one.current, one.target) for one in found.metrics] == [
+        ("cpu", "80 %", "60 %"),
+        ("rps", "–", "1k"),
+    ]
+    assert found.state == ("warn", "Not evaluated yet")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "state"),
+    [
+        ([{"type": "AbleToScale", "status": "True"}], ("good", "Scaling")),
+        ([{"type": "ScalingActive", "status": "False", "reason": "FailedGetMetrics"}], ("bad", "FailedGetMetrics")),
+        ([{"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}], ("warn", "TooManyReplicas")),
+    ],
+)
+def test_an_autoscaler_has_the_state_of_its_conditions(conditions: Any, state: tuple[str, str]) -> None:
+    assert autoscaler_of({**HPA, "status": {**STATUS, "conditions": conditions}}).state == state
+
+
+@pytest.mark.parametrize(("text", "number"), [("80 %", 80.0), ("1500m", 1.5), ("2k", 2000.0), ("–", None)])
+def test_values_become_numbers_of_a_curve(text: str, number: float | None) -> None:
+    assert number_of(text) == number
+
+
+def test_replicas_of_the_last_hour_are_the_rescalings_up_to_now() -> None:
+    events = [
+        event(10, "SuccessfulRescale", message="New size: 6; reason: cpu"),
+        event(600, "SuccessfulRescale", message="New size: 4; reason: cpu"),
+        event(5, "FailedRescale", message="New size: 9; reason: cpu"),
+    ]
+    assert replicas_of(events, 6, NOW) == [[NOW - 600, NOW - 10, NOW], [4.0, 6.0, 6.0]]
+
+
+def test_rules_of_a_cron_say_what_they_set_and_what_became_of_them() -> None:
+    rules = [
+        {"name": "up", "schedule": "0 8 * * *", "targetReplicas": 9, "timeZone": "Europe/Vienna"},
+        {"name": "off", "schedule": "0 20 * * *", "targetMinReplicas": 1, "targetMaxReplicas": 3, "suspend": True},
+    ]
+    history = {"ruleName": "up", "nextExecutionTime": "soon", "successfulExecutions": [{"executionTime": "2026"}]}
+    found = cron_of({
+        "metadata": {"name": "c", "namespace": "prod"},
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "rules": rules},
+        "status": {"executionHistories": [history]},
+    })  # fmt: skip
+    assert found.rules == [
+        ("up", "0 8 * * * (Europe/Vienna)", "replicas 9", "soon", "2026 done"),
+        ("off", "0 20 * * *", "at least 1, at most 3", "suspended", "–"),
+    ]
+
+
+def test_only_what_was_filled_in_is_searched_for() -> None:
+    assert query_of({"q": " web ", "labels": "a=b", "kind": ""}) == {"q": "web", "labelSelector": "a=b"}
+    assert link_of({"kind": "Pod", "cluster": "m1", "namespace": "n", "name": "p"}) == "/pods/m1/n/p"
+    assert link_of({"kind": "Node", "cluster": "m1", "namespace": "", "name": "p"}) == ""
+
+
+async def test_every_page_shows_what_there_is_and_what_to_do_where_there_is_nothing(plane: DashboardPlane) -> None:
+    browser, client = plane.browser, plane.client
+    await browser.log_in()
+    for path, empty in (
+        ("/events?namespace=nowhere", "No events"),
+        ("/quota", "No federated quota"),
+        ("/scaling", "No FederatedHPA"),
+        ("/search", "What are you looking for?"),
+        ("/search?q=web", "serves no search"),
+    ):
+        page = await browser.get(path)
+        assert (page.status, empty in page.text) == (200, True), path
+    made = await client.create(FederatedHPA.gvr, HPA)
+    await client.update_status(FederatedHPA.gvr, {**made, "status": STATUS})
+    await client.create(
+        FederatedResourceQuota.gvr,
+        {"metadata": {"name": "q", "namespace": "default"}, "spec": {"overall": {"cpu": "4"}}},
+    )
+    assert "cpu 80 % / 60 %" in (await browser.get("/scaling")).text
+    one = (await browser.get("/scaling/default/web")).text
+    assert "between 2 and 9 replicas" in one
+    assert "&#34;cpu&#34;: [[" in one, "the first sample of its curve"
+    assert "0 of 4" in (await browser.get("/quota")).text
+    assert (await browser.get("/scaling/default/moon")).status == 404
