@@ -23,6 +23,7 @@ _PROGRAMS = {
             "aggregated-apiserver",
             "apiserver",
             "controller-manager",
+            "dashboard",
             "descheduler",
             "metrics-adapter",
             "scheduler",

@@ -32,6 +32,7 @@ CONFIGURED: Final = (
     CONTROLLER_MANAGER,
     KUBE_CONTROLLER_MANAGER,
     SCHEDULER,
+    "karmada-dashboard",
     "karmada-descheduler",
     "karmada-metrics-adapter",
     "karmada-search",

@@ -40,7 +40,7 @@ def main_container(name: str, settings: Settings = SETTINGS) -> Obj:
         (["karmada-search"], "", ["karmada-search"], False),
         (["karmada-search", "karmada-descheduler"], "", ["karmada-descheduler", "karmada-search"], False),
         (["karmada-scheduler-estimator"], "m1", ["karmada-scheduler-estimator"], False),
-        (["all"], "", ["karmada-descheduler", "karmada-metrics-adapter", "karmada-search"], True),
+        (["all"], "", ["karmada-descheduler", "karmada-metrics-adapter", "karmada-search", "karmada-dashboard"], True),
         (["all"], "m1", list(ADDONS), False),
         (["all", "karmada-search"], "m1", list(ADDONS), False),
     ],
@@ -132,6 +132,7 @@ def test_an_estimator_is_found_by_the_scheduler_and_has_access_to_its_member() -
 @pytest.mark.parametrize(
     ("name", "apis"),
     [
+        ("karmada-dashboard", {}),
         ("karmada-descheduler", {}),
         ("karmada-scheduler-estimator", {}),
         ("karmada-search", {"v1alpha1.search.karmada.io": (2000, 10)}),

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
 
 _PRIORITY = "system-node-critical"
-_NAMES = "Addons: karmada-descheduler, karmada-metrics-adapter, karmada-scheduler-estimator, karmada-search."
+_NAMES = "Addons: karmada-{}.".format(
+    ", karmada-".join(("dashboard", "descheduler", "metrics-adapter", "scheduler-estimator", "search"))
+)
 _OPTIONS = {
     "karmada-descheduler": ("karmada-descheduler", "descheduler"),
     "karmada-scheduler-estimator": ("karmada-estimator", "estimator"),
     "karmada-metrics-adapter": ("karmada-metrics-adapter", "metrics-adapter"),
     "karmada-search": ("karmada-search", "search"),
+    "karmada-dashboard": ("karmada-dashboard", "dashboard"),
 }
 """What the flags of replicas and priority class call an addon."""
 

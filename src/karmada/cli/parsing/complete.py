@@ -106,7 +106,14 @@ _TYPED_COMMANDS = frozenset(
     {"get", "describe", "delete", "edit", "label", "annotate", "patch", "why", "render", "promote"}
 )
 _POD_COMMANDS = frozenset({"logs", "exec", "attach"})
-_ADDONS = ("all", "karmada-descheduler", "karmada-metrics-adapter", "karmada-scheduler-estimator", "karmada-search")
+_ADDONS = (
+    "all",
+    "karmada-dashboard",
+    "karmada-descheduler",
+    "karmada-metrics-adapter",
+    "karmada-scheduler-estimator",
+    "karmada-search",
+)
 
 
 class _Completer:

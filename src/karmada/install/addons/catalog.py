@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from karmada.install.addons import workloads
 from karmada.install.addons.settings import Settings
-from karmada.install.addons.workloads import DESCHEDULER, ESTIMATOR, METRICS_ADAPTER, SEARCH
+from karmada.install.addons.workloads import DASHBOARD, DESCHEDULER, ESTIMATOR, METRICS_ADAPTER, SEARCH
 from karmada.install.control_plane import api_service, external_name
 from karmada.install.host import namespace
 from karmada.install.options import InstallError
@@ -69,6 +69,7 @@ ADDONS: Mapping[str, Addon] = {
             apis={"v1alpha1.search.karmada.io": (2000, 10)},
             built_in=True,
         ),
+        Addon(name=DASHBOARD, host=workloads.dashboard),
     )
 }
 """By name, in the order in which they are listed, enabled and disabled."""

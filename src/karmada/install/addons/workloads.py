@@ -9,7 +9,7 @@ import base64
 from collections.abc import Sequence
 
 from karmada.install.addons.settings import Settings
-from karmada.install.common_flags import DELEGATED, SERVING, estimator_flags
+from karmada.install.common_flags import DELEGATED, LISTENING, SERVING, estimator_flags
 from karmada.install.components import healthy
 from karmada.install.names import CONFIG_FILE, PKI_FOLDER, PROGRAMS, SERVING_PORT
 from karmada.install.pods import (
@@ -31,7 +31,7 @@ from karmada.install.services import cluster_service
 from karmada.kube.objects.types import Obj
 
 DESCHEDULER, ESTIMATOR = "karmada-descheduler", "karmada-scheduler-estimator"
-METRICS_ADAPTER, SEARCH = "karmada-metrics-adapter", "karmada-search"
+METRICS_ADAPTER, SEARCH, DASHBOARD = "karmada-metrics-adapter", "karmada-search", "karmada-dashboard"
 ESTIMATOR_PORT = 10352
 _METRICS = ("metrics", 8080)
 
@@ -108,6 +108,25 @@ def search(settings: Settings) -> list[Obj]:
     }
     found = _workload(SEARCH, SEARCH, settings, flags, probes, [("https", SERVING_PORT)])
     return [_service(SEARCH, settings, "https", 443, SERVING_PORT), *found]
+
+
+def dashboard(settings: Settings) -> list[Obj]:
+    """Read-only; browsers reach it by port-forward as localhost, or inside the cluster by the names of its Service."""
+    service = f"{DASHBOARD}.{settings.namespace}"
+    flags = [
+        f"--kubeconfig={CONFIG_FILE}",
+        *LISTENING,
+        *(f"--host={name}" for name in (service, f"{service}.svc", f"{service}.svc.{settings.domain}")),
+        "--metrics-bind-address=$(POD_IP):8080",
+        "--health-probe-bind-address=$(POD_IP):10359",
+        "--v=2",
+    ]
+    probes = {
+        **healthy(http_port=10359),
+        "readinessProbe": http_probe("/readyz", 10359, 1, 3, 15, tls=False),
+    }
+    found = _workload(DASHBOARD, DASHBOARD, settings, flags, probes, [("https", SERVING_PORT), _METRICS])
+    return [_service(DASHBOARD, settings, "https", 443, SERVING_PORT), *found]
 
 
 def _workload(
