@@ -97,24 +97,22 @@ def keys_unchanged(errors: list[FieldError], path: str, new: Obj, old: Obj, keys
 # --- labels and selectors
 
 
-@lru_cache(maxsize=16384)
-def label_messages(key: str, value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is wrong with a label's key and with its value."""
-    return tuple(names.qualified_name(key)), tuple(names.label_value(value))
-
-
-_FINE: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+@lru_cache(maxsize=4096)
+def _label_key_messages(key: str) -> tuple[str, ...]:
+    """Keys are few. Values are not remembered: ids are among them, of which every object has its own."""
+    return tuple(names.qualified_name(key))
 
 
 def labels(errors: list[FieldError], path: str, found: Mapping[str, str] | None) -> None:
     if not found:
         return
-    for item in found.items():
-        verdict = label_messages(*item)
-        if verdict != _FINE:
-            key, value = item
-            add_invalid(errors, path, key, verdict[0])
-            add_invalid(errors, path, value, verdict[1])
+    for key, value in found.items():
+        wrong = _label_key_messages(key)
+        if wrong:
+            add_invalid(errors, path, key, wrong)
+        wrong_value = names.label_value(value)
+        if wrong_value:
+            add_invalid(errors, path, value, wrong_value)
 
 
 def label_selector(errors: list[FieldError], path: str, selector: Obj | None) -> None:
