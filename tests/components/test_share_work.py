@@ -16,15 +16,18 @@ from karmada.components.server import control_plane_server
 from karmada.components.sharing import Sharing
 from karmada.controllers.context import CONTROLLER_MANAGER
 from karmada.features import default_gates
+from karmada.joining.join import Joining, join
 from karmada.kube.client.client import Client
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
+from karmada.kube.runtime.membership import Membership
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
+from tests.support.member_server import member_server
 
 CONFIG_MAPS, NAMESPACES = GVR("", "v1", "configmaps"), GVR("", "v1", "namespaces")
 SPACES = [f"team-{number}" for number in range(8)]
@@ -57,10 +60,13 @@ async def replica(server: ApiServer, name: str, *, share: bool = True) -> AsyncI
         await task
 
 
+def membership(process: Process) -> Membership:
+    assert process._membership is not None
+    return process._membership
+
+
 def owned(process: Process) -> set[str]:
-    membership = process._membership
-    assert membership is not None
-    return {space for space in SPACES if membership.owns(f"namespace/{space}")}
+    return {space for space in SPACES if membership(process).owns(f"namespace/{space}")}
 
 
 def policy(*clusters: str) -> Obj:
@@ -94,6 +100,24 @@ async def test_a_cluster_wide_policy_reaches_the_templates_of_every_replica(tmp_
         current = await client.get(ClusterPropagationPolicy.gvr, meta.name(made))
         await client.update(ClusterPropagationPolicy.gvr, {**current, "spec": policy("m2")["spec"]})
         await eventually(lambda: bound_to(client, "m2"))
+
+
+def watches(process: Process, cluster: str) -> bool:
+    member = process.assembly.context.members.known(cluster)
+    return member is not None and bool(member.informers.all())
+
+
+async def test_only_the_replica_that_has_a_cluster_watches_it(tmp_path: Path) -> None:
+    async with served(tmp_path / "plane") as server, member_server(tmp_path / "m1") as member:
+        client = server.client(user_agent="tests")
+        async with replica(server, "one") as one:
+            await join(client, member.client, Joining.to(member.config, "m1"))
+            await eventually(lambda: watches(one, "m1"))
+            async with replica(server, "two") as two:
+                await eventually(lambda: len(membership(one).members) == len(membership(two).members) == 2)
+                owner, other = (one, two) if membership(one).owns("cluster/m1") else (two, one)
+                await eventually(lambda: watches(owner, "m1") and not watches(other, "m1"))
+            await eventually(lambda: watches(one, "m1"))
 
 
 async def test_a_replica_that_leads_stands_by_while_others_share(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 Informers start first and must sync; then come the components that run on every replica, then the controllers, in the
 order they were added. Controllers may be in teams, each with a lease: a team starts once this process holds its lease.
 All controllers of a team get the existing objects in one pass, while they work on what is new; teams whose leases were
-free at the start begin together. Stopping goes the other way round. A manager that loses one of its leases stops
+free at the start begin together. A team may also share its work with those of other processes (see membership): then
+it holds a Lease of its own. Stopping goes the other way round. A manager that loses one of its leases stops
 everything and `run` raises LeadershipLost: a process that led must not go on as if nothing had happened.
 """
 

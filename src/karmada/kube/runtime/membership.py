@@ -34,6 +34,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.sharing import EVERYWHERE, Assignment, View
+from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.versions import version
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
@@ -357,16 +358,23 @@ class Membership:
             if members != self._view:
                 await self._adopt(members)
             before, now = self.assignment, Assignment(self.name, self._view, claims=self._claims)
-            now.learn(before)
-            self.assignment = now
+            await self._assign(now)
             if now.may_own_more_than(before):
                 for sharer in self._sharers:
                     await sharer.take_over(before, now)
 
+    async def _assign(self, now: Assignment) -> None:
+        """Work by it from now on; it is decided on all shards that were seen before, so that they are counted."""
+        before, self.assignment = self.assignment, now
+        turn = TimeSlice()
+        for shard in before.shards:
+            now.owns(shard)
+            if turn.is_over():
+                await turn.next()
+
     async def _adopt(self, members: View) -> None:
         """Give up what is another's from now on, then publish the new view."""
-        before, self.assignment = self.assignment, self.assignment.narrowed(members)
-        self.assignment.learn(before)
+        await self._assign(self.assignment.narrowed(members))
         while any(not self.assignment.owns(shard) for shard in self._busy):
             self._ended.clear()
             await self._ended.wait()

@@ -13,6 +13,7 @@ gives the same shard to that other.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
@@ -30,7 +31,12 @@ def owner_of(shard: str, members: Collection[str]) -> str:
 
 
 def _weight(member: str, shard: str) -> bytes:
-    return blake2b(shard.encode(), key=blake2b(member.encode(), digest_size=16).digest(), digest_size=8).digest()
+    return blake2b(shard.encode(), key=_key(member), digest_size=8).digest()
+
+
+@lru_cache(maxsize=1024)
+def _key(member: str) -> bytes:
+    return blake2b(member.encode(), digest_size=16).digest()
 
 
 def everywhere(_key: Key) -> str:
@@ -92,10 +98,10 @@ class Assignment:
         same = self._view == before._view and before._until is None
         return not (same and before._claims.items() <= self._claims.items())
 
-    def learn(self, before: Assignment) -> None:
-        """Decide on the shards that were seen before, so that they are counted."""
-        for shard in before._decided:
-            self.owns(shard)
+    @property
+    def shards(self) -> list[str]:
+        """Those that were seen so far."""
+        return list(self._decided)
 
     @property
     def owned(self) -> int:
