@@ -88,7 +88,7 @@ def test_a_workload_is_seen_from_its_template_to_its_pods(
         tab.see("weight 3 of 4")
         tab.see("did not match the placement cluster affinity constraint")
         tab.fits()
-        tab.shot(f"workload-{width}-{scheme}", whole=True)
+        tab.shot("workload" if width == WIDE else "workload-narrow", whole=True)
         tab.reach("[data-node='object/member2']")
         tab.page.keyboard.press("Enter")
         expect(tab.page.locator(".difference .added", has_text="registry.example/nginx")).to_be_visible()
