@@ -52,7 +52,7 @@ VALUES: dict[str, Obj] = {
     "all-in-one-external-etcd": {"allInOne": {"enabled": True}, "etcd": EXTERNAL, "apiServer": {"replicaCount": 2}},
     "everything": {
         **ON_VOLUMES,
-        "components": ["descheduler", "schedulerEstimator", "search"],
+        "components": ["dashboard", "descheduler", "schedulerEstimator", "search"],
         "schedulerEstimator": ESTIMATOR,
         "metricsAdapter": {"enabled": True},
         "global": {"imageRegistry": "r.example.com", "imagePullSecrets": ["pull"], "commonLabels": {"team": "a"}},
@@ -69,7 +69,7 @@ VALUES: dict[str, Obj] = {
     "agent": {"installMode": "agent", "agent": {"clusterName": "member1", "kubeconfig": KUBECONFIG}},
     "component": {
         "installMode": "component",
-        "components": ["descheduler", "schedulerEstimator"],
+        "components": ["dashboard", "descheduler", "schedulerEstimator"],
         "schedulerEstimator": ESTIMATOR,
     },
 }  # fmt: skip
@@ -83,6 +83,7 @@ SECTIONS = {
     "scheduler": "karmada-scheduler",
     "webhook": "karmada-webhook",
     "metricsAdapter": "karmada-metrics-adapter",
+    "dashboard": "karmada-dashboard",
     "descheduler": "karmada-descheduler",
     "search": "karmada-search",
 }
@@ -236,7 +237,11 @@ def test_every_component_has_the_usual_settings(section: str) -> None:
         "podDisruptionBudget": {"maxUnavailable": 1},
         "extraCommandArgs": {"feature": "on"},
     }
-    all_of_them: Obj = {**SEPARATE, "components": ["descheduler", "search"], "metricsAdapter": {"enabled": True}}
+    all_of_them: Obj = {
+        **SEPARATE,
+        "components": ["dashboard", "descheduler", "search"],
+        "metricsAdapter": {"enabled": True},
+    }
     given = {**all_of_them, section: {**all_of_them.get(section, {}), **values}}
     found = workload(given, f"Deployment/{SECTIONS[section]}")
     template = found["spec"]["template"]
@@ -326,6 +331,15 @@ def test_names_follow_the_release_and_those_of_etcd_do_not() -> None:
     }
     assert {"Deployment/blue-apiserver", "Service/blue-webhook", "StatefulSet/etcd"} <= found
     assert not [name for name in found if "karmada-" in name]
+
+
+def test_the_dashboard_is_read_only_and_known_by_its_service_unless_values_say_more() -> None:
+    name = "Deployment/karmada-dashboard"
+    command = workload({"components": ["dashboard"]}, name)["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert {f"--host=karmada-dashboard.{NAMESPACE}.svc", "--enable-writes=false"} <= set(command)
+    values = {"components": ["dashboard"], "dashboard": {"hosts": ["karmada.example.com"], "writes": True}}
+    command = workload(values, name)["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert {"--host=karmada.example.com", "--enable-writes=true"} <= set(command)
 
 
 def test_a_published_guide_with_images_and_hosts_of_its_own_renders_as_it_shows() -> None:
