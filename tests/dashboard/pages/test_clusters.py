@@ -12,7 +12,7 @@ from tests.support.dashboard_client import DashboardPlane
 
 
 def test_the_common_resources_come_first() -> None:
-    offered = {"nvidia.com/gpu": "2", "pods": "5", "memory": "1Gi", "cpu": "1"}
+    offered = {"nvidia.com/gpu": "2", "hugepages-1Gi": "0", "pods": "5", "memory": "1Gi", "cpu": "1"}
     found = resources_of({"metadata": {}, "spec": {}, "status": {"resourceSummary": {"allocatable": offered}}})
     assert [(one.name, one.unit) for one in found] == [
         ("cpu", "cores"),

@@ -79,11 +79,12 @@ class Nodes:
 
 
 def resources_of(cluster: Obj) -> list[Resource]:
-    """What the nodes offer and how much is allocated; the common ones first."""
+    """What the nodes offer and how much is allocated, the common ones first; not what they could offer and do not."""
     summary = (cluster.get("status") or {}).get("resourceSummary") or {}
     offered = summary.get("allocatable") or {}
     names = [name for name in _FIRST if name in offered] + sorted(name for name in offered if name not in _FIRST)
-    return [Resource(name, _UNIT.get(name, "number"), usage_of(cluster, name)) for name in names]
+    found = [Resource(name, _UNIT.get(name, "number"), usage_of(cluster, name)) for name in names]
+    return [resource for resource in found if resource.usage.total]
 
 
 def conditions_of(cluster: Obj) -> list[Condition]:
