@@ -13,7 +13,8 @@ from __future__ import annotations
 import contextlib
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -25,10 +26,18 @@ from karmada.kube.client.fencing import Guard
 from karmada.kube.client.limiter import AdaptiveLimiter
 from karmada.kube.client.limits import WATCH_LINE_BYTES, readable
 from karmada.kube.client.tls import MaterialReader, client_context
-from karmada.kube.client.transport import Answer, Call, ConnectionFailed, WatchEvent
+from karmada.kube.client.transport import GROUP_HEADER, Answer, Call, ConnectionFailed, WatchEvent
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.deadline import Deadline
-from karmada.kube.objects.errors import Fenced
+from karmada.kube.objects.errors import (
+    ApiError,
+    BadRequest,
+    Fenced,
+    Invalid,
+    UnsupportedMediaType,
+    error_from_status,
+)
+from karmada.kube.objects.types import Obj
 
 CLOSED = "the connection was closed on this side"
 _WATCH_GRACE = 30.0
@@ -46,6 +55,7 @@ class NetworkTransport(ABC):
         """Called when the server responds again, after a request to it has failed."""
         self.guard: Guard | None = None
         """Consulted before each write."""
+        self._takes_groups = True
         self._away = False
         self._clock = clock
         self._credentials = credentials_for(config, clock=clock)
@@ -73,14 +83,30 @@ class NetworkTransport(ABC):
     async def body(self, call: Call) -> bytes:
         return (await self._answered(call)).body
 
-    async def _answered(self, call: Call) -> Answer:
+    async def create_all(self, call: Call, objects: Sequence[Obj]) -> list[ApiError | None] | None:
+        """A server that does not know the header refuses the List, which is then not tried again."""
+        if not self._takes_groups or self.guard is not None:
+            return None
+        body = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        try:
+            got = await self._answered(replace(call, body=body), {GROUP_HEADER: "true"})
+        except (BadRequest, Invalid, UnsupportedMediaType):
+            self._takes_groups = False
+            return None
+        try:
+            outcomes = orjson.loads(got.body)
+            return [None if outcome is None else error_from_status(outcome) for outcome in outcomes]
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ConnectionFailed(f"{self._base}: the response to a group of creates is malformed") from error
+
+    async def _answered(self, call: Call, more: Mapping[str, str] | None = None) -> Answer:
         """The response once it is a good one."""
         data = None if call.body is None else orjson.dumps(call.body)
         until = self._clock.monotonic() + (self.config.timeout or answers.RETRY_SECONDS)
         renewed = False
         for attempt in range(answers.MAX_RETRIES + 1):
             credential = await self._credential()
-            got = await self._limited(call, data, credential)
+            got = await self._limited(call, data, credential, more)
             status, headers, body = got
             if 200 <= status < 300:
                 return got
@@ -95,12 +121,14 @@ class NetworkTransport(ABC):
             await self._clock.sleep(pause)
         raise AssertionError("unreachable")
 
-    async def _limited(self, call: Call, data: bytes | None, credential: Credential) -> Answer:
+    async def _limited(
+        self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None
+    ) -> Answer:
         await self.limiter.acquire()
         overloaded = False
         try:
             if self.guard is None or call.method == "GET":
-                got = await self._exchange(call, data, credential)
+                got = await self._exchange(call, data, credential, headers)
             else:
                 got = await self._guarded(self.guard, call, data, credential)
             overloaded = got.status in (429, 503)

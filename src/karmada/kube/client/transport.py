@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from karmada.kube.client.limits import OBJECT_BYTES
 from karmada.kube.objects.errors import ApiError
@@ -112,9 +112,13 @@ class RawTransport(Transport, Protocol):
         """The events of a `watch` as lines of JSON; an ERROR event is a line, too."""
 
 
+GROUP_HEADER: Final = "Create-Group"
+"""Of a create whose body is a List: its items are created, and the answer is a list of null or a Status for each."""
+
+
 @runtime_checkable
 class GroupTransport(Transport, Protocol):
-    """A transport for which many creates at once are less work than one by one: to the server of this process."""
+    """A transport for which many creates at once are less work than one by one: to a server of ours."""
 
     async def create_all(self, call: Call, objects: Sequence[Obj]) -> list[ApiError | None] | None:
         """Create objects that have their names, by a `call` without a body; the error of each that was refused.

@@ -94,6 +94,7 @@ class ServerCore:
         self.metrics = RequestMetrics()
         self.audit = open_auditor(self.config.audit, clock, self._decoded_body)
         if self.audit is not None:
+            self.pipeline.takes_groups = False
             self._count_audit(self.audit)
         protobuf = ProtobufForm(self.definitions)
         self.http = HttpFront(self.pipeline, callers, rights, clock, self.metrics, protobuf, flow, self.audit)

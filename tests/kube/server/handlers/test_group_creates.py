@@ -25,7 +25,9 @@ BINDINGS = GVR("admissionregistration.k8s.io", "v1", "validatingadmissionpolicyb
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(ServerConfig(data_dir=tmp_path, storage=f"sqlite://{tmp_path}/s.db?sync=off"), FakeClock())
+    server = ApiServer(
+        ServerConfig(data_dir=tmp_path, storage=f"sqlite://{tmp_path}/s.db?sync=off", port=0), FakeClock()
+    )
     await server.start()
     yield server
     await server.stop()

@@ -10,9 +10,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+import orjson
+
 from karmada.kube.client.fencing import HEADER
+from karmada.kube.client.transport import GROUP_HEADER
 from karmada.kube.kinds.resource import Resource
-from karmada.kube.objects.errors import ApiError, Conflict, Fenced, Forbidden, Invalid, MethodNotAllowed, NotFound
+from karmada.kube.objects.errors import (
+    ApiError,
+    BadRequest,
+    Conflict,
+    Fenced,
+    Forbidden,
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+)
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.interface import Decides
@@ -22,7 +34,7 @@ from karmada.kube.server.handlers.dispatch import Handlers
 from karmada.kube.server.handlers.fencing import Fencing
 from karmada.kube.server.handlers.offers import negotiated
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Request, RequestInfo
-from karmada.kube.server.http.results import PAGE_NOT_FOUND, Result
+from karmada.kube.server.http.results import PAGE_NOT_FOUND, RawResult, Result
 from karmada.kube.server.registry import Registry
 
 PathHandler = Callable[[Request], Awaitable[Result]]
@@ -64,6 +76,8 @@ class Pipeline:
         self.delegate: Delegate | None = None
         self.fencing: Fencing | None = None
         """Of a server that has Leases: refuses writes that were sent under one that is over."""
+        self.takes_groups = True
+        """Whether many creates may be one request; not where each is audited."""
         self.restrict: Callable[[Request], None] | None = None
         """Called with each request that was authorised: may refuse it (ApiError) or narrow its selectors, in place."""
 
@@ -101,8 +115,18 @@ class Pipeline:
                 outcomes[index] = outcome
         return outcomes
 
+    async def _create_group(self, request: Request) -> Result:
+        """Many creates as one request (see GROUP_HEADER): each item is refused for itself."""
+        outcomes = await self.create_all(request, _items(request)) if self.takes_groups else None
+        if outcomes is None:
+            raise BadRequest(f"{GROUP_HEADER}: these objects must be created one by one")
+        statuses = [None if outcome is None else outcome.status() for outcome in outcomes]
+        return RawResult(orjson.dumps(statuses), status=201)
+
     async def handle(self, request: Request) -> Result:
         """Route a request that `authorize` has allowed."""
+        if request.info.verb == "create" and request.headers.get(GROUP_HEADER) is not None:
+            return await self._create_group(request)
         if self.fencing is not None and request.info.verb in _WRITES:
             lease = request.headers.get(HEADER)
             if lease is not None:
@@ -160,3 +184,15 @@ class Pipeline:
         if request.method not in ("GET", "HEAD"):
             raise MethodNotAllowed()
         return await handler(request)
+
+
+def _items(request: Request) -> list[Obj]:
+    """Of the List in the body."""
+    try:
+        items: list[Obj] = orjson.loads(request.body)["items"]
+        are_named = all(isinstance(item["metadata"]["name"], str) for item in items)
+    except (ValueError, TypeError, KeyError):
+        are_named = False
+    if not are_named:
+        raise BadRequest(f"{GROUP_HEADER}: the body must be a List of objects with names")
+    return items
