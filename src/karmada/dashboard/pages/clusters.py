@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from aiohttp import web
@@ -132,13 +132,17 @@ async def nodes_of(view: View, name: str) -> Nodes:
     return Nodes([node_of(node) for node in found.items], found.more or 0)
 
 
-async def events_of(view: View, name: str) -> list[Obj] | None:
+async def events_of(view: View, name: str) -> reads.Page | None:
     """Of the Cluster itself, the latest first; None if the viewer may not read events."""
-    which = f"involvedObject.kind=Cluster,involvedObject.name={name}"
-    found = await reads.allowed(reads.page(view.client, EVENTS, limit=500, field_selector=which))
+    found = await reads.allowed(reads.page(view.client, EVENTS, limit=500, field_selector=_about(name)))
     if found is None:
         return None
-    return sorted(found.items, key=_last_seen, reverse=True)[:_MOST_EVENTS]
+    return replace(found, items=sorted(found.items, key=_last_seen, reverse=True)[:_MOST_EVENTS])
+
+
+def _about(name: str) -> str:
+    """The field selector of a Cluster's events."""
+    return f"involvedObject.kind=Cluster,involvedObject.name={name}"
 
 
 def _last_seen(event: Obj) -> str:
@@ -164,8 +168,11 @@ async def _data(view: View) -> dict[str, Any]:
         "works": works,
         "works_namespace": execution_namespace(name),
         "enabled": sorted(enabled, key=lambda one: str(one.get("groupVersion"))),
-        "events": [(event, _last_seen(event)) for event in events] if events is not None else None,
-        "topics": [reads.topic(Cluster.gvr, name=name, since=version)],
+        "events": [(event, _last_seen(event)) for event in events.items] if events is not None else None,
+        "topics": [
+            reads.topic(Cluster.gvr, name=name, since=version),
+            *([reads.topic(EVENTS, field_selector=_about(name), since=events.version)] if events is not None else []),
+        ],
     }
 
 
