@@ -23,6 +23,7 @@ from karmada.interpreter.webhook_server import answer
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime import event_correlation
 from karmada.kube.server.auth.pki import SERVER_USAGES
 from tests.interpreter.workloads import CUSTOMIZATIONS, MEMBERS, WORKLOADS, CustomKinds, customization, played, workload
 from tests.support.eventually import eventually
@@ -197,7 +198,9 @@ FAILURES = {
 }
 
 
-def test_a_webhook_that_fails_is_reported_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_webhook_that_fails_is_reported_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_correlation, "_BURST", 10_000)  # retries by the fast clock use up what an object may have
+
     async def scenario(kinds: CustomKinds) -> None:
         async with TlsBackend() as backend:
             backend.handler = hook = Misbehaving()
