@@ -27,6 +27,8 @@ _MEMBERS = 4
 _NAMESPACES = 4
 _WORKERS = (1, 2)
 _REST_SECONDS = 60.0
+_LEASE = "60s"
+"""So that no worker is taken for dead on a busy machine."""
 
 
 def _label(workers: int) -> str:
@@ -62,7 +64,8 @@ class Workers:
             folder = place.folder / f"workers-{workers}"
             folder.mkdir()
             place.progress(_label(workers))
-            async with plane(replace(place, folder=folder), _MEMBERS, f"--workers={workers}") as found:
+            flags = (f"--workers={workers}", f"--worker-lease-duration={_LEASE}")
+            async with plane(replace(place, folder=folder), _MEMBERS, *flags) as found:
                 measured, used = await _measure(found, size, workers)
             figures |= {f"{_label(workers)}: {name}": value for name, value in measured.items()}
             uses |= {f"{_label(workers)}: {name}": use for name, use in used.items()}
@@ -84,6 +87,8 @@ async def _measure(found: Plane, size: int, workers: int) -> tuple[dict[str, flo
         seconds = time.perf_counter() - began
         await until_at_rest([control], seconds=_REST_SECONDS)
         uses = meter.use()
+        if set(children(control, PROGRAM)) != set(own.values()):
+            raise RuntimeError("a worker was started again while it was measured")
     works = size // _NAMESPACES * _NAMESPACES * _MEMBERS
     of_workers = {name: use.cpu_seconds for name, use in uses.items() if name.startswith("worker ")}
     alone = uses[CONTROL_PLANE].cpu_seconds - sum(of_workers.values())  # which counts its children
