@@ -51,7 +51,7 @@ _FULLY_APPLIED = "FullyApplied"
 
 
 class Wide:
-    """`deployments` go to every member, with so many Pods in each."""
+    """`deployments` go to every member; those that are paused have no Pods."""
 
     name = "clusters.wide"
     title = "Deployments to all of many small members, a fifth of which dies"
@@ -59,7 +59,7 @@ class Wide:
     sizes = Sizes(quick=3, base=10)
     foreign = False
     deployments = 10
-    replicas = 1
+    paused = False
     figures = (
         Figure(name="all joined and Ready", unit="s"),
         Figure(name="CPU of joining, each", unit="ms"),
@@ -82,7 +82,7 @@ class Wide:
 
     async def run(self, size: int, place: Place) -> Measurement:
         with _fleet(place, size) as sims, started_plane(place) as process:
-            steps = _Steps(place, process.pid, sims, size, self.replicas)
+            steps = _Steps(place, process.pid, sims, size, paused=self.paused)
             pids = {f"simulators {number}": sim.process.pid for number, sim in enumerate(sims)}
             meter = Meter({CONTROL_PLANE: process.pid, CLIENT: os.getpid(), **pids})
             await asyncio.gather(*(asyncio.to_thread(_make, sims, size, number) for number in range(len(sims))))
@@ -98,26 +98,26 @@ class Wide:
 class Thousand(Wide):
     """With 1,000 members it takes ten GiB of memory for the simulators, and half an hour of two cores.
 
-    The Deployments have no Pods: a hundred thousand of them would measure the simulators.
+    The Deployments are paused and so have no Pods: a hundred thousand of them would measure the simulators.
     """
 
     name = "clusters.thousand"
     title = "100 Deployments to all of up to 1,000 small members, a fifth of which dies"
     sizes = Sizes(quick=10, base=100, more=(10,))
     deployments = 100
-    replicas = 0
+    paused = True
 
 
 class _Steps:
     """What is done and measured, one after the other."""
 
-    def __init__(self, place: Place, plane: int, sims: Sequence[Simulated], size: int, replicas: int) -> None:
+    def __init__(self, place: Place, plane: int, sims: Sequence[Simulated], size: int, *, paused: bool) -> None:
         self.figures: dict[str, float] = {}
         self._place = place
         self._plane = plane
         self._sims = sims
         self._size = size
-        self._replicas = replicas
+        self._paused = paused
         self._empty = _resident([plane])
         self._sims_empty = _resident(self._sim_pids)
 
@@ -171,7 +171,7 @@ class _Steps:
         async with _writes_of_bindings(control) as writes:
             names = [objects.numbered(number) for number in range(count)]
             for name in names:
-                await control.create(DEPLOYMENTS, _deployment(name, self._replicas))
+                await control.create(DEPLOYMENTS, _deployment(name, self._paused))
             for name in names:
                 await _until_applied(control, name, self._size)
             seconds = time.perf_counter() - began
@@ -206,7 +206,7 @@ class _Steps:
     async def _one_more(self, control: Client, name: str, members: int) -> float:
         """Seconds until a Deployment, alone, is in so many members."""
         began = time.perf_counter()
-        await control.create(DEPLOYMENTS, _deployment(name, self._replicas))
+        await control.create(DEPLOYMENTS, _deployment(name, self._paused))
         await _until_applied(control, name, members, 0.1)
         return time.perf_counter() - began
 
@@ -291,9 +291,10 @@ def _policy() -> Obj:
     return {**policy, "spec": {**policy["spec"], "placement": {"clusterAffinity": {}}}}
 
 
-def _deployment(name: str, replicas: int) -> Obj:
+def _deployment(name: str, paused: bool) -> Obj:
+    """With one Pod in each cluster, once it is not paused."""
     found = objects.deployment(name, _NAMESPACE)
-    return {**found, "spec": {**found["spec"], "replicas": replicas}}
+    return {**found, "spec": {**found["spec"], "replicas": 1, "paused": paused}}
 
 
 async def _until_applied(control: Client, name: str, members: int, pause: float = _LOOK_SECONDS) -> None:
