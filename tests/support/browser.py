@@ -20,7 +20,8 @@ from typing import Final, Literal
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-CHROMIUM: Final = "/usr/bin/chromium"
+_NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+"""As distributions call it."""
 WIDE, NARROW = 1280, 390
 LIMIT_MS: Final = 30_000
 _FLAGS: Final = (
@@ -38,8 +39,8 @@ Scheme = Literal["light", "dark"]
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """One for all tests of a worker; each opens tabs with cookies and storage of their own."""
-    path = shutil.which("chromium") or CHROMIUM
-    if not Path(path).exists():
+    path = next(filter(None, map(shutil.which, _NAMES)), None)
+    if path is None:
         pytest.fail("chromium is not installed; the tests of the dashboard need it (Debian: apt-get install chromium)")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(_FLAGS), chromium_sandbox=False)
