@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+import uuid
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from karmada.kube.server.app import ApiServer
 
 PROGRAM: Final = "karmada.components.worker"
+_NAME: Final = "karmada-worker"
 _CERTIFICATE_DAYS: Final = 7.0
 _RENEWAL_SECONDS: Final = 86400.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
@@ -58,6 +60,8 @@ class Workers:
         self._server = server
         self._options = options
         self._former = former
+        self._leases = f"{_NAME}-" if former else f"{_NAME}-{uuid.uuid4().hex[:6]}-"
+        """What the names of its workers' Leases begin with: on a store that others use, too, with its own id."""
         self._clock = clock
         self._client: Client = server.client(user_agent="karmada-workers")
         self._directory: Path = server.config.data_dir / "workers"
@@ -83,7 +87,9 @@ class Workers:
         return {number: process.pid for number, process in self._processes.items()}
 
     async def start(self) -> None:
-        await self._end_former_lead()
+        if self._former:
+            await self._end_former_lead()
+            await self._end_memberships(self._leases)
         self._tasks = [asyncio.create_task(self._keep(number), name=f"worker {number}") for number in self._numbers]
         self._tasks.append(asyncio.create_task(self._renew_certificates(), name="worker certificates"))
 
@@ -100,12 +106,15 @@ class Workers:
         await cancel_and_wait(*self._tasks)
 
     async def _end_former_lead(self) -> None:
-        """Delete the lease of a crashed process that had this store open: that it is over needs no waiting."""
+        """Delete the lease of a crashed process that had this store open: that it is over needs no waiting.
+
+        Nor do the Leases of its workers: if one of them still runs, paused, the server refuses what it writes.
+        """
         try:
             lease = await self._client.get(LEASES, election.CONTROLLERS, election.NAMESPACE)
         except NotFound:
             return
-        if self._former and lease["spec"].get("holderIdentity") == self._former:
+        if lease["spec"].get("holderIdentity") == self._former:
             await self._client.delete(LEASES, election.CONTROLLERS, election.NAMESPACE, uid=meta.uid(lease))
 
     # one worker
@@ -138,7 +147,7 @@ class Workers:
         if not self._stopping:
             self._restarts[number] += 1
             log.info("A worker has ended and is started again", worker=number, code=code)
-            await self._end_membership(number)
+            await self._end_memberships(f"{self._leases}{number}-")
 
     def _command(self, number: int) -> list[str]:
         port = self._options.metrics_port and self._options.metrics_port + number - 1
@@ -147,21 +156,21 @@ class Workers:
             "-m",
             PROGRAM,
             *self._options.arguments,
-            f"--worker-name={_name(number)}",
+            f"--worker-name={self._leases}{number}",
             f"--worker-kubeconfig={self._kubeconfig(number)}",
             f"--worker-address=127.0.0.1:{port}",
         ]
 
-    async def _end_membership(self, number: int) -> None:
-        """Delete the Leases of a worker that has ended."""
+    async def _end_memberships(self, prefix: str) -> None:
+        """Delete the Leases of workers that have ended."""
         try:
             selector = f"{GROUP}={election.CONTROLLERS}"
             leases, _ = await self._client.list_all(LEASES, election.NAMESPACE, label_selector=selector)
             for lease in leases:
-                if meta.name(lease).startswith(f"{_name(number)}-"):
+                if meta.name(lease).startswith(prefix):
                     await self._client.delete(LEASES, meta.name(lease), election.NAMESPACE, uid=meta.uid(lease))
         except (ApiError, ConnectionFailed) as error:
-            log.error("The Lease of a worker that has ended could not be deleted and will expire", error, worker=number)
+            log.error("The Lease of a worker that has ended could not be deleted and will expire", error, prefix=prefix)
 
     # certificates
 
@@ -192,7 +201,7 @@ class Workers:
 
 
 def _name(number: int) -> str:
-    return f"karmada-worker-{number}"
+    return f"{_NAME}-{number}"
 
 
 def _signal(process: asyncio.subprocess.Process, number: int) -> None:
