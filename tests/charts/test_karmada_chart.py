@@ -52,7 +52,7 @@ VALUES: dict[str, Obj] = {
     "all-in-one-external-etcd": {"allInOne": {"enabled": True}, "etcd": EXTERNAL, "apiServer": {"replicaCount": 2}},
     "everything": {
         **ON_VOLUMES,
-        "components": ["dashboard", "descheduler", "schedulerEstimator", "search"],
+        "components": ["descheduler", "schedulerEstimator", "search", "dashboard"],
         "schedulerEstimator": ESTIMATOR,
         "metricsAdapter": {"enabled": True},
         "global": {"imageRegistry": "r.example.com", "imagePullSecrets": ["pull"], "commonLabels": {"team": "a"}},
@@ -83,9 +83,9 @@ SECTIONS = {
     "scheduler": "karmada-scheduler",
     "webhook": "karmada-webhook",
     "metricsAdapter": "karmada-metrics-adapter",
-    "dashboard": "karmada-dashboard",
     "descheduler": "karmada-descheduler",
     "search": "karmada-search",
+    "dashboard": "karmada-dashboard",
 }
 
 
@@ -237,11 +237,8 @@ def test_every_component_has_the_usual_settings(section: str) -> None:
         "podDisruptionBudget": {"maxUnavailable": 1},
         "extraCommandArgs": {"feature": "on"},
     }
-    all_of_them: Obj = {
-        **SEPARATE,
-        "components": ["dashboard", "descheduler", "search"],
-        "metricsAdapter": {"enabled": True},
-    }
+    components = ["descheduler", "search", "dashboard"]
+    all_of_them: Obj = {**SEPARATE, "components": components, "metricsAdapter": {"enabled": True}}
     given = {**all_of_them, section: {**all_of_them.get(section, {}), **values}}
     found = workload(given, f"Deployment/{SECTIONS[section]}")
     template = found["spec"]["template"]
@@ -283,6 +280,7 @@ def test_every_component_has_the_usual_settings(section: str) -> None:
         ({"etcd": {"internal": {"storageType": "pvc"}}}, True),
         ({"etcd": EXTERNAL}, True),
         ({"components": ["search"]}, True),
+        ({"components": ["dashboard"]}, False),
         ({"metricsAdapter": {"enabled": True}}, True),
         ({"apiServer": {"replicaCount": 2}, "etcd": EXTERNAL}, True),
         ({"allInOne": {"enabled": False}}, True),
@@ -309,6 +307,29 @@ async def test_values_without_effect_in_one_deployment_are_named(tmp_path: Path)
     assert "Without effect in it: scheduler.nodeSelector, scheduler.replicaCount.\n" in done.stdout, done.stderr
 
 
+def test_a_dashboard_holds_no_key_unless_it_is_given_one_and_only_reads_unless_it_may_write() -> None:
+    values: Obj = {"components": ["dashboard"]}
+    name = "Deployment/karmada-dashboard"
+    files = [
+        (one["secret"]["secretName"], one["secret"]["items"]) for one in pod(values, name)["volumes"] if "secret" in one
+    ]
+    assert files == [("karmada-cert", [{"key": "ca.crt", "path": "ca.crt"}])]
+    assert "--enable-writes" not in pod(values, name)["containers"][0]["command"]
+    assert workload(values, "Service/karmada-dashboard")["spec"]["sessionAffinity"] == "ClientIP"
+    way = yaml.safe_load(workload(values, "ConfigMap/karmada-dashboard")["data"]["kubeconfig"])
+    assert way["clusters"][0]["cluster"]["server"] == "https://karmada-apiserver.karmada-system.svc.cluster.local:5443"
+    assert "users" not in way
+    given: Obj = {**values, "dashboard": {"tlsSecret": "fleet-tls", "hosts": ["fleet.example.com"], "writes": True}}
+    command = pod(given, name)["containers"][0]["command"]
+    assert {"--host=fleet.example.com", "--tls-cert-file=/etc/karmada/serving/tls.crt", "--enable-writes"} <= set(
+        command
+    )
+    alone = yaml.safe_load(workload(VALUES["component"], "ConfigMap/karmada-dashboard")["data"]["kubeconfig"])
+    assert alone == way, "beside a control plane of the same namespace"
+    secrets = [one["secret"]["secretName"] for one in pod(given, name)["volumes"] if "secret" in one]
+    assert secrets == ["karmada-cert", "fleet-tls"]
+
+
 def test_global_settings_are_of_every_object() -> None:
     for obj in rendered(VALUES["everything"]):
         assert obj["metadata"]["labels"]["team"] == "a", shown(obj)
@@ -331,15 +352,6 @@ def test_names_follow_the_release_and_those_of_etcd_do_not() -> None:
     }
     assert {"Deployment/blue-apiserver", "Service/blue-webhook", "StatefulSet/etcd"} <= found
     assert not [name for name in found if "karmada-" in name]
-
-
-def test_the_dashboard_is_read_only_and_known_by_its_service_unless_values_say_more() -> None:
-    name = "Deployment/karmada-dashboard"
-    command = workload({"components": ["dashboard"]}, name)["spec"]["template"]["spec"]["containers"][0]["command"]
-    assert {f"--host=karmada-dashboard.{NAMESPACE}.svc", "--enable-writes=false"} <= set(command)
-    values = {"components": ["dashboard"], "dashboard": {"hosts": ["karmada.example.com"], "writes": True}}
-    command = workload(values, name)["spec"]["template"]["spec"]["containers"][0]["command"]
-    assert {"--host=karmada.example.com", "--enable-writes=true"} <= set(command)
 
 
 def test_a_published_guide_with_images_and_hosts_of_its_own_renders_as_it_shows() -> None:

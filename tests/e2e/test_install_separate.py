@@ -9,7 +9,9 @@ import json
 import os
 import shlex
 import signal
+import ssl
 from collections.abc import Iterator
+from urllib.request import urlopen
 
 import pytest
 
@@ -45,6 +47,12 @@ spec:
   targetCluster: {clusterNames: [member1]}
   resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
 """
+
+
+def login_page(address: str) -> tuple[int, str]:
+    """Of a dashboard whose certificate is its own."""
+    with urlopen(f"https://{address}:5480/login", context=ssl._create_unverified_context(), timeout=10) as response:
+        return response.status, response.read().decode()
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +139,9 @@ def test_addons_are_enabled_listed_and_used(installed: Installed) -> None:
     installed.karmada("apply", "-f", "-", stdin=REGISTRY)
     cached = ("get", "--raw", "/apis/search.karmada.io/v1alpha1/search/cache/apis/apps/v1/deployments")
     eventually_blocking(lambda: '"name":"web"' in installed.karmada(*cached, check=False).out)
+    [dashboard] = [pod for pod in installed.pods() if pod["metadata"]["labels"]["app"] == "karmada-dashboard"]
+    status, page = login_page(dashboard["status"]["podIP"])
+    assert (status, "Log in" in page) == (200, True), "it is ready by its probe, and serves"
 
 
 def test_kubectl_goes_on_when_an_api_server_is_killed(installed: Installed) -> None:

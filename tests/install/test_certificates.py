@@ -174,7 +174,6 @@ def test_files_and_the_secret_have_the_same_certificates(tmp_path: Path) -> None
                 "karmada-controller-manager",
                 "kube-controller-manager",
                 "karmada-scheduler",
-                "karmada-dashboard",
                 "karmada-descheduler",
                 "karmada-metrics-adapter",
                 "karmada-search",

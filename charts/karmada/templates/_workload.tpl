@@ -130,7 +130,7 @@ spec:
 {{- end }}
 {{- end -}}
 
-{{/* dict: root, name, port, target, portName, and optionally type, nodePort, annotations */}}
+{{/* dict: root, name, port, target, portName, and optionally type, nodePort, annotations, sticky (an address to one pod) */}}
 {{- define "karmada.service" -}}
 apiVersion: v1
 kind: Service
@@ -147,6 +147,9 @@ spec:
   type: {{ .type | default "ClusterIP" }}
   {{- with .loadBalancerClass }}
   loadBalancerClass: {{ . }}
+  {{- end }}
+  {{- if .sticky }}
+  sessionAffinity: ClientIP
   {{- end }}
   selector:
     app: {{ .selector | default .name }}

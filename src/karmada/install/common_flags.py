@@ -8,18 +8,15 @@ from karmada.install.names import CONFIG_FILE, PKI_FOLDER, SERVING_PORT
 
 DELEGATED: Final = tuple(f"--{name}kubeconfig={CONFIG_FILE}" for name in ("", "authentication-", "authorization-"))
 """Of an API behind the control plane's: who calls, and what they may do, is decided there."""
-LISTENING: Final = (
+SERVING: Final = (
     f"--tls-cert-file={PKI_FOLDER}/karmada.crt",
     f"--tls-private-key-file={PKI_FOLDER}/karmada.key",
     "--tls-min-version=VersionTLS13",
-    "--bind-address=$(POD_IP)",
-    f"--secure-port={SERVING_PORT}",
-)
-SERVING: Final = (
-    *LISTENING,
     "--audit-log-path=-",
     "--audit-log-maxage=0",
     "--audit-log-maxbackup=0",
+    "--bind-address=$(POD_IP)",
+    f"--secure-port={SERVING_PORT}",
 )
 
 

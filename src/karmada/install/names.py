@@ -32,7 +32,6 @@ CONFIGURED: Final = (
     CONTROLLER_MANAGER,
     KUBE_CONTROLLER_MANAGER,
     SCHEDULER,
-    "karmada-dashboard",
     "karmada-descheduler",
     "karmada-metrics-adapter",
     "karmada-search",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from importlib.util import find_spec
 
 import click
@@ -13,6 +14,7 @@ from karmada.install.addons.settings import Settings
 from karmada.install.images import IMAGE, ImageSource
 from karmada.install.names import CONFIGURED
 from karmada.install.options import Component, InstallError
+from karmada.kube.client.kubeconfig import Kubeconfig
 from karmada.kube.objects.types import Obj
 from tests.support.restricted import privileges
 
@@ -40,7 +42,7 @@ def main_container(name: str, settings: Settings = SETTINGS) -> Obj:
         (["karmada-search"], "", ["karmada-search"], False),
         (["karmada-search", "karmada-descheduler"], "", ["karmada-descheduler", "karmada-search"], False),
         (["karmada-scheduler-estimator"], "m1", ["karmada-scheduler-estimator"], False),
-        (["all"], "", ["karmada-descheduler", "karmada-metrics-adapter", "karmada-search", "karmada-dashboard"], True),
+        (["all"], "", [name for name in ADDONS if name != "karmada-scheduler-estimator"], True),
         (["all"], "m1", list(ADDONS), False),
         (["all", "karmada-search"], "m1", list(ADDONS), False),
     ],
@@ -90,8 +92,8 @@ def test_pods_keep_to_the_restricted_profile_and_have_no_token(name: str) -> Non
 def test_pods_are_ready_by_a_probe_and_get_the_certificates_that_they_name(name: str) -> None:
     main, spec = main_container(name), workload(name)["spec"]["template"]["spec"]
     assert main["readinessProbe"]
-    [certificates] = [volume for volume in spec["volumes"] if volume["name"] == "karmada-cert"]
-    files = {item["key"] for item in certificates["secret"]["items"]}
+    certificates = [volume for volume in spec["volumes"] if volume["name"] == "karmada-cert"]
+    files = {item["key"] for volume in certificates for item in volume["secret"]["items"]}
     assert files == {word.rpartition("/")[2] for word in main["command"] if "/etc/karmada/pki/" in word}
     assert "ca.key" not in files
 
@@ -103,7 +105,7 @@ def test_deinit_does_not_take_an_addon_for_a_part_of_the_installation(name: str)
 
 @EVERY
 def test_the_installation_has_a_kubeconfig_for_it(name: str) -> None:
-    assert ADDONS[name].per_cluster or name in CONFIGURED
+    assert ADDONS[name].configured is (name in CONFIGURED)
 
 
 @EVERY
@@ -127,6 +129,29 @@ def test_an_estimator_is_found_by_the_scheduler_and_has_access_to_its_member() -
     main = main_container("karmada-scheduler-estimator")
     assert "--kubeconfig=/etc/member1-kubeconfig" in main["command"]
     assert main["readinessProbe"]["tcpSocket"] == {"port": 10352}, "it listens there when it knows its member"
+
+
+def test_the_pods_of_the_dashboard_hold_nothing_that_is_secret_and_only_read() -> None:
+    way, service, _, deployment = ADDONS["karmada-dashboard"].host(SETTINGS)
+    spec = deployment["spec"]["template"]["spec"]
+    assert [volume for volume in spec["volumes"] if "secret" in volume or "projected" in volume] == []
+    config = Kubeconfig.parse(way["data"]["karmada.config"]).resolve()
+    assert config.server == "https://karmada-apiserver.karmada-system.svc.cluster.local:5443"
+    assert config.ca.data == b"authority"
+    assert not any((config.token, config.username, config.certificate, config.key, config.exec))
+    assert not [word for word in main_container("karmada-dashboard")["command"] if "writes" in word]
+    assert service["spec"]["sessionAffinity"] == "ClientIP", "a session is in the memory of one pod"
+
+
+def test_the_dashboard_is_known_by_its_names_and_presents_the_certificate_it_is_given() -> None:
+    settings = replace(SETTINGS, hosts=["fleet.example.com"], serving_secret="fleet-tls")
+    command = main_container("karmada-dashboard", settings)["command"]
+    names = [word.removeprefix("--host=") for word in command if word.startswith("--host=")]
+    assert names[-2:] == ["karmada-dashboard.karmada-system.svc.cluster.local", "fleet.example.com"]
+    assert "--tls-cert-file=/etc/karmada/serving/tls.crt" in command
+    volumes = workload("karmada-dashboard", settings)["spec"]["template"]["spec"]["volumes"]
+    assert [volume["secret"]["secretName"] for volume in volumes if "secret" in volume] == ["fleet-tls"]
+    assert privileges(ADDONS["karmada-dashboard"].host(settings)) == []
 
 
 @pytest.mark.parametrize(

@@ -48,19 +48,23 @@ async def test_an_addon_is_enabled_listed_repaired_and_disabled(host: Host) -> N
     before = await host.objects()
     disabled = dict.fromkeys(ADDONS, "disabled")
     assert await states(host) == disabled
-    two, _ = chosen(["karmada-descheduler", "karmada-scheduler-estimator"], "member1")
-    await addons(host).enable(two, board())
-    enabled = {"karmada-descheduler": "enabled", "karmada-scheduler-estimator": "enabled"}
+    three = ["karmada-descheduler", "karmada-scheduler-estimator", "karmada-dashboard"]
+    several, _ = chosen(three, "member1")
+    await addons(host).enable(several, board())
+    enabled = dict.fromkeys(three, "enabled")
     assert await states(host) == {**disabled, **enabled}
     assert (await states(host, Settings()))["karmada-scheduler-estimator"] == "unknown"
     await host.client.delete(DEPLOYMENTS, "karmada-descheduler", NAMESPACE)
-    await addons(host).enable(two, board())
+    await addons(host).enable(several, board())
     assert (await states(host))["karmada-descheduler"] == "enabled"
     lines: list[str] = []
-    await addons(host).disable(two, lines.append)
-    assert lines == ["karmada-descheduler is disabled", "karmada-scheduler-estimator-member1 is disabled"]
+    await addons(host).disable(several, lines.append)
+    assert lines == [
+        f"{name} is disabled"
+        for name in ("karmada-descheduler", "karmada-scheduler-estimator-member1", "karmada-dashboard")
+    ]
     assert (await host.objects()).keys() == before.keys()
-    await addons(host).disable(two, lines.append)
+    await addons(host).disable(several, lines.append)
 
 
 async def test_an_addon_that_serves_an_api_is_unhealthy_until_the_control_plane_reaches_it(host: Host) -> None:

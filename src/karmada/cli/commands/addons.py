@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
 
 _PRIORITY = "system-node-critical"
-_NAMES = "Addons: karmada-{}.".format(
-    ", karmada-".join(("dashboard", "descheduler", "metrics-adapter", "scheduler-estimator", "search"))
+_NAMES = (
+    "Addons: karmada-dashboard, karmada-descheduler, karmada-metrics-adapter, karmada-scheduler-estimator, "
+    "karmada-search."
 )
 _OPTIONS = {
+    "karmada-dashboard": ("karmada-dashboard", "dashboard"),
     "karmada-descheduler": ("karmada-descheduler", "descheduler"),
     "karmada-scheduler-estimator": ("karmada-estimator", "estimator"),
     "karmada-metrics-adapter": ("karmada-metrics-adapter", "metrics-adapter"),
     "karmada-search": ("karmada-search", "search"),
-    "karmada-dashboard": ("karmada-dashboard", "dashboard"),
 }
 """What the flags of replicas and priority class call an addon."""
 
@@ -56,6 +57,16 @@ _ENABLE: list[click.Parameter] = [
     _text("--member-kubeconfig", "", "The kubeconfig of the member named by --cluster."),
     _text("--member-context", "", "The context in the kubeconfig of the member."),
     _text("--host-cluster-domain", "cluster.local", "The DNS domain of the cluster the control plane is in."),
+    click.Option(
+        ["--karmada-dashboard-host"],
+        multiple=True,
+        help="A name by which browsers reach karmada-dashboard, besides localhost and addresses; repeatable.",
+    ),
+    _text(
+        "--karmada-dashboard-tls-secret",
+        "",
+        "The Secret (kubernetes.io/tls) with the certificate of karmada-dashboard.  [default: each pod makes its own]",
+    ),
     *(
         option
         for name, (replicas, priority) in _OPTIONS.items()
@@ -165,6 +176,8 @@ def _settings(flags: dict[str, Any]) -> Settings:
         components=_components(flags) if "pod_timeout" in flags else {},
         cluster=flags["cluster"],
         member_kubeconfig=self_contained(Path(member).expanduser(), flags["member_context"]) if member else b"",
+        hosts=flags.get("karmada_dashboard_host", ()),
+        serving_secret=flags.get("karmada_dashboard_tls_secret", ""),
     )
 
 

@@ -28,6 +28,8 @@ class Addon:
     """Roles of the control plane that it brings."""
     per_cluster: bool = False
     """Whether there is one for each member."""
+    configured: bool = True
+    """Whether it is a client of the control plane by the Secret that `init` has put there for it."""
     built_in: bool = False
     """Whether a control plane in one Deployment has it already."""
 
@@ -62,14 +64,14 @@ ADDONS: Mapping[str, Addon] = {
             rights=[reader_role({"app": METRICS_ADAPTER})],
             built_in=True,
         ),
-        Addon(name=ESTIMATOR, host=workloads.estimator, per_cluster=True),
+        Addon(name=ESTIMATOR, host=workloads.estimator, per_cluster=True, configured=False),
         Addon(
             name=SEARCH,
             host=workloads.search,
             apis={"v1alpha1.search.karmada.io": (2000, 10)},
             built_in=True,
         ),
-        Addon(name=DASHBOARD, host=workloads.dashboard),
+        Addon(name=DASHBOARD, host=workloads.dashboard, configured=False),
     )
 }
 """By name, in the order in which they are listed, enabled and disabled."""

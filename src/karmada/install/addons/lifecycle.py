@@ -14,7 +14,7 @@ from karmada.install.addons.stores import is_all_in_one, store_flags
 from karmada.install.addons.workloads import SEARCH, member_secret
 from karmada.install.applying import apply
 from karmada.install.certificates import CA
-from karmada.install.existing import DEPLOYMENTS, SECRETS, found
+from karmada.install.existing import CONFIG_MAPS, DEPLOYMENTS, SECRETS, found
 from karmada.install.names import API_SERVER, CERTIFICATES, ETCD, config_secret
 from karmada.install.options import InstallError
 from karmada.install.preflight import SERVICES
@@ -99,7 +99,7 @@ class Addons:
     async def _check_secrets(self, addons: Sequence[Addon]) -> None:
         for addon in addons:
             name = config_secret(addon.name)
-            if addon.per_cluster or await found(self.host, SECRETS, name, self.settings.namespace) is not None:
+            if not addon.configured or await found(self.host, SECRETS, name, self.settings.namespace) is not None:
                 continue
             raise InstallError(
                 f"secret \"{name}\" is not found in namespace {self.settings.namespace}: run 'karmadactl init', which "
@@ -157,7 +157,7 @@ class Addons:
             await _delete(self.karmada, CLUSTER_ROLES, role["metadata"]["name"])
         if addon.apis:
             await _delete(self.karmada, SERVICES, addon.name, namespace)
-        for kind in (DEPLOYMENTS, SERVICES, SERVICE_ACCOUNTS):
+        for kind in (DEPLOYMENTS, SERVICES, SERVICE_ACCOUNTS, CONFIG_MAPS):
             await _delete(self.host, kind, name, namespace)
         if addon.per_cluster:
             await _delete(self.host, SECRETS, member_secret(self.settings.cluster), namespace)

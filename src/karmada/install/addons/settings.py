@@ -29,5 +29,10 @@ class Settings:
     authority: bytes = b""
     """By which the control plane verifies servers in the host cluster."""
 
+    hosts: Sequence[str] = ()
+    """Names by which browsers reach the dashboard, besides those of its Service."""
+    serving_secret: str = ""
+    """The Secret (kubernetes.io/tls) with the dashboard's certificate; without it every pod makes one for itself."""
+
     def of(self, addon: str) -> Component:
         return self.components.get(addon, USUAL)

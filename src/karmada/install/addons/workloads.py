@@ -6,12 +6,21 @@ They have no label of the installation: `deinit` leaves addons alone unless `--a
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Sequence
 
 from karmada.install.addons.settings import Settings
-from karmada.install.common_flags import DELEGATED, LISTENING, SERVING, estimator_flags
+from karmada.install.common_flags import DELEGATED, SERVING, estimator_flags
 from karmada.install.components import healthy
-from karmada.install.names import CONFIG_FILE, PKI_FOLDER, PROGRAMS, SERVING_PORT
+from karmada.install.names import (
+    CONFIG_FILE,
+    CONFIG_KEY,
+    PKI_FOLDER,
+    PROGRAMS,
+    SERVING_PORT,
+    api_server_url,
+    service_host,
+)
 from karmada.install.pods import (
     CERTIFICATE_MOUNT,
     CONFIG_MOUNT,
@@ -22,6 +31,7 @@ from karmada.install.pods import (
     deployment,
     http_probe,
     labels_of,
+    mount,
     pod_template,
     scratch_volume,
     secret_volume,
@@ -32,7 +42,8 @@ from karmada.kube.objects.types import Obj
 
 DESCHEDULER, ESTIMATOR = "karmada-descheduler", "karmada-scheduler-estimator"
 METRICS_ADAPTER, SEARCH, DASHBOARD = "karmada-metrics-adapter", "karmada-search", "karmada-dashboard"
-ESTIMATOR_PORT = 10352
+ESTIMATOR_PORT, DASHBOARD_PORT, _DASHBOARD_HEALTH = 10352, 5480, 10359
+_SERVING_FOLDER = "/etc/karmada/serving"
 _METRICS = ("metrics", 8080)
 
 
@@ -111,22 +122,62 @@ def search(settings: Settings) -> list[Obj]:
 
 
 def dashboard(settings: Settings) -> list[Obj]:
-    """Read-only; browsers reach it by port-forward as localhost, or inside the cluster by the names of its Service."""
-    service = f"{DASHBOARD}.{settings.namespace}"
+    """Viewers bring credentials of their own, so its pods hold none: neither a kubeconfig with a user nor a key of the
+    control plane. It listens on all addresses, since a forwarded port arrives at the pod's loopback."""
+    mounts, volumes = [CONFIG_MOUNT], [{"name": CONFIG_MOUNT["name"], "configMap": {"name": DASHBOARD}}]
+    serving = ["--cert-dir=/tmp/certificates"]
+    if settings.serving_secret:
+        mounts.append(mount("serving-cert", _SERVING_FOLDER))
+        volumes.append(secret_volume("serving-cert", settings.serving_secret))
+        serving = [f"--tls-cert-file={_SERVING_FOLDER}/tls.crt", f"--tls-private-key-file={_SERVING_FOLDER}/tls.key"]
     flags = [
         f"--kubeconfig={CONFIG_FILE}",
-        *LISTENING,
-        *(f"--host={name}" for name in (service, f"{service}.svc", f"{service}.svc.{settings.domain}")),
+        "--bind-address=0.0.0.0",
+        f"--secure-port={DASHBOARD_PORT}",
+        *serving,
+        *(f"--host={name}" for name in (*_service_names(DASHBOARD, settings), *settings.hosts)),
         "--metrics-bind-address=$(POD_IP):8080",
-        "--health-probe-bind-address=$(POD_IP):10359",
-        "--v=2",
+        f"--health-probe-bind-address=$(POD_IP):{_DASHBOARD_HEALTH}",
     ]
     probes = {
-        **healthy(http_port=10359),
-        "readinessProbe": http_probe("/readyz", 10359, 1, 3, 15, tls=False),
+        "livenessProbe": http_probe("/healthz", _DASHBOARD_HEALTH, 15, 15, 5, tls=False),
+        "readinessProbe": http_probe("/readyz", _DASHBOARD_HEALTH, 0, 3, 5, tls=False),
     }
-    found = _workload(DASHBOARD, DASHBOARD, settings, flags, probes, [("https", SERVING_PORT), _METRICS])
-    return [_service(DASHBOARD, settings, "https", 443, SERVING_PORT), *found]
+    ports = [("https", DASHBOARD_PORT), _METRICS]
+    found = _workload(DASHBOARD, DASHBOARD, settings, flags, probes, ports, (mounts, volumes))
+    way = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": DASHBOARD, "namespace": settings.namespace},
+        "data": {CONFIG_KEY: _anonymous_kubeconfig(settings)},
+    }
+    service = _service(DASHBOARD, settings, "https", 443, DASHBOARD_PORT)
+    service["spec"]["sessionAffinity"] = "ClientIP"  # sessions are in the memory of one pod
+    return [_labelled(way, DASHBOARD), service, *found]
+
+
+def _service_names(service: str, settings: Settings) -> list[str]:
+    """By which clients in the host cluster reach it."""
+    short = f"{service}.{settings.namespace}"
+    return [service, short, f"{short}.svc", service_host(service, settings.namespace, settings.domain)]
+
+
+def _anonymous_kubeconfig(settings: Settings) -> str:
+    """The address and the authority of the control plane, and nobody's credentials."""
+    cluster = {
+        "server": api_server_url(settings.namespace, settings.domain),
+        "certificate-authority-data": base64.b64encode(settings.authority).decode(),
+    }
+    name = "karmada-apiserver"
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": cluster}],
+            "contexts": [{"name": name, "context": {"cluster": name}}],
+            "current-context": name,
+        }
+    )
 
 
 def _workload(
