@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from click.testing import CliRunner
 
 from karmada.cli.karmadactl import main
 from tests.support.programs import Program, Result
+
+T = TypeVar("T")
 
 
 class Karmadactl(Program):
@@ -27,8 +33,18 @@ class Karmadactl(Program):
         home: Path | None = None,
     ) -> Result:
         env = {name: self.env[name] for name in ("KUBECONFIG", "NO_COLOR")} | {"HOME": str(home or self.home)}
-        done = CliRunner(env=env).invoke(main, [*self._words, *arguments], input=stdin)
+        done = _outside_of_loops(lambda: CliRunner(env=env).invoke(main, [*self._words, *arguments], input=stdin))
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
         result = Result(done.exit_code, done.stdout, done.stderr)
         assert result.code == 0 or not check, f"{arguments} failed ({result.code}):\n{result.out}\n{result.err}"
         return result
+
+
+def _outside_of_loops(command: Callable[[], T]) -> T:
+    """Commands run a loop of their own: in a thread where one runs here, as Playwright's does with a browser open."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return command()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(command).result()
