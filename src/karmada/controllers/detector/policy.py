@@ -68,7 +68,7 @@ class PolicyController(Reconciler):
             await remove_finalizer(self._client, self._kind.gvr, policy, self._kind.finalizer)
             return Done
         kept = await self._release_unselected(policy)
-        requeue_claimed(self._detector, self._kind, policy, kept)
+        await requeue_claimed(self._detector, self._kind, policy, kept)
         requeue_waiting(self._detector, self._kind, policy)
         await self._preemption.run(policy)
         return Done
@@ -125,14 +125,23 @@ class PolicyController(Reconciler):
         await for_each(templates.values(), release)
 
 
-def requeue_claimed(detector: Detector, kind: PolicyKind, policy: Obj, bound: set[Ref]) -> None:
-    """Requeue the templates that a policy has bindings of, and those that it has claimed and that have no binding."""
-    policy_id, kinds = kind.id_of(policy), detector.kinds
-    refs = {*bound}
+async def requeue_claimed(detector: Detector, kind: PolicyKind, policy: Obj, bound: set[Ref]) -> None:
+    """Requeue the templates that a policy has bindings of, and those that it has claimed and that have no binding.
+
+    They may be all there are: others get their turn in between.
+    """
+    policy_id, kinds, lazily, turn = kind.id_of(policy), detector.kinds, is_lazy(policy), TimeSlice()
+    for ref in bound:
+        detector.enqueue(ref, lazily=lazily, priority=BACKLOG)
+        if turn.is_over():
+            await turn.next()
     for gvk in {gvk_of(selector) for selector in selectors_of(policy)}:
-        refs.update(Ref(gvk, *meta.key(template)) for template in kinds.known_of(gvk, policy_id))
-    for ref in sorted(refs):
-        detector.enqueue(ref, lazily=is_lazy(policy), priority=BACKLOG)
+        for template in kinds.known_of(gvk, policy_id):
+            ref = Ref(gvk, *meta.key(template))
+            if ref not in bound:
+                detector.enqueue(ref, lazily=lazily, priority=BACKLOG)
+            if turn.is_over():
+                await turn.next()
 
 
 def requeue_waiting(detector: Detector, kind: PolicyKind, policy: Obj) -> None:

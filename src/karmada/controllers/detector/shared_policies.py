@@ -38,6 +38,6 @@ class SharedPolicies(Reconciler):
                 bound.add(ref_of_binding(binding))
             if turn.is_over():
                 await turn.next()
-        requeue_claimed(detector, CLUSTER_POLICIES, policy, bound)
+        await requeue_claimed(detector, CLUSTER_POLICIES, policy, bound)
         requeue_waiting(detector, CLUSTER_POLICIES, policy)
         return Done
