@@ -6,8 +6,8 @@ import difflib
 from typing import Final, NamedTuple
 
 from karmada.api import well_known
+from karmada.dashboard.formatting import as_yaml
 from karmada.kube.objects.types import Obj
-from karmada.kube.schema.yamlio import dump_yaml
 
 CONTEXT: Final = 3
 MOST_LINES: Final = 2000
@@ -55,7 +55,7 @@ def _is_ours(key: str) -> bool:
 
 def difference(template: Obj, member: Obj) -> list[Line]:
     """The changed lines with some around them; nothing if there are none."""
-    before, after = (dump_yaml(comparable(one)).decode().splitlines() for one in (template, member))
+    before, after = (as_yaml(comparable(one)).splitlines() for one in (template, member))
     longest = max(len(before), len(after))
     lines = _compared(before[:MOST_LINES], after[:MOST_LINES])
     cut = [Line("gap", f"only the first {MOST_LINES:,} of {longest:,} lines were compared")]

@@ -34,27 +34,30 @@ class Drills:
     """One for all viewers of a dashboard."""
 
     def __init__(self) -> None:
-        self._running = 0
+        self._running: list[Viewer] = []
 
     async def run(self, viewer: Viewer, failing: Sequence[str], *, minutes: int, with_failover: bool) -> Obj:
         """What `karmadactl drill -o json` reports."""
         if not failing:
             raise BadRequest("choose at least one cluster that fails")
-        if self._running >= MOST:
+        if len(self._running) >= MOST:
             raise TooManyRequests(f"{MOST} drills are running already; try again when one has ended")
-        self._running += 1
+        if viewer in self._running:
+            raise TooManyRequests("a drill of yours is running already; try again when it has ended")
+        self._running.append(viewer)
         try:
             return await _drill(viewer.config, failing, minutes, with_failover)
         finally:
-            self._running -= 1
+            self._running.remove(viewer)
 
 
 async def _drill(config: RestConfig, failing: Sequence[str], minutes: int, with_failover: bool) -> Obj:
     words = ["drill", f"--fail={','.join(failing)}", f"--for={minutes}m", "--output=json", "--kubeconfig=/dev/stdin"]
+    words += ["--with-failover"] if with_failover else []
     reading, writing = os.pipe()  # asyncio's own are sockets, which have no name to be opened by
     try:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "karmada.cli.karmadactl", *words, *(["--with-failover"] if with_failover else []),
+            sys.executable, "-P", "-m", "karmada.cli.karmadactl", *words,
             stdin=reading, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             env={name: value for name, value in os.environ.items() if name != "KUBECONFIG"},
         )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from karmada.dashboard.secret_values import without_secret_values
 from karmada.kube.objects.times import parse_time
 from karmada.kube.schema.yamlio import dump_yaml
 
@@ -65,8 +66,8 @@ def percent(part: float, whole: float) -> int:
 
 
 def as_yaml(value: Any) -> str:
-    """An object as kubectl prints it; what nobody reads (managedFields) is left out."""
+    """An object as kubectl prints it, without what nobody reads (managedFields) and what a Secret holds."""
     if isinstance(value, dict) and "managedFields" in (value.get("metadata") or {}):
         metadata = {key: inner for key, inner in value["metadata"].items() if key != "managedFields"}
         value = {**value, "metadata": metadata}
-    return dump_yaml(value).decode()
+    return dump_yaml(without_secret_values(value)).decode()

@@ -9,12 +9,14 @@ two a second. A page that is closed or hidden closes its stream, and the last on
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
+from karmada.api.cluster import Cluster
 from karmada.dashboard.viewer import Viewer
-from karmada.kube.client.client import METADATA, METADATA_LIST
+from karmada.kube.client.client import METADATA, METADATA_LIST, resource_path
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, Expired, Forbidden, Gone, Unauthorized
@@ -25,6 +27,10 @@ LAST_RETRY: Final = 30.0
 MOST_TOPICS: Final = 12
 MOST_STREAMS: Final = 32
 _QUERY: Final = frozenset({"labelSelector", "fieldSelector", "resourceVersion"})
+_NAME: Final = "[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
+_LIST: Final = rf"/(api/{_NAME}|apis/{_NAME}/{_NAME})(/namespaces/{_NAME})?/{_NAME}"
+_PATH: Final = re.compile(rf"({re.escape(resource_path(Cluster.gvr))}/{_NAME}/proxy)?{_LIST}")
+"""Of the control plane, or of a member: no object, no subresource, nothing that a proxy would pass on."""
 
 
 class BadTopic(ValueError):
@@ -42,7 +48,7 @@ class Parsed(NamedTuple):
 def parse_topic(topic: str) -> Parsed:
     parts = urlsplit(topic)
     query = dict(parse_qsl(parts.query))
-    if parts.scheme or parts.netloc or not parts.path.startswith(("/api/", "/apis/")) or ".." in parts.path:
+    if parts.scheme or parts.netloc or not topic.isprintable() or not _PATH.fullmatch(parts.path):
         raise BadTopic(f'"{topic}" is not the API path of a list')
     unknown = query.keys() - _QUERY
     if unknown:
@@ -114,13 +120,32 @@ class Topic:
             listener(what)
 
 
+class _Events:
+    """What one stream has to send: each event once, however slowly the page reads. None is the end."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
+        self._waiting: set[tuple[str, str] | None] = set()
+
+    def put(self, event: tuple[str, str] | None) -> None:
+        if event not in self._waiting:
+            self._waiting.add(event)
+            self._queue.put_nowait(event)
+
+    async def get(self) -> tuple[str, str] | None:
+        event = await self._queue.get()
+        self._waiting.discard(event)
+        return event
+
+
 class Live:
     """The topics of one session."""
 
     def __init__(self, viewer: Viewer, clock: Clock) -> None:
         self._viewer, self._clock = viewer, clock
         self._topics: dict[str, Topic] = {}
-        self._streams: set[asyncio.Queue[tuple[str, str] | None]] = set()
+        self._streams: set[_Events] = set()
+        self._closed = False
 
     def __len__(self) -> int:
         """How many topics are watched."""
@@ -138,7 +163,9 @@ class Live:
         return self._events(parsed)
 
     async def _events(self, parsed: Mapping[str, Parsed]) -> AsyncGenerator[tuple[str, str], None]:
-        queue: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
+        if self._closed:
+            return
+        queue = _Events()
         self._streams.add(queue)
         following = [
             (self._key(path, query), self._listen(topic, path, query, version, queue))
@@ -160,17 +187,17 @@ class Live:
         return f"{path}?{sorted(query.items())}"
 
     def _listen(
-        self, name: str, path: str, query: dict[str, str], version: str, queue: asyncio.Queue[tuple[str, str] | None]
+        self, name: str, path: str, query: dict[str, str], version: str, queue: _Events
     ) -> Callable[[str], None]:
         key = self._key(path, query)
         topic = self._topics.get(key)
         if topic is None:
             topic = self._topics[key] = Topic(self._viewer, path, query, version, self._clock)
         elif topic.is_behind(version):
-            queue.put_nowait(("changed", name))
+            queue.put(("changed", name))
 
         def listener(what: str) -> None:
-            queue.put_nowait((what, name))
+            queue.put((what, name))
 
         topic.listeners.append(listener)
         return listener
@@ -185,8 +212,9 @@ class Live:
             topic.close()
 
     def close(self) -> None:
+        self._closed = True
         for queue in [*self._streams]:
-            queue.put_nowait(None)
+            queue.put(None)
         for topic in self._topics.values():
             topic.close()
         self._topics.clear()

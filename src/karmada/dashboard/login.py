@@ -8,6 +8,7 @@ and impersonates exactly its user and groups, with a credential that the operato
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -56,7 +57,7 @@ class Login:
         return await self._verified(replace(self.control_plane, token=token))
 
     async def by_kubeconfig(self, text: str) -> Viewer:
-        return await self._verified(credentials_of(text, self.control_plane))
+        return await self._verified(await asyncio.to_thread(credentials_of, text, self.control_plane))
 
     async def by_certificate(self, der: bytes | None) -> Viewer:
         if self.certificates is None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from karmada.kube.objects.clock import Clock
@@ -19,6 +20,10 @@ SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 CSRF_HEADER: Final = "X-CSRF-Token"
 CSRF_FIELD: Final = "csrf"
 MAX_BODY: Final = 1024 * 1024
+MAX_LOGIN: Final = 256 * 1024
+"""Of what somebody sends who is nobody yet."""
+_SEGMENT: Final = re.compile(r"[^/\\%?#\x00-\x20\x7f]+")
+_LOCAL: Final = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 _HSTS: Final = "max-age=31536000"
 
 
@@ -106,6 +111,20 @@ def cross_site(method: str, headers: Mapping[str, str], *, navigation: bool = Fa
     if site != "same-origin":
         return "the request says neither by Origin nor by Sec-Fetch-Site that it was made by this site"
     return ""
+
+
+def path_refused(names: Iterable[str]) -> str:
+    """Why names of a request cannot be parts of an API path; "" if they can. A name must not lead to another path."""
+    for name in names:
+        if not _SEGMENT.fullmatch(name) or name in (".", ".."):
+            return f"{name!r} is not a name"
+    return ""
+
+
+def local(target: str) -> str:
+    """Where to go after the login: a path here, never another site. Browsers drop tabs and newlines in URLs and take a
+    backslash for a slash, so none of them is accepted."""
+    return target if _LOCAL.fullmatch(target) else "/"
 
 
 def csrf_matches(expected: str, given: str) -> bool:

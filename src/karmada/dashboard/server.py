@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import ssl
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from typing import Any, Final
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
-from aiohttp import web
+from aiohttp import BodyPartReader, web
 
 from karmada.dashboard import security
 from karmada.dashboard.assets import Assets
@@ -27,6 +27,7 @@ from karmada.dashboard.pages import PAGES
 from karmada.dashboard.rendering import environment
 from karmada.dashboard.sessions import COOKIE, Session, Sessions
 from karmada.dashboard.view import LIVE_HEADER, PageModule, Route, View
+from karmada.dashboard.viewer import Viewer
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import ApiError, Forbidden, NotFound, Unauthorized
@@ -39,9 +40,11 @@ log = get_logger("dashboard")
 _EXPIRE_SECONDS: Final = 60.0
 _BEAT_SECONDS: Final = 25.0
 """How often an idle stream is written to, so that a page that is gone is noticed."""
-_NONCE: ContextVar[str] = ContextVar("nonce")
+_NONCE: ContextVar[str] = ContextVar("nonce", default="")
 """Of the request that this task handles."""
 _METHODS: Final = ("token", "kubeconfig", "certificate")
+_NAMES: Final = ("cluster", "namespace")
+"""Fields of a query that become parts of API paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +80,7 @@ class Dashboard:
         self._runner: web.AppRunner | None = None
         self._expiring: asyncio.Task[None] | None = None
         self.app = web.Application(client_max_size=security.MAX_BODY, middlewares=[self._guard])
+        self.app.on_response_prepare.append(_protect)
         self._add_routes(pages)
 
     def _add_routes(self, pages: Sequence[PageModule]) -> None:
@@ -132,19 +136,16 @@ class Dashboard:
         """The security rules around every request, whatever it is for."""
         _NONCE.set(secrets.token_urlsafe(16))
         host = request.headers.get("Host", "")
-        headers = _headers(request)
         navigation = request.headers.get("Sec-Fetch-Mode") == "navigate"
         refused = security.host_refused(host, self.options.names) or security.cross_site(
             request.method, request.headers, navigation=navigation
         )
         if refused:
-            return web.Response(status=403, text=f"Refused: {refused}\n", headers=headers)
+            return self._plain_error(403, f"Refused: {refused}")
         try:
             response: web.StreamResponse = await handler(request)
         except web.HTTPException as error:
             response = self._plain_error(error.status, error.reason)
-        if not response.prepared:
-            response.headers.update(headers)
         return response
 
     async def _session_of(self, request: web.Request, *, touch: bool) -> Session | None:
@@ -160,9 +161,13 @@ class Dashboard:
                 return self._plain_error(403, "The page was too old for this. Reload it and try again.")
             if route.changes and not self.options.writes:
                 return self._plain_error(403, "This dashboard is read-only: it was started without writes.")
+            refused = security.path_refused(_names_in(request, route))
+            if refused:
+                return self._plain_error(400, refused)
             view = View(request, session, self._environment, self._clock, self.options.writes, _NONCE.get(), self._nav)
             try:
-                return await route.handler(view)
+                with view.until_logout():
+                    return await route.handler(view)
             except Unauthorized:
                 await self.sessions.close(request.cookies.get(COOKIE, ""))
                 return self._to_login(request)
@@ -246,7 +251,7 @@ class Dashboard:
             problem=problem,
             method=method,
             certificates=self._login.certificates is not None,
-            to=_local(request.query.get("to", "/")),
+            to=security.local(request.query.get("to", "/")),
             nonce=_NONCE.get(),
         )
         return web.Response(text=text, content_type="text/html", status=status, headers={"Cache-Control": "no-store"})
@@ -255,11 +260,11 @@ class Dashboard:
         """The request is known to come from our own page; there is no session yet whose token it could have."""
         address = request.remote or ""
         wait = self._attempts.wait(address)
-        form = await request.post()
-        method = str(form.get("method", ""))
         if wait > 0:
             problem = f"Too many attempts. Try again in {wait:.0f} seconds."
-            return self._login_form(request, problem=problem, method=method, status=429)
+            return self._login_form(request, problem=problem, status=429)
+        form = await _login_fields(request)
+        method = form.get("method", "")
         try:
             viewer = await self._viewer(request, method, form)
         except LoginRefused as error:
@@ -271,15 +276,15 @@ class Dashboard:
         live = self._lives[viewer] = Live(viewer, self._clock)
         session.closing.append(live.close)
         log.info("Login", user=viewer.identity.name, method=method, address=address)
-        response = View.redirect(_local(str(form.get("to", "/"))))
+        response = View.redirect(security.local(form.get("to", "/")))
         response.set_cookie(COOKIE, secret, path="/", secure=True, httponly=True, samesite="Strict")
         return response
 
-    async def _viewer(self, request: web.Request, method: str, form: Any) -> Any:
+    async def _viewer(self, request: web.Request, method: str, form: Mapping[str, str]) -> Viewer:
         if method == "token":
-            return await self._login.by_token(_text(form.get("token", "")))
+            return await self._login.by_token(form.get("token", ""))
         if method == "kubeconfig":
-            return await self._login.by_kubeconfig(_text(form.get("file", "")) or _text(form.get("kubeconfig", "")))
+            return await self._login.by_kubeconfig(form.get("file", "") or form.get("kubeconfig", ""))
         if method == "certificate":
             tls = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
             return await self._login.by_certificate(tls.getpeercert(True) if tls is not None else None)
@@ -307,9 +312,7 @@ class Dashboard:
             stream = live.stream(topics)
         except ValueError as error:
             return self._plain_error(400, str(error))
-        response = web.StreamResponse(
-            headers={**_headers(request), "Content-Type": "text/event-stream", "Cache-Control": "no-store"}
-        )
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         await response.prepare(request)
         await response.write(b"event: open\ndata:\n\n")
         async with aclosing(stream) as events:
@@ -338,17 +341,32 @@ async def _relay(events: AsyncGenerator[tuple[str, str], None], response: web.St
         await cancel_and_wait(following)
 
 
-def _headers(request: web.Request) -> dict[str, str]:
-    return security.response_headers(_NONCE.get(), host=security.host_of(request.headers.get("Host", "")))
+async def _protect(request: web.Request, response: web.StreamResponse) -> None:
+    """Every response, streams and errors too, has the headers of security.py, and does not say what serves it."""
+    host = security.host_of(request.headers.get("Host", ""))
+    response.headers.update(security.response_headers(_NONCE.get(), host=host))
+    response.headers.pop("Server", None)
 
 
-def _text(value: Any) -> str:
-    """A field of a form, or the content of a file in it."""
-    if isinstance(value, web.FileField):
-        return value.file.read().decode("utf-8", "replace")
-    return value if isinstance(value, str) else ""
+def _names_in(request: web.Request, route: Route) -> list[str]:
+    """What of the request becomes parts of API paths; a variable with a pattern has several of them."""
+    parts: list[str] = []
+    for name, value in request.match_info.items():
+        parts += value.split("/") if f"{{{name}:" in route.path else [value]
+    return parts + [request.query[name] for name in _NAMES if request.query.get(name)]
 
 
-def _local(target: str) -> str:
-    """Where to go after the login: a path here, never another site."""
-    return target if target.startswith("/") and not target.startswith(("//", "/\\")) else "/"
+async def _login_fields(request: web.Request) -> dict[str, str]:
+    """The fields of the form and the content of its files, in memory: aiohttp's own way puts files on the disk."""
+    size = request.content_length
+    if size is None or size > security.MAX_LOGIN:
+        raise web.HTTPRequestEntityTooLarge(max_size=security.MAX_LOGIN, actual_size=size or 0)
+    if request.content_type != "multipart/form-data":
+        return {key: value for key, value in (await request.post()).items() if isinstance(value, str)}
+    found: dict[str, str] = {}
+    reader = await request.multipart()
+    while (part := await reader.next()) is not None:
+        if not isinstance(part, BodyPartReader):
+            raise web.HTTPBadRequest
+        found[part.name or ""] = (await part.read(decode=True)).decode("utf-8", "replace")
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +20,8 @@ COOKIE: Final = "__Host-karmada-dashboard"
 IDLE_SECONDS: Final = 30 * 60.0
 LIFE_SECONDS: Final = 12 * 3600.0
 MOST: Final = 1000
+MOST_OF_ONE: Final = 50
+"""Of one user, so that nobody's logins end the sessions of others."""
 
 
 @dataclass(slots=True)
@@ -29,7 +31,8 @@ class Session:
     used: float
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     closing: list[Callable[[], None]] = field(default_factory=list, repr=False)
-    """What ends with the session: its open streams."""
+    """What ends with the session: the requests that are being handled, its open streams."""
+    ended: bool = False
 
 
 class Sessions:
@@ -46,8 +49,12 @@ class Sessions:
     async def open(self, viewer: Viewer) -> tuple[str, Session]:
         """A session and its id, which nobody else has; if there are too many, the one that is idle for longest ends."""
         await self.expire()
+        name = viewer.identity.name
+        own = [key for key, session in self._sessions.items() if session.viewer.identity.name == name]
+        if len(own) >= MOST_OF_ONE:
+            await self._end_idlest(own)
         while len(self._sessions) >= self._most:
-            await self._end(min(self._sessions, key=lambda key: self._sessions[key].used))
+            await self._end_idlest(self._sessions)
         now = self._clock.monotonic()
         secret, session = secrets.token_urlsafe(32), Session(viewer, now, now)
         self._sessions[_key(secret)] = session
@@ -83,9 +90,13 @@ class Sessions:
     def _is_over(self, session: Session, now: float) -> bool:
         return now - session.used >= self._idle or now - session.began >= self._life
 
+    async def _end_idlest(self, keys: Iterable[bytes]) -> None:
+        await self._end(min(keys, key=lambda key: self._sessions[key].used))
+
     async def _end(self, key: bytes) -> None:
         session = self._sessions.pop(key, None)
         if session is not None:
+            session.ended = True
             for close in [*session.closing]:
                 close()
             await session.viewer.close()

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from karmada.dashboard import reads
 from karmada.kube.client.client import Listing
+from karmada.kube.objects.errors import TooManyRequests, Unauthorized
 from karmada.kube.objects.gvk import GVR
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from karmada.kube.client.client import Client
     from karmada.kube.objects.clock import Clock
 
+MOST_AT_ONCE: Final = 64
+"""Requests of one session, logs and terminals among them. A browser has six connections, or a few more."""
 LIVE_HEADER: Final = "X-Live"
 """Of requests that a change caused, not the viewer."""
 SEEN_HEADER: Final = "X-Seen"
@@ -77,7 +80,11 @@ class View:
 
     @contextmanager
     def until_logout(self) -> Iterator[None]:
-        """What the handler does in here ends with the session."""
+        """What is done in here ends with the session; Unauthorized if that has ended already."""
+        if self.session.ended:
+            raise Unauthorized("the session has ended")
+        if len(self.session.closing) >= MOST_AT_ONCE:
+            raise TooManyRequests(f"{MOST_AT_ONCE} requests of this session are open already; close some pages")
         task = asyncio.current_task()
         assert task is not None
 

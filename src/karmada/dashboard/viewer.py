@@ -26,6 +26,8 @@ MEMBER_SECONDS: Final = 10.0
 RIGHTS_SECONDS: Final = 10.0
 """For how long a review counts; a right that is taken away is refused by the server at once."""
 _MEMBERS_KEPT: Final = 64
+_READS_KEPT: Final = 256
+_SEEN_KEPT: Final = 64
 _ACCESS_REVIEWS: Final = GVR("authorization.k8s.io", "v1", "selfsubjectaccessreviews")
 T = TypeVar("T")
 
@@ -45,8 +47,7 @@ class Viewer:
         """With the viewer's credentials: for clients only, never to be shown or logged."""
         self.client = Client(transport_for(self.config, clock=clock), field_manager=USER_AGENT)
         self.clock = clock
-        self.seen: dict[str, Any] = {}
-        """What pages have seen and show the course of; by uid."""
+        self._seen: dict[str, Any] = {}
         self._members: dict[str, Client] = {}
         self._kept: dict[Any, tuple[float, asyncio.Future[Any]]] = {}
 
@@ -95,11 +96,21 @@ class Viewer:
 
         return await self.kept(("may", *attributes.values()), RIGHTS_SECONDS, review)
 
+    def seen(self, uid: str, empty: Callable[[], T]) -> T:
+        """What pages have seen of an object and show the course of; of the objects that were looked at last."""
+        found: T = self._seen.pop(uid) if uid in self._seen else empty()
+        self._seen[uid] = found
+        while len(self._seen) > _SEEN_KEPT:
+            del self._seen[next(iter(self._seen))]
+        return found
+
     async def kept(self, key: Any, seconds: float, read: Callable[[], Awaitable[T]]) -> T:
         """What `read` returned within the last seconds, or returns now: once for all who wait for the same."""
         now = self.clock.monotonic()
         for old in [old for old, (until, _) in self._kept.items() if until <= now]:
             del self._kept[old]
+        while len(self._kept) >= _READS_KEPT and key not in self._kept:
+            del self._kept[next(iter(self._kept))]
         if key not in self._kept:
             self._kept[key] = now + seconds, asyncio.ensure_future(read())
         future: asyncio.Future[T] = self._kept[key][1]

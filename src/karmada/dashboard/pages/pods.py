@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from aiohttp import WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
 
 from karmada.dashboard import reads, security
 from karmada.dashboard.graph import pod_state
@@ -26,12 +26,14 @@ from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import EVENTS
+from karmada.kube.runtime.waiting import cancel_and_wait
 
 PODS: Final = GVR("", "v1", "pods")
 _PATH: Final = "/pods/{cluster}/{namespace}/{name}"
 _TAIL: Final = 500
 _MOST_TAIL: Final = 5000
 _MOST_EVENTS: Final = 40
+_MOST_CELLS: Final = 1000
 _SHELL: Final = ("sh",)
 """Which nearly every image has."""
 
@@ -123,7 +125,7 @@ async def logs(view: View) -> web.StreamResponse:
     first = await anext(chunks, b"")  # errors are a response of their own
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"})
     await response.prepare(view.request)
-    with view.until_logout(), contextlib.suppress(ConnectionError):  # the browser has gone
+    with contextlib.suppress(ConnectionError):  # the browser has gone
         await response.write(first)
         async for chunk in chunks:
             await response.write(chunk)
@@ -142,30 +144,46 @@ async def terminal(view: View) -> web.StreamResponse:
         container=view.query.get("container", ""), stdin=True, tty=True,
     )  # fmt: skip
     socket = web.WebSocketResponse(heartbeat=30.0, max_msg_size=1 << 20)
-    await socket.prepare(view.request)
-    typing = asyncio.create_task(_typed(socket, command))
     try:
-        with view.until_logout(), contextlib.suppress(ConnectionError):  # the browser has gone
-            async for _, data in command.output():
-                await socket.send_bytes(data)
-            await socket.send_str(await _ended(command))
-    finally:
-        typing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await typing
+        await socket.prepare(view.request)
+        typing = asyncio.create_task(_typed(socket, command))
+        try:
+            with contextlib.suppress(ConnectionError):  # the browser has gone
+                async for _, data in command.output():
+                    await socket.send_bytes(data)
+                await socket.send_str(await _ended(command))
+        finally:
+            await cancel_and_wait(typing)
+    finally:  # whatever was typed or sent, no shell stays behind
         await command.close()
         await socket.close()
     return socket
 
 
 async def _typed(socket: web.WebSocketResponse, command: RemoteCommand) -> None:
-    async for message in socket:
-        if message.type is WSMsgType.BINARY:
-            await command.write(message.data)
-        elif message.type is WSMsgType.TEXT:
-            size = orjson.loads(message.data)
-            await command.resize(int(size["columns"]), int(size["rows"]))
+    """Until the browser leaves, or sends what is no size: then the shell ends."""
+    try:
+        async for message in socket:
+            if message.type is WSMsgType.BINARY:
+                await command.write(message.data)
+            elif message.type is WSMsgType.TEXT:
+                await command.resize(*size_of(message.data))
+    except ValueError as error:
+        await socket.close(code=WSCloseCode.UNSUPPORTED_DATA, message=str(error).encode())
     await command.close()
+
+
+def size_of(text: str) -> tuple[int, int]:
+    """Columns and rows; ValueError."""
+    given = orjson.loads(text)
+    columns, rows = (given.get("columns"), given.get("rows")) if isinstance(given, dict) else (None, None)
+    if (
+        isinstance(columns, int)
+        and isinstance(rows, int)
+        and 0 < min(columns, rows) <= max(columns, rows) < _MOST_CELLS
+    ):
+        return columns, rows
+    raise ValueError(f"columns and rows must be numbers from 1 to {_MOST_CELLS - 1}")
 
 
 async def _ended(command: RemoteCommand) -> str:

@@ -216,8 +216,7 @@ Sample = tuple[float, dict[str, float]]
 
 def _samples(view: View, uid: str) -> deque[Sample]:
     """What this session has seen of an autoscaler."""
-    found: deque[Sample] = view.viewer.seen.setdefault(uid, deque(maxlen=_SAMPLES))
-    return found
+    return view.viewer.seen(uid, lambda: deque(maxlen=_SAMPLES))
 
 
 def _note(samples: deque[Sample], now: float, found: Autoscaler) -> None:

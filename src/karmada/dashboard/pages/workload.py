@@ -144,7 +144,7 @@ async def node(view: View) -> web.StreamResponse:
     ref = await _ref(view)
     sort, _, rest = view.path["node"].partition("/")
     reader = _NODES.get(sort)
-    if reader is None:
+    if reader is None or len([part for part in rest.split("/") if part]) != _PARTS.get(sort, 0):
         raise NotFound(f'there is no node "{view.path["node"]}" in the graph')
     try:
         found = await reader(view, ref, rest)
@@ -227,6 +227,8 @@ _NODES: Final[dict[str, Callable[[View, Ref, str], Awaitable[Node]]]] = {
     "pods": _object,
     "pod": _pod,
 }
+_PARTS: Final = {"work": 1, "object": 1, "pods": 1, "pod": 2}
+"""Names that follow: the cluster, and the pod."""
 
 
 # why
