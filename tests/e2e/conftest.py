@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.fleets import QUICK, QUICK_SCALING, connected
 from tests.e2e.propagating import NAMESPACES, Place, Propagation, propagation
-from tests.e2e.sharing import sharing_files
+from tests.e2e.sharing import Shared, shared_by, sharing_files
 from tests.support.background import Background
 from tests.support.programs import Program, Result, ServerProcess
 
@@ -36,6 +36,7 @@ LONGEST_FIRST = [
     "etcd_chaos",
 ]
 """Files that would be waited for at the end if they did not start first."""
+_SHARED = pytest.StashKey[Shared]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,6 +48,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_group(item: pytest.Item) -> str | None:
     return sharing_files().get(item.path.name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """After the last test of those that share something, and after its fixtures."""
+    try:
+        yield
+    finally:
+        if nextitem is None or shared_by(nextitem.path) != shared_by(item.path):
+            item.config.stash[_SHARED].end()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_SHARED] = Shared()
+
+
+@pytest.fixture(scope="session")
+def shared(pytestconfig: pytest.Config) -> Iterator[Shared]:
+    yield pytestconfig.stash[_SHARED]
+    pytestconfig.stash[_SHARED].end()  # of a session that was interrupted
 
 
 @pytest.fixture(scope="session")
@@ -111,9 +132,10 @@ def kn(kubectl: Program, namespace: str) -> Callable[..., Result]:
     return run
 
 
-@pytest.fixture(scope="session")
-def three_members(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Propagation]:
+@pytest.fixture(scope="module")
+def three_members(shared: Shared, tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Propagation:
     """One control plane with three members for all tests that do not harm them; each leaves them as it found them."""
     flags = (*QUICK, *QUICK_SCALING, "--feature-gates=MultiClusterService=true,FederatedQuotaEnforcement=true")
-    with propagation(tmp_path_factory.mktemp("three-members"), kubectl_path, flags=flags) as fleet:
-        yield fleet
+    return shared.get(
+        "three_members", lambda: propagation(tmp_path_factory.mktemp("three-members"), kubectl_path, flags=flags)
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from tests.e2e.fleets import QUICK, QUICK_SCALING
 from tests.e2e.propagating import Propagation, propagation
+from tests.e2e.sharing import Shared
 from tests.support.browser import Tab, chromium, tab
 
 ADMIN, VIEWER = "boss", "visitor"
@@ -40,9 +42,13 @@ class DashboardFleet:
     """The token of one who may look at clusters, and at nothing else."""
 
 
-@pytest.fixture(scope="session")
-def dashboard(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[DashboardFleet]:
-    folder = tmp_path_factory.mktemp("dashboard")
+@pytest.fixture(scope="module")
+def dashboard(shared: Shared, tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> DashboardFleet:
+    return shared.get("dashboard", lambda: _dashboard(tmp_path_factory.mktemp("dashboard"), kubectl_path))
+
+
+@contextmanager
+def _dashboard(folder: Path, kubectl_path: str) -> Iterator[DashboardFleet]:
     tokens = folder / "tokens.csv"
     tokens.write_text("".join(f"{name}-token,{name},{name}\n" for name in (ADMIN, VIEWER)))
     with propagation(folder, kubectl_path, flags=(*_FLAGS, f"--token-auth-file={tokens}")) as fleet:
