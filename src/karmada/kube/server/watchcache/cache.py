@@ -243,7 +243,7 @@ class Cache:
             name = GroupResource("" if group == CORE else group, resource)
             collection = Collection(name, self.store, self, Subscribers(self._wake_later), self._floor, self._keep)
             self._collections[group, resource] = collection
-            if isinstance(self.store, PushStore) and self._seldom_read(name):
+            if self._seldom_read(name) and isinstance(self.store, PushStore):  # rarely compared: protocols are slow
                 collection.keep_in(self.store)
         return collection
 
