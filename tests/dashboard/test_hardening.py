@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import tempfile
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -12,6 +15,7 @@ import pytest
 from yarl import URL
 
 from karmada.dashboard import security
+from karmada.dashboard.blast_radius import policies_in
 from karmada.dashboard.drills import Drills
 from karmada.dashboard.live import BadTopic, Live, parse_topic
 from karmada.dashboard.pages import PAGES
@@ -23,7 +27,8 @@ from karmada.kube.client.config import RestConfig
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import TooManyRequests, Unauthorized
 from karmada.kube.objects.types import Obj
-from tests.support.dashboard_client import DashboardPlane
+from karmada.prediction.errors import PredictionError
+from tests.support.dashboard_client import DashboardPlane, dashboard_plane
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 
@@ -241,6 +246,14 @@ async def test_a_stream_that_begins_after_the_end_gets_nothing_and_watches_nothi
     assert (len(live), live.streams) == (0, 0)
 
 
+def test_what_a_page_requests_by_itself_does_not_keep_its_session() -> None:
+    """Whatever a timer requests says so, as what a change causes does."""
+    folder = Path(security.__file__).parent / "templates"
+    tags = [tag for file in folder.rglob("*.html") for tag in re.findall(r"<[^>]*every \d+s[^>]*>", file.read_text())]
+    assert tags
+    assert [tag for tag in tags if """hx-headers='{"X-Live": "1"}'""" not in tag] == []
+
+
 # memory
 
 
@@ -273,7 +286,29 @@ async def test_what_is_kept_for_a_viewer_is_bounded() -> None:
     assert viewer.seen("999", deque[int]) == deque([999])
 
 
-# terminals and drills
+# terminals, policies and drills
+
+
+async def test_another_site_opens_no_terminal(tmp_path: Path) -> None:
+    async with dashboard_plane(tmp_path, writes=True) as plane:
+        await plane.browser.log_in()
+        for origin in ("https://evil.example", "null", plane.browser.url.replace("https", "http")):
+            answer = await plane.browser.get("/pods/moon/default/web/terminal", Origin=origin)
+            assert (answer.status, "own pages only" in answer.text) == (403, True), origin
+
+
+@pytest.mark.parametrize(
+    ("metadata", "copies", "says"),
+    [
+        ({"name": "../../secrets/a"}, 1, "'../../secrets/a' is not a name"),
+        ({"name": "a", "namespace": "b/c"}, 1, "'b/c' is not a name"),
+        ({"name": "a"}, 101, "at most 100 policies"),
+    ],
+)
+def test_policies_that_lead_elsewhere_or_are_too_many_are_not_tried(metadata: Obj, copies: int, says: str) -> None:
+    policy = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": metadata, "spec": {}}
+    with pytest.raises(PredictionError, match=re.escape(says)):
+        policies_in("\n---\n".join([json.dumps(policy)] * copies))
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ The same simulation as `karmadactl simulate -f policy.yaml`, with the viewer's o
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from karmada.dashboard.security import path_refused
 from karmada.kube.client.manifests import load_manifests
 from karmada.kube.objects.types import Obj
 from karmada.prediction import rebalancing
@@ -19,6 +21,10 @@ from karmada.prediction.trials import Outcome, Trial
 
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client
+
+
+MOST_POLICIES: Final = 100
+"""In one text: each is tried on everything that it selects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +72,19 @@ def policies_in(text: str) -> list[Obj]:
     given = sorted_out(objects)
     if given.resources or given.rebalanced or not given.policies:
         raise PredictionError("give one or more PropagationPolicies or ClusterPropagationPolicies, and nothing else")
+    if len(given.policies) > MOST_POLICIES:
+        raise PredictionError(f"give at most {MOST_POLICIES} policies at once")
+    for policy in given.policies:
+        metadata = policy["metadata"]
+        refused = path_refused([str(metadata["name"]), str(metadata.get("namespace") or "default")])
+        if refused:
+            raise PredictionError(f"metadata of {policy['kind']}: {refused}")
     return given.policies
 
 
 async def radius_of(client: Client, text: str, namespace: str = "default") -> Radius:
     """PredictionError says what is wrong with the policies."""
-    given = sorted_out(policies_in(text))
+    given = sorted_out(await asyncio.to_thread(policies_in, text))
     try:
         found = await simulate(client, Scheduler("*", ""), given, Trial(), namespace)
     except NothingSelected:

@@ -182,7 +182,7 @@ async def preview(view: View) -> web.StreamResponse:
 async def apply(view: View) -> web.StreamResponse:
     text = (await view.form()).get("text", "")
     try:
-        given = policies_in(text)
+        given = await asyncio.to_thread(policies_in, text)
         for one in given:
             await _write(view, one)
     except (PredictionError, ApiError) as error:
