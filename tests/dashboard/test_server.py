@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 
 import aiohttp
@@ -105,6 +106,10 @@ async def test_a_client_certificate_acts_as_exactly_its_user(plane: DashboardPla
     page = await plane.browser.get("/")
     assert page.status == 403, "carla has no rights, and the dashboard has none for her"
     assert 'title="carla (viewers' in page.text
+    dashboard = plane.service.dashboard
+    assert dashboard is not None
+    (session,) = dashboard.sessions._sessions.values()
+    assert plane.server.clock.now() < session.viewer.identity.until < math.inf, "it ends with the certificate"
     role = {"apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": ["list", "get", "watch"]}
     await _grant(plane, "viewers", [role])
     assert (await plane.browser.get("/")).status == 200

@@ -50,6 +50,17 @@ async def test_a_session_ends_after_half_a_day_however_busy() -> None:
     assert ended == [True]
 
 
+async def test_a_session_ends_with_the_certificate_it_began_with() -> None:
+    clock = FakeClock()
+    sessions = Sessions(clock)
+    identity = Identity("a", until=clock.now() + 60)
+    secret, _ = await sessions.open(Viewer(identity, RestConfig("https://127.0.0.1:1"), clock))
+    await clock.advance(59)
+    assert await sessions.find(secret) is not None
+    await clock.advance(1)
+    assert await sessions.find(secret) is None
+
+
 async def test_there_are_at_most_so_many_and_the_longest_idle_ends_first() -> None:
     clock = FakeClock()
     sessions = Sessions(clock, most=2)

@@ -142,7 +142,7 @@ def login_with(config: RestConfig, authority: bytes, clock: Any) -> Login:
         peer = peers.identify(der)
         if peer.user is None or not peer.valid_at(clock.now()):
             return None
-        return Identity(peer.user.name, peer.user.groups)
+        return Identity(peer.user.name, peer.user.groups, peer.not_after)
 
     return Login(way, clock, CertificateLogin(config, user_of))
 

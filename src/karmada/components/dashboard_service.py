@@ -79,4 +79,4 @@ class DashboardService:
         peer = self._server.peers.identify(der)
         if peer.user is None or not peer.valid_at(self._server.clock.now()):
             return None
-        return Identity(peer.user.name, peer.user.groups)
+        return Identity(peer.user.name, peer.user.groups, peer.not_after)

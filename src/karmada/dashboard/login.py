@@ -9,6 +9,7 @@ and impersonates exactly its user and groups, with a credential that the operato
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -69,9 +70,9 @@ class Login:
                 "Import one into the browser, restart it, and choose it when it offers to."
             )
         acting = Impersonation(user=identity.name, groups=identity.groups)
-        return await self._verified(replace(self.certificates.impersonator, impersonate=acting))
+        return await self._verified(replace(self.certificates.impersonator, impersonate=acting), identity.until)
 
-    async def _verified(self, config: RestConfig) -> Viewer:
+    async def _verified(self, config: RestConfig, until: float = math.inf) -> Viewer:
         """As the control plane says who this is; it must not be nobody."""
         client = Client(transport_for(replace(config, timeout=LOGIN_SECONDS, user_agent=USER_AGENT)))
         body = {"apiVersion": _REVIEWS.api_version, "kind": "SelfSubjectReview"}
@@ -88,7 +89,7 @@ class Login:
         user = review["status"]["userInfo"]
         if user.get("username", _ANONYMOUS) == _ANONYMOUS:
             raise LoginRefused("The control plane takes these credentials for nobody's: use others.")
-        return Viewer(Identity(user["username"], tuple(user.get("groups") or ())), config, self.clock)
+        return Viewer(Identity(user["username"], tuple(user.get("groups") or ()), until), config, self.clock)
 
 
 def credentials_of(text: str, control_plane: RestConfig) -> RestConfig:

@@ -88,6 +88,8 @@ class Sessions:
             await self._end(key)
 
     def _is_over(self, session: Session, now: float) -> bool:
+        if self._clock.now() >= session.viewer.identity.until:
+            return True
         return now - session.used >= self._idle or now - session.began >= self._life
 
     async def _end_idlest(self, keys: Iterable[bytes]) -> None:

@@ -8,6 +8,7 @@ SelfSubjectAccessReview, and left out.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
@@ -38,6 +39,8 @@ class Identity:
 
     name: str
     groups: Sequence[str] = ()
+    until: float = math.inf
+    """When a certificate ends that it comes from, in seconds since 1970: its sessions end with it."""
 
 
 class Viewer:
