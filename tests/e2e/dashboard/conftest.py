@@ -1,4 +1,4 @@
-"""One control plane with three members and a dashboard for all tests of the dashboard, and a browser for each file."""
+"""One control plane with three members, a dashboard and a browser for all tests of the dashboard."""
 
 from __future__ import annotations
 
@@ -77,10 +77,9 @@ def _binding(user: str, role: str) -> Obj:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Of one file: while it is open, nothing else in this thread can run an event loop, as other tests do."""
-    with chromium() as found:
-        yield found
+def browser(shared: Shared) -> Browser:
+    """Closed after these files: while it is open, nothing else in this thread can run an event loop, as tests do."""
+    return shared.get("browser", chromium)
 
 
 @pytest.fixture
