@@ -319,6 +319,15 @@ async def test_many_lanes_share_the_workers_and_each_has_two(lanes: int, each: i
     await queue.stop(0)
 
 
+async def test_keys_that_are_added_one_by_one_start_no_more_workers_than_there_are_keys() -> None:
+    queue: Lanes[Key] = Lanes("test", Held(), limit=64, clock=FakeClock())
+    queue.start()
+    fill(queue, ["a"], 5)
+    await asyncio.sleep(0)
+    assert sum(task.get_name() == "controller test" for task in asyncio.all_tasks()) == 5
+    await queue.stop(0)
+
+
 async def test_a_lane_gets_the_workers_of_those_that_have_ended() -> None:
     held, names = Held(), [str(number) for number in range(8)]
     queue: Lanes[Key] = Lanes("test", held, limit=8, total=16, clock=FakeClock(), lane_of=lambda key: key.namespace)

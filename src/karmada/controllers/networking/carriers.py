@@ -68,11 +68,21 @@ def service_of_slice(endpoint_slice: Obj) -> Key | None:
     return Key(meta.namespace(endpoint_slice), name) if name else None
 
 
+def has_manifest(work: Obj, kind: str) -> bool:
+    """Whether a Work has a manifest of this kind; a plain loop, as it runs for every change of every Work."""
+    for manifest in ((work.get("spec") or {}).get("workload") or {}).get("manifests") or ():
+        if isinstance(manifest, dict) and manifest.get("kind") == kind:
+            return True
+    return False
+
+
 def carried(work: Obj) -> Obj | None:
     """The EndpointSlice that a carrier holds; None for any other Work."""
-    spec = work.get("spec") or {}
+    spec = work.get("spec")
+    if not spec or not spec.get("suspendDispatching"):
+        return None
     manifests = (spec.get("workload") or {}).get("manifests") or ()
-    if not spec.get("suspendDispatching") or not manifests or not isinstance(manifests[0], dict):
+    if not manifests or not isinstance(manifests[0], dict):
         return None
     return manifests[0] if manifests[0].get("kind") == _KIND else None
 
@@ -103,8 +113,10 @@ BY_CLUSTER: Final = "EndpointSlices/cluster"
 
 def carrying_clusters(work: Obj) -> Iterable[str]:
     """An index of Works: carriers by cluster."""
+    if carried(work) is None:
+        return ()
     cluster = well_known.cluster_of_namespace(meta.namespace(work))
-    return (cluster,) if cluster is not None and carried(work) is not None else ()
+    return (cluster,) if cluster is not None else ()
 
 
 EXPORTED: Final = "ServiceExport/service"

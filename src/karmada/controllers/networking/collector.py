@@ -36,7 +36,7 @@ from karmada.kube.runtime.cache import IndexFn
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import any_of, spec_changed
+from karmada.kube.runtime.predicates import any_of, matching, spec_changed
 from karmada.members.access import NoAccess
 from karmada.members.members import Member
 
@@ -137,20 +137,25 @@ class Collector(Reconciler):
         self._add = add
 
     def _requires_otherwise(self, old: Obj | None, new: Obj | None) -> bool:
-        before, now = (self._requirement(work) if work is not None else (False, False) for work in (old, new))
-        return before != now
+        return self._requirement(old) != self._requirement(new)
 
-    def _requirement(self, work: Obj) -> tuple[bool, bool]:
-        return self.requires_slices(work), self.may_require_slices(work)
+    def _requirement(self, work: Obj | None) -> tuple[bool, bool]:
+        """Whether it requires them, and whether it may; most Works do neither."""
+        if work is None or not self.may_require_slices(work):
+            return (False, False)
+        return self.requires_slices(work), True
 
     def _cluster_if(self, required: Callable[[Obj], bool], work: Obj) -> Iterable[str]:
+        if not required(work):
+            return ()
         cluster = well_known.cluster_of_namespace(meta.namespace(work))
-        return (cluster,) if cluster is not None and required(work) else ()
+        return (cluster,) if cluster is not None else ()
 
     def _carried_service(self, work: Obj) -> Iterable[str]:
         """Carriers by service, and by cluster."""
-        keys = self._service_keys(work) if carried(work) is not None else ()
-        return [text for key in keys for text in (str(key), _of_cluster(key.namespace))]
+        if carried(work) is None:
+            return ()
+        return [text for key in self._service_keys(work) for text in (str(key), _of_cluster(key.namespace))]
 
     def _required(self, work: Obj) -> Iterable[Key]:
         """The cluster as a whole, and the services that are named."""
@@ -263,9 +268,12 @@ def _of_cluster(cluster: str) -> str:
     return f"{cluster}/"
 
 
+_carries = matching(lambda work: carried(work) is not None)
+
+
 def _carried_otherwise(old: Obj | None, new: Obj | None) -> bool:
     """Whether a carrier was changed or deleted: by others too, who may have to be corrected."""
-    if not any(work is not None and carried(work) is not None for work in (old, new)):
+    if not _carries(old, new):
         return False
     if old is None or new is None:
         return True

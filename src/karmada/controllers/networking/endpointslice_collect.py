@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from karmada.api.networking import MultiClusterService
-from karmada.controllers.networking.carriers import MULTI_CLUSTER_SERVICES
+from karmada.controllers.networking.carriers import MULTI_CLUSTER_SERVICES, has_manifest
 from karmada.controllers.networking.collector import Collector
 from karmada.controllers.networking.serving import cluster_of
 from karmada.kube.objects import meta
@@ -18,19 +18,19 @@ from karmada.kube.runtime.keys import Key
 
 ENDPOINT_SLICE_COLLECT: Final = "endpointslice-collect-controller"
 MARKED: Final = "MultiClusterService/marked"
+_KIND: Final = MultiClusterService.gvk.kind
 
 
 def is_marker(work: Obj) -> bool:
     """Whether a Work holds a MultiClusterService, and so has its Service's EndpointSlices collected."""
-    manifests = ((work.get("spec") or {}).get("workload") or {}).get("manifests") or ()
-    return any(isinstance(m, dict) and m.get("kind") == MultiClusterService.gvk.kind for m in manifests)
+    return has_manifest(work, _KIND)
 
 
 def marked_service(work: Obj) -> Iterable[str]:
     """An index of Works: cluster and service of markers."""
-    labels, flow = meta.labels(work), MULTI_CLUSTER_SERVICES
-    if meta.is_deleting(work) or not is_marker(work):
+    if not is_marker(work) or meta.is_deleting(work):
         return ()
+    labels, flow = meta.labels(work), MULTI_CLUSTER_SERVICES
     return (str(Key(cluster_of(work), f"{labels.get(flow.namespace_label)}/{labels.get(flow.name_label)}")),)
 
 
@@ -41,7 +41,7 @@ class EndpointSliceCollect(Collector):
     more_indexes = {MARKED: marked_service}  # noqa: RUF012 - of the class, like its name
 
     def requires_slices(self, work: Obj) -> bool:
-        return not meta.is_deleting(work) and is_marker(work)
+        return is_marker(work) and not meta.is_deleting(work)
 
     def services_named(self, work: Obj) -> Iterable[Key]:
         labels = meta.labels(work)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from karmada.api.multicluster import ServiceExport
-from karmada.controllers.networking.carriers import EXPORTS
+from karmada.controllers.networking.carriers import EXPORTS, has_manifest
 from karmada.controllers.networking.collector import Collector
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
@@ -18,6 +18,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.members.members import Member
 
 SERVICE_EXPORT: Final = "service-export-controller"
+_KIND: Final = ServiceExport.gvk.kind
 
 
 class ServiceExports(Collector):
@@ -32,10 +33,7 @@ class ServiceExports(Collector):
 
     def may_require_slices(self, work: Obj) -> bool:
         """Also while it is suspended, or cannot be applied: the member still has the export."""
-        if meta.is_deleting(work):
-            return False
-        manifests = ((work.get("spec") or {}).get("workload") or {}).get("manifests") or ()
-        return any(isinstance(m, dict) and m.get("kind") == ServiceExport.gvk.kind for m in manifests)
+        return has_manifest(work, _KIND) and not meta.is_deleting(work)
 
     def more_informers(self, member: Member) -> list[Informer]:
         return [member.informers.of(ServiceExport.gvr, metadata_only=True)]

@@ -131,9 +131,9 @@ class Cache:
         held = self._objects[key] = self._hold(obj)
         obj = self._show(held)
         for name, function in self._functions.items():
-            values = list(function(obj))
+            values = tuple(function(obj))
             if old is not None:
-                before = list(function(old))
+                before = tuple(function(old))
                 if before == values:
                     continue
                 _remove(self._indexes[name], before, key)

@@ -188,8 +188,7 @@ class Informer(Reflector):
         obj = self.cache.glance(key)
         if obj is not None:
             self.delivering = True
-            for handler in handlers:
-                self._call(handler, None, obj)
+            self._call(handlers, None, obj)
             self.delivering = False
 
     def _add(self, handler: Handler) -> Callable[[], None]:
@@ -201,16 +200,16 @@ class Informer(Reflector):
 
         return remove
 
-    def _call(self, handler: Handler, old: Obj | None, new: Obj | None) -> None:
-        try:
-            handler(old, new)
-        except Exception as error:
-            obj = new if new is not None else old
-            log.exception("A handler failed", error, resource=self._named, key=str(key_of(obj)) if obj else "")
+    def _call(self, handlers: Iterable[Handler], old: Obj | None, new: Obj | None) -> None:
+        for handler in handlers:
+            try:
+                handler(old, new)
+            except Exception as error:
+                obj = new if new is not None else old
+                log.exception("A handler failed", error, resource=self._named, key=str(key_of(obj)) if obj else "")
 
     def _notify(self, old: Obj | None, new: Obj | None) -> None:
-        for handler in self._handlers:
-            self._call(handler, old, new)
+        self._call(self._handlers, old, new)
 
     # life
 

@@ -35,11 +35,13 @@ log = get_logger("controller")
 
 
 class _Lane(Generic[K]):
-    __slots__ = ("behind", "queue", "workers")
+    __slots__ = ("behind", "queue", "starting", "workers")
 
     def __init__(self, queue: Queue[K]) -> None:
         self.queue = queue
         self.workers = 0
+        self.starting = 0
+        """How many of the workers have not looked for a key yet."""
         self.behind = 0
         """How many of the workers handle the backlog."""
 
@@ -194,6 +196,7 @@ class Lanes(Generic[K]):
     def _wake(self, name: str, lane: _Lane[K]) -> None:
         if self._running and lane.workers < self._share and not self._has_enough(lane):
             lane.workers += 1
+            lane.starting += 1
             self._tasks.add(asyncio.get_running_loop().create_task(self._run(name, lane), name=self._task_name))
 
     @property
@@ -207,9 +210,10 @@ class Lanes(Generic[K]):
 
     async def _run(self, name: str, lane: _Lane[K]) -> None:
         queue = lane.queue
+        lane.starting -= 1
         try:
             while len(queue) and not self._has_enough(lane):
-                if len(queue) > 1:
+                if len(queue) > 1 + lane.starting:
                     self._wake(name, lane)  # other lanes may have ended since: there are more workers for this one
                 if lane.has_backlog_only:
                     await self._run_behind(lane)

@@ -64,11 +64,23 @@ def deleted(old: Obj | None, new: Obj | None) -> bool:
 
 
 def any_of(*predicates: Predicate) -> Predicate:
-    return lambda old, new: any(predicate(old, new) for predicate in predicates)
+    def holds(old: Obj | None, new: Obj | None) -> bool:
+        for predicate in predicates:  # noqa: SIM110 - runs many times for each change: a generator costs more
+            if predicate(old, new):
+                return True
+        return False
+
+    return holds
 
 
 def all_of(*predicates: Predicate) -> Predicate:
-    return lambda old, new: all(predicate(old, new) for predicate in predicates)
+    def hold(old: Obj | None, new: Obj | None) -> bool:
+        for predicate in predicates:  # noqa: SIM110
+            if not predicate(old, new):
+                return False
+        return True
+
+    return hold
 
 
 def not_(predicate: Predicate) -> Predicate:
