@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from cryptography import x509
 
 from karmada.api.work import Work
+from karmada.cli.karmadactl import main
 from karmada.cli.targeting.connect import connected
 from karmada.controllers.agent_csr_approving import CSRS
 from karmada.install.images import IMAGE
@@ -28,6 +30,7 @@ from karmada.kube.kinds.signing_requests import condition, conditions, with_cond
 from karmada.kube.objects.bootstrap_tokens import BootstrapToken
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.server.auth.kubeconfig import write_kubeconfig
 from karmada.kube.server.auth.user import User
 from karmada.kube.sim.behaviours import Outcome, Rule
 from tests.support.eventually import eventually
@@ -223,10 +226,14 @@ async def test_an_agent_in_another_namespace_keeps_its_rights(pair: Pair) -> Non
         ),
     ],
 )
-async def test_flags_that_cannot_be_followed_are_refused(pair: Pair, words: list[str], message: str) -> None:
-    code, out, err = await pair.run("register", *words, "--kubeconfig", str(pair.sim.kubeconfig))
-    assert (code, out) == (1, "")
-    assert message in err
+def test_flags_that_cannot_be_followed_are_refused_before_any_request(
+    words: list[str], message: str, tmp_path: Path
+) -> None:
+    kubeconfig = tmp_path / "nowhere.config"
+    write_kubeconfig(kubeconfig, "https://127.0.0.1:1", b"", b"", b"", "nowhere")
+    result = CliRunner().invoke(main, ["register", *words, "--kubeconfig", str(kubeconfig)])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert message in result.stderr
 
 
 async def test_a_wrong_hash_is_refused_and_nothing_is_left(pair: Pair) -> None:

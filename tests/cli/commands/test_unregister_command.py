@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
@@ -26,6 +27,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 async def pair(folder: Path) -> AsyncIterator[Pair]:
     async with registering_pair(folder) as pair:
+        yield pair
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def unregistered(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pair]:
+    """With a member that was joined. For what is refused, so that all may use it; kubeconfigs of its own."""
+    async with registering_pair(tmp_path_factory.mktemp("unregistered")) as pair:
+        await pair.plane.add_cluster("pushed", "Push")
         yield pair
 
 
@@ -135,11 +144,11 @@ async def test_works_that_no_agent_cleans_up_keep_the_cluster(registered: Pair) 
         ),
     ],
 )
-async def test_what_cannot_be_unregistered_is_refused(pair: Pair, words: list[str], message: str) -> None:
-    await pair.plane.add_cluster("pushed", "Push")
-    files = {"MEMBER": str(pair.sim.kubeconfig), "PLANE": str(pair.plane.server.kubeconfig)}
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_cannot_be_unregistered_is_refused(unregistered: Pair, words: list[str], message: str) -> None:
+    files = {"MEMBER": str(unregistered.sim.kubeconfig), "PLANE": str(unregistered.plane.server.kubeconfig)}
     given = [re.sub("MEMBER|PLANE", lambda found: files[found[0]], word) for word in words]
-    code, out, err = await pair.run("unregister", *given)
+    code, out, err = await unregistered.run("unregister", *given)
     assert (code, out) == (1, "")
     assert err.startswith(f"error: {message}")
 
