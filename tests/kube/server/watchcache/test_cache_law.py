@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from karmada.kube.objects.clock import FakeClock
@@ -175,6 +175,7 @@ def test_a_list_and_the_watch_after_it_always_give_the_final_state_in_memory(
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(steps=_steps)
+@example(steps=[*[("put", "a", "x", "1")] * 5, ("compact",), ("restart", 0)])  # nothing is read at the start
 def test_a_list_and_the_watch_after_it_always_give_the_final_state_on_disk(
     steps: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -211,8 +211,8 @@ class Cache:
         return await self._read_all(revision) if not isinstance(store, PushStore) else self._read_small(store, revision)
 
     def _read_small(self, store: PushStore, revision: int) -> Sequence[Entry]:
-        """What is small; the rest is deferred."""
-        entries: list[Entry] = []
+        """What is small; the rest is deferred. Compacted also when everything is."""
+        entries = [stored_entry(one) for one in store.scan(_NOWHERE, limit=1, revision=revision)]
         for start, size in store.sizes(self._scope, self._small + 1).items():
             group, resource, _ = start.split("/")
             collection = self._collection(group, resource)
