@@ -59,7 +59,8 @@ status: $(STAMP) ## Show what runs, and its state
 tools: $(TOOLS) ## Install what tests and lint need besides
 
 # Real programs mostly wait; what they leave of the cores goes to the tests that compute.
-test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
+test: $(TOOLS) ## Run all tests (real kubectl, helm, etcd and Chromium included)
+	@bash scripts/test_programs.sh
 	@$(BIN)/python -m compileall -q -j 0 src # else every worker and program of a fresh clone compiles all of it
 	@$(BIN)/python -m tests.rewriting $(UNIT) $(E2E) # the same for the tests
 	@$(BIN)/python -m tests.side_by_side \

