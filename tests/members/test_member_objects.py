@@ -1,4 +1,4 @@
-"""Changes of objects in a member, as they are told apart from the writes that were made here."""
+"""Changes of objects in a member, as distinguished from the writes that were made here."""
 
 from __future__ import annotations
 
