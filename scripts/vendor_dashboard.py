@@ -1,4 +1,4 @@
-"""Fetch the browser libraries of the dashboard from the npm registry, as pinned in vendor/packages.json.
+"""Fetch the browser libraries of the dashboard with npm, as pinned in vendor/packages.json.
 
 A tarball must have the integrity that the registry published for this version, and each file that is taken the SHA-256
 of the table. To update one: change version and integrity (`npm view PACKAGE dist.integrity`), clear the hashes, and run
@@ -11,9 +11,10 @@ import base64
 import hashlib
 import io
 import json
+import subprocess
 import sys
 import tarfile
-import urllib.request
+import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "src/karmada/dashboard/vendor"
@@ -21,10 +22,11 @@ TABLE = FOLDER / "packages.json"
 
 
 def tarball(package: str, version: str) -> bytes:
-    short = package.rpartition("/")[2]
-    with urllib.request.urlopen(f"https://registry.npmjs.org/{package}/-/{short}-{version}.tgz", timeout=60) as answer:
-        content: bytes = answer.read()
-        return content
+    """By npm, from the registry that it is configured with."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["npm", "pack", "--silent", f"{package}@{version}"], cwd=folder, check=True, stdout=sys.stderr)
+        [file] = Path(folder).glob("*.tgz")
+        return file.read_bytes()
 
 
 def check_integrity(entry: dict, content: bytes) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from karmada.api.autoscaling import FederatedHPA
 from karmada.api.policy import FederatedResourceQuota
-from karmada.dashboard.pages.events import histogram, newest, time_of
+from karmada.dashboard.object_events import time_of
+from karmada.dashboard.pages.events import histogram, newest
 from karmada.dashboard.pages.quota import limits_of, quota_of
 from karmada.dashboard.pages.scaling import autoscaler_of, cron_of, number_of, replicas_of
 from karmada.dashboard.pages.search import link_of, query_of

@@ -13,6 +13,7 @@ from karmada.api.cluster import Cluster
 from karmada.api.well_known import execution_namespace
 from karmada.api.work import Work
 from karmada.dashboard import reads
+from karmada.dashboard.object_events import time_of
 from karmada.dashboard.pages.cluster_state import (
     BAD,
     GOOD,
@@ -31,9 +32,9 @@ from karmada.kube.objects.errors import ApiError, Forbidden
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.events import EVENTS
 
 NODES: Final = GVR("", "v1", "nodes")
-EVENTS: Final = GVR("", "v1", "events")
 _MOST_NODES: Final = 100
 _MOST_EVENTS: Final = 30
 _FIRST: Final = ("cpu", "memory", "pods", "ephemeral-storage")
@@ -137,16 +138,12 @@ async def events_of(view: View, name: str) -> reads.Page | None:
     found = await reads.allowed(reads.page(view.client, EVENTS, limit=500, field_selector=_about(name)))
     if found is None:
         return None
-    return replace(found, items=sorted(found.items, key=_last_seen, reverse=True)[:_MOST_EVENTS])
+    return replace(found, items=sorted(found.items, key=time_of, reverse=True)[:_MOST_EVENTS])
 
 
 def _about(name: str) -> str:
     """The field selector of a Cluster's events."""
     return f"involvedObject.kind=Cluster,involvedObject.name={name}"
-
-
-def _last_seen(event: Obj) -> str:
-    return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")
 
 
 async def _data(view: View) -> dict[str, Any]:
@@ -168,7 +165,7 @@ async def _data(view: View) -> dict[str, Any]:
         "works": works,
         "works_namespace": execution_namespace(name),
         "enabled": sorted(enabled, key=lambda one: str(one.get("groupVersion"))),
-        "events": [(event, _last_seen(event)) for event in events.items] if events is not None else None,
+        "events": [(event, time_of(event)) for event in events.items] if events is not None else None,
         "topics": [
             reads.topic(Cluster.gvr, name=name, since=version),
             *([reads.topic(EVENTS, field_selector=_about(name), since=events.version)] if events is not None else []),

@@ -10,6 +10,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from karmada.dashboard import reads
+from karmada.dashboard.object_events import time_of
 from karmada.dashboard.view import PageModule, Route, View
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
@@ -28,13 +29,6 @@ class Minute:
     ago: int
     normal: int
     warnings: int
-
-
-def time_of(event: Obj) -> str:
-    """When it happened last, as the server has it."""
-    series = event.get("series") or {}
-    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return str(next((one for one in times if one), event["metadata"].get("creationTimestamp") or ""))
 
 
 def newest(events: Sequence[Obj], *, words: Sequence[str] = (), warnings: bool = False) -> list[Obj]:

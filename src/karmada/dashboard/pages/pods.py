@@ -17,15 +17,14 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from karmada.dashboard import reads, security
 from karmada.dashboard.graph import pod_state
+from karmada.dashboard.object_events import events_of
 from karmada.dashboard.view import PageModule, Route, View
 from karmada.kube.client.client import resource_path
 from karmada.kube.client.transport import Call, ConnectionFailed, StreamTransport
 from karmada.kube.client.websocket import RemoteCommand, execute
-from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.events import EVENTS
 from karmada.kube.runtime.waiting import cancel_and_wait
 
 PODS: Final = GVR("", "v1", "pods")
@@ -83,11 +82,8 @@ async def _read(view: View) -> tuple[Obj, Sequence[Obj] | None]:
     path = view.path
     member = view.viewer.member(path["cluster"])
     pod = await member.get(PODS, path["name"], path["namespace"])
-    selector = f"involvedObject.uid={meta.uid(pod)}"
-    page = await reads.allowed(reads.page(member, EVENTS, path["namespace"], limit=500, field_selector=selector))
-    if page is None:
-        return pod, None
-    return pod, sorted(page.items, key=lambda one: str(one.get("lastTimestamp") or ""), reverse=True)[:_MOST_EVENTS]
+    events = await events_of(member, pod)
+    return pod, events[:_MOST_EVENTS] if events is not None else None
 
 
 async def show(view: View) -> web.StreamResponse:

@@ -16,11 +16,11 @@ from aiohttp import web
 
 from karmada.api.autoscaling import CronFederatedHPA, FederatedHPA
 from karmada.dashboard import reads
+from karmada.dashboard.object_events import events_of
 from karmada.dashboard.view import PageModule, Route, View
 from karmada.kube.objects import meta
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.events import EVENTS
 
 _MOST: Final = 100
 _SAMPLES: Final = 720
@@ -181,16 +181,14 @@ async def autoscaler(view: View) -> web.StreamResponse:
     namespace, name = view.path["namespace"], view.path["name"]
     obj = await view.client.get(FederatedHPA.gvr, name, namespace)
     found = autoscaler_of(obj)
-    selector = f"involvedObject.uid={meta.uid(obj)}"
-    page = await reads.allowed(reads.page(view.client, EVENTS, namespace, limit=500, field_selector=selector))
-    events = sorted(page.items if page else [], key=lambda one: str(one.get("lastTimestamp") or ""), reverse=True)
+    events = await events_of(view.client, obj)
     samples = _samples(view, meta.uid(obj))
     _note(samples, view.clock.now(), found)
     data: dict[str, Any] = {
         "one": found,
-        "events": events[:30],
-        "hidden": page is None,
-        "curves": {"replicas": replicas_of(events, found.current, view.clock.now()), "metrics": _curves(samples)},
+        "events": (events or [])[:30],
+        "hidden": events is None,
+        "curves": {"replicas": replicas_of(events or (), found.current, view.clock.now()), "metrics": _curves(samples)},
         "url": f"/scaling/{namespace}/{name}",
         "topics": [reads.topic(FederatedHPA.gvr, namespace, name=name)],
     }

@@ -16,15 +16,14 @@ from karmada.api.work import Work
 from karmada.dashboard import reads
 from karmada.dashboard.differences import Line, difference
 from karmada.dashboard.graph import graph_of, pod_state
+from karmada.dashboard.object_events import events_of
 from karmada.dashboard.view import PageModule, Route, View
 from karmada.dashboard.workload import CORE, Ref, Workload, binding_kind, binding_name, read, ref_of, work_name
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.client.transport import ConnectionFailed
-from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.events import EVENTS
 from karmada.prediction.errors import PredictionError
 from karmada.prediction.explanation import Aim, explain
 from karmada.prediction.scheduling import Scheduler
@@ -211,11 +210,7 @@ async def _pod(view: View, ref: Ref, rest: str) -> Node:
 async def _events(view: View, obj: Obj, cluster: str = "") -> Sequence[Obj]:
     """The latest first; none for those who may not read them."""
     client = view.viewer.member(cluster) if cluster else view.client
-    namespace = meta.namespace(obj) or "default"
-    selector = f"involvedObject.uid={meta.uid(obj)}"
-    found = await reads.allowed(reads.page(client, EVENTS, namespace, limit=500, field_selector=selector))
-    items = found.items if found is not None else []
-    return sorted(items, key=lambda one: str(one.get("lastTimestamp") or ""), reverse=True)[:_MOST_EVENTS]
+    return (await events_of(client, obj) or [])[:_MOST_EVENTS]
 
 
 _NODES: Final[dict[str, Callable[[View, Ref, str], Awaitable[Node]]]] = {
