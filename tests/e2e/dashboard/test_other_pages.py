@@ -86,6 +86,17 @@ def test_every_page_shows_what_there_is(bank: DashboardFleet, open_tab: Opens, w
         tab.see("ScheduleBindingSucceed")
         tab.fits()
         tab.shot(f"events-{width}-{scheme}")
+        tab.open("/failover")
+        tab.see("None of 3.")
+        tab.fits()
+        tab.reach("#run")
+        tab.open("/policies/default/bank")
+        expect(tab.page.locator(".CodeMirror")).to_be_visible()
+        tab.fits()
+        tab.reach("#preview")
+        tab.page.keyboard.press("Enter")
+        tab.see("0 of 1", "#radius")
+        tab.fits()
 
 
 def test_events_come_as_they_happen(bank: DashboardFleet, open_tab: Opens) -> None:
