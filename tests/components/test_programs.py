@@ -39,3 +39,15 @@ def test_a_version_is_shown_before_other_flags_are_read() -> None:
     command = program("karmada-scheduler")
     assert isinstance(command, click.Command)
     assert CliRunner().invoke(command, ["--scheduler-name", "x", "--version"]).output.startswith("karmada-scheduler v")
+
+
+@pytest.mark.parametrize(
+    "flag", ["--dashboard-writes", "--dashboard-port=0", "--dashboard-bind-address=::", "--dashboard-host=a.example"]
+)
+@pytest.mark.parametrize("switch", [[], ["--dashboard=false"]])
+def test_a_flag_that_needs_a_switch_is_refused_without_it(flag: str, switch: list[str]) -> None:
+    command = program("karmada")
+    assert isinstance(command, click.Command)
+    done = CliRunner().invoke(command, [*switch, flag])
+    assert done.exit_code == 2
+    assert f"{flag.partition('=')[0]} has no effect without --dashboard: add --dashboard" in done.output

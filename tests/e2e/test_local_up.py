@@ -60,8 +60,10 @@ def test_one_command_makes_everything_and_an_interrupt_ends_it_and_a_second_star
     assert local.pids() == {}
     assert local.ctl("local-status", check=False).code == 1
     began = time.monotonic()
-    with local.foreground() as up:
+    with local.foreground("--", "--dashboard-port=0") as up:
         assert time.monotonic() - began < 2 * LIMIT, up.said
+        address = re.findall(r"  dashboard at (\S+)", (local.folder / "logs" / "karmada.log").read_text())[-1]
+        assert [line for line in up.said if line.split("#")[0].strip() == address], "flags of its own decide"
         assert local.kubectl("get", "configmap", "note", "-o", "name").out == "configmap/note\n"
         for name, cluster in local.clusters().items():
             ready = next(one for one in cluster["status"]["conditions"] if one["type"] == "Ready")

@@ -54,6 +54,13 @@ async def test_a_program_reports_when_it_serves(folder: Folder, started: list[Ru
     assert found(folder) == {}
 
 
+async def test_a_program_reports_what_else_it_serves(folder: Folder, started: list[Running]) -> None:
+    said = SERVES.replace("b'ready'", "b'ready dashboard=https://localhost:5480\\n'")
+    started.append(start(folder, python(said), detached=False))
+    await asyncio.wait_for(started[0].served(), 30)
+    assert started[0].addresses == {"dashboard": "https://localhost:5480"}
+
+
 async def test_the_end_of_a_program_is_reported_with_its_last_lines(folder: Folder, started: list[Running]) -> None:
     folder.log(KARMADA).write_text("of an earlier run\n")
     started.append(start(folder, python(FAILS), detached=False))

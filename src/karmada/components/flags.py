@@ -50,9 +50,9 @@ def duration(name: str, default: str, text: str, *, cls: type[click.Option] = cl
     return click.option(name, cls=cls, callback=_seconds, default=default, metavar="DURATION", help=text)
 
 
-def switch(name: str, default: bool, text: str) -> Callable[[F], F]:
+def switch(name: str, default: bool, text: str, **more: Any) -> Callable[[F], F]:
     """--name, --name=true or --name=false."""
-    return click.option(name, type=bool, is_flag=False, flag_value=True, default=default, help=text)
+    return click.option(name, type=bool, is_flag=False, flag_value=True, default=default, help=text, **more)
 
 
 def address(name: str, default: str, text: str) -> Callable[[F], F]:

@@ -130,10 +130,11 @@ def main(**given: Any) -> None:
         made.append(plane)
         return plane
 
-    def dashboard() -> list[str]:
-        return [f"  dashboard at {plane.dashboard.url}" for plane in made if plane.dashboard is not None]
+    def addresses() -> dict[str, str]:
+        dashboards = [plane.dashboard.url for plane in made if plane.dashboard is not None]
+        return {"dashboard": dashboards[-1]} if dashboards else {}
 
-    run_server(config, make, "Control plane", given, dashboard)
+    run_server(config, make, "Control plane", given, addresses)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What the command lines of all programs share: `--version` and `version`, and flags without effect."""
+"""What the command lines of all programs share: `--version` and `version`, and flags that have no effect, or none
+without another."""
 
 from __future__ import annotations
 
@@ -16,6 +17,22 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 class Ignored(click.Option):
     """A flag that is accepted so that command lines written for Karmada work, and has no effect here."""
+
+
+class Dependent(click.Option):
+    """A flag that means something only where a switch is on: given without it, it is a mistake."""
+
+    def __init__(self, *names: Any, needs: str, **settings: Any) -> None:
+        super().__init__(*names, **settings)
+        self.needs = needs
+        """The switch, as it is written."""
+
+    def is_lost(self, ctx: click.Context) -> bool:
+        return is_given(ctx, self) and not ctx.params[self.needs.removeprefix("--").replace("-", "_")]
+
+
+def is_given(ctx: click.Context, param: click.Parameter) -> bool:
+    return ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
@@ -57,12 +74,11 @@ class Program(click.Command):
         return [*super().get_params(ctx), _VERSION]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """One line names all flags of this run that have no effect."""
-        given = [
-            param.opts[0]
-            for param in self.params
-            if isinstance(param, Ignored) and ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
-        ]
+        """One line names all flags of this run that have no effect; UsageError for one that needs another."""
+        lost = next((param for param in self.params if isinstance(param, Dependent) and param.is_lost(ctx)), None)
+        if lost is not None:
+            raise click.UsageError(f"{lost.opts[0]} has no effect without {lost.needs}: add {lost.needs}", ctx)
+        given = [param.opts[0] for param in self.params if isinstance(param, Ignored) and is_given(ctx, param)]
         if given:
             click.echo(f"Warning: without effect here: {', '.join(given)} (--help says why)", err=True)
         return super().invoke(ctx)

@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -52,10 +52,12 @@ def ready_flag(command: F) -> F:
     )(command)
 
 
-def report_ready(descriptor: int | None) -> None:
-    """The descriptor stays open, so that its reader also detects the end of the process."""
+def report_ready(descriptor: int | None, addresses: Mapping[str, str]) -> None:
+    """With what else it serves, and where: `ready dashboard=https://localhost:5480`. The descriptor stays open, so that
+    its reader also detects the end of the process."""
     if descriptor is not None:
-        os.write(descriptor, b"ready\n")
+        words = ["ready", *(f"{name}={address}" for name, address in addresses.items())]
+        os.write(descriptor, f"{' '.join(words)}\n".encode())
 
 
 class Served(Protocol):
@@ -93,11 +95,11 @@ def run_server(
     make: Callable[[], Served],
     title: str,
     given: Mapping[str, Any],
-    more: Callable[[], Sequence[str]] = tuple,
+    addresses: Callable[[], Mapping[str, str]] = dict,
 ) -> None:
     """Run a server from its command line: logs, signals, shared keys, and errors in one line.
 
-    `more` are further lines to print once it serves.
+    `addresses`: what else it serves, by name, once it does.
     """
     import uvloop
 
@@ -110,7 +112,7 @@ def run_server(
             stopping, share_keys_through(config.storage, config.data_dir / "pki")
         ):
             return
-        await run(make(), title, stopping, given["ready_fd"], more)
+        await run(make(), title, stopping, given["ready_fd"], addresses)
 
     with errors_in_one_line():
         uvloop.run(serve())
@@ -135,7 +137,7 @@ async def run(
     title: str,
     stopping: asyncio.Event,
     ready_fd: int | None = None,
-    more: Callable[[], Sequence[str]] = tuple,
+    addresses: Callable[[], Mapping[str, str]] = dict,
 ) -> None:
     """Until `stopping`, which may be set before everything has started."""
     started = await start_unless(stopping, server.start())
@@ -143,9 +145,10 @@ async def run(
         if started:
             click.echo(f"{title} at {server.url}")
             click.echo(f"  export KUBECONFIG={server.kubeconfig}")
-            for line in more():
-                click.echo(line)
-            report_ready(ready_fd)
+            others = addresses()
+            for name, address in others.items():
+                click.echo(f"  {name} at {address}")
+            report_ready(ready_fd, others)
             with watching_for_stalls():
                 await stopping.wait()
     finally:

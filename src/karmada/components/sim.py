@@ -84,7 +84,7 @@ async def serve(fleet: Fleet, verbosity: int, ready_fd: int | None) -> None:
         await fleet.start(_show_progress)
         await admin.start()
         click.echo(f"{len(fleet.clusters)} simulated clusters; kubeconfig {fleet.kubeconfig}")
-        report_ready(ready_fd)
+        report_ready(ready_fd, {})
         with watching_for_stalls():
             await stopping.wait()
     finally:

@@ -36,7 +36,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """Client port, peer port."""
     dashboard_port: int = 0
     """0: there is no dashboard."""
-
+    dashboard: str = ""
+    """Where it is, as the control plane reports: flags of its own may have chosen another port, or none."""
     pull_members: int = 0
     """How many of the last members are in mode Pull."""
 

@@ -29,6 +29,8 @@ _KILL_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
 _TAIL_BYTES = 20_000
 _POLL_SECONDS = 0.02
+_LINE_BYTES = 4096
+"""What a pipe takes in one piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +78,17 @@ class Running:
         self._begin = begin
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
+        self.addresses: dict[str, str] = {}
+        """What it serves besides its API, as it reports with its readiness."""
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(life, self._readable)
         if not program.signals_ready:
             self.ready.set_result(None)
 
     def _readable(self) -> None:
-        if os.read(self._life, 100):
+        line = os.read(self._life, _LINE_BYTES)
+        if line:
+            self.addresses |= dict(word.split("=", 1) for word in line.decode().split() if "=" in word)
             if not self.ready.done():
                 self.ready.set_result(None)
             return

@@ -164,7 +164,9 @@ class Up:
         for note in notes:
             board.say(note)
         self._check_names(choices)
-        await self._bring_up(choices)
+        plane = await self._bring_up(choices)
+        choices = msgspec.structs.replace(choices, dashboard=plane.addresses.get("dashboard", ""))
+        folder.keep(choices)
         return choices
 
     def _check_names(self, choices: Choices) -> None:
@@ -172,7 +174,8 @@ class Up:
             if wanted.name in choices.member_names:
                 raise Refused(f"--attach: {wanted.name} is the name of a simulated member; add =NAME")
 
-    async def _bring_up(self, choices: Choices) -> None:
+    async def _bring_up(self, choices: Choices) -> Running:
+        """Everything; the result is the control plane."""
         board = self._board
         board.doing(PLANE_ROW, "starts")
         board.doing(SIM_ROW, "starts")
@@ -198,6 +201,7 @@ class Up:
             simulator_serves(),
             bring_members(self._folder, choices, board, plane_serves, simulator_serves, self._attach),
         )
+        return plane
 
     def _control_plane(self, choices: Choices) -> Program:
         storage = {SQLITE: "", ETCD: etcd.address(self._folder, choices)}.get(choices.storage, choices.storage)

@@ -163,16 +163,15 @@ def _how_to_go_on(folder: Folder, outcome: Outcome, seconds: float, failed: list
         "  kubectl get clusters                            # or karmadactl get clusters",
         f"  kubectl --kubeconfig {shown(folder.members_kubeconfig)} --context member1 get nodes",
         f"  karmadactl local-status{flag}",
-        *_dashboard(outcome.choices.dashboard_port),
+        *_dashboard(outcome.choices.dashboard),
         "",
         f"Logs are in {shown(folder.logs)}. {end} stops it; the next start keeps the state.",
     ]
     return "\n".join(lines)
 
 
-def _dashboard(port: int) -> list[str]:
+def _dashboard(address: str) -> list[str]:
     """Where it is, and how to get in: the login page takes the kubeconfig above as a file or pasted."""
-    if not port:
+    if not address:
         return []
-    address = f"https://localhost:{port}"
     return [f"  {address:<48}# the dashboard: log in with that kubeconfig"]
