@@ -7,7 +7,6 @@ pipe, never in a file, in its arguments or in its environment, and ends with the
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import os
 import sys
@@ -17,7 +16,8 @@ from typing import Final
 import orjson
 
 from karmada.dashboard.viewer import Viewer
-from karmada.kube.client.config import Material, RestConfig
+from karmada.kube.client.config import RestConfig
+from karmada.kube.client.kubeconfig_writing import kubeconfig_of
 from karmada.kube.objects.errors import BadRequest, TooManyRequests
 from karmada.kube.objects.types import Obj
 
@@ -86,40 +86,3 @@ async def _drill(config: RestConfig, failing: Sequence[str], minutes: int, with_
 def _hand_over(pipe: int, text: bytes) -> None:
     with open(pipe, "wb") as file, contextlib.suppress(BrokenPipeError):  # if it ended early, it has said why
         file.write(text)
-
-
-def kubeconfig_of(config: RestConfig) -> bytes:
-    """The viewer's access as a kubeconfig, for a pipe."""
-    cluster: Obj = {"server": config.server, "insecure-skip-tls-verify": config.insecure}
-    user: Obj = {}
-    for part, key, material in (
-        (cluster, "certificate-authority", config.ca),
-        (user, "client-certificate", config.certificate),
-        (user, "client-key", config.key),
-    ):
-        part.update(_material(key, material))
-    if config.tls_server_name:
-        cluster["tls-server-name"] = config.tls_server_name
-    if config.token:
-        user["token"] = config.token
-    acting = config.impersonate
-    if acting.user:
-        user |= {"as": acting.user, "as-groups": list(acting.groups)}
-        user |= {"as-uid": acting.uid} if acting.uid else {}
-        user |= {"as-user-extra": {key: list(values) for key, values in acting.extra.items()}} if acting.extra else {}
-    return orjson.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "it", "cluster": cluster}],
-            "users": [{"name": "it", "user": user}],
-            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-            "current-context": "it",
-        }
-    )
-
-
-def _material(key: str, material: Material) -> Obj:
-    if material.data:
-        return {f"{key}-data": base64.b64encode(material.data).decode()}
-    return {key: material.path} if material.path else {}

@@ -1,13 +1,6 @@
 from __future__ import annotations
 
-import base64
-
-import yaml
-
-from karmada.dashboard.drills import kubeconfig_of
 from karmada.dashboard.pages.failover import segments_of
-from karmada.kube.client.config import Impersonation, Material, RestConfig
-from karmada.kube.client.kubeconfig import Kubeconfig
 from tests.dashboard.pages.test_policy_pages import clusters
 from tests.support.dashboard_client import DashboardPlane
 
@@ -22,28 +15,6 @@ def test_a_timeline_is_cut_where_what_serves_changes() -> None:
         (70.0, 30.0, "good"),
     ]
     assert segments_of([{"seconds": 0.0, "serving": 0}], 5.0)[0].kind == "good", "nothing served before either"
-
-
-def test_the_access_of_a_viewer_is_handed_on_whole() -> None:
-    config = RestConfig(
-        "https://host:1",
-        ca=Material(b"ca"),
-        certificate=Material(b"crt"),
-        key=Material(b"key"),
-        token="secret",
-        impersonate=Impersonation("jane", groups=("dev",), extra={"scope": ("a",)}),
-    )
-    text = kubeconfig_of(config)
-    found = Kubeconfig.parse(text).resolve()
-    assert (found.server, found.ca, found.certificate, found.key, found.token, found.impersonate) == (
-        config.server,
-        config.ca,
-        config.certificate,
-        config.key,
-        config.token,
-        config.impersonate,
-    )
-    assert yaml.safe_load(text)["users"][0]["user"]["client-key-data"] == base64.b64encode(b"key").decode()
 
 
 async def test_troubled_clusters_are_shown_and_drills_are_checked_before_they_run(plane: DashboardPlane) -> None:
