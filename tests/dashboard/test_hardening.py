@@ -20,6 +20,7 @@ from karmada.dashboard.drills import Drills
 from karmada.dashboard.live import BadTopic, Live, parse_topic
 from karmada.dashboard.pages import PAGES
 from karmada.dashboard.pages.pods import size_of
+from karmada.dashboard.predictions import Predictions
 from karmada.dashboard.sessions import MOST_OF_ONE, Session, Sessions
 from karmada.dashboard.view import MOST_AT_ONCE, View
 from karmada.dashboard.viewer import Identity, Viewer
@@ -39,7 +40,7 @@ def viewer_of(clock: FakeClock, name: str = "a") -> Viewer:
 
 def view_of(session: Session, clock: FakeClock) -> View:
     nothing: Any = None
-    return View(nothing, session, nothing, clock, False, "")
+    return View(nothing, session, nothing, clock, False, "", Predictions())
 
 
 # names and addresses

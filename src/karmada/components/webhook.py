@@ -31,8 +31,6 @@ from karmada.components.flags import (
 )
 from karmada.components.program import CONTEXT, Program
 from karmada.components.running import begin
-from karmada.kube.runtime.listening import listen_host
-from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -79,6 +77,7 @@ class WebhookServer:
         from aiohttp import web
 
         from karmada.admission.table import HOOKS
+        from karmada.kube.runtime.http_server import serve
 
         app = web.Application(client_max_size=MAX_BODY)
         for hook in HOOKS:
@@ -86,12 +85,8 @@ class WebhookServer:
         app.router.add_post("/convert", self._convert)
         for path in ("/readyz", "/readyz/"):
             app.router.add_get(path, self._ready)
-        shorten_malformed_requests()
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, listen_host(self.host), self.port, ssl_context=self._tls).start()
-        self.port = runner.addresses[0][1]
-        self._runner = runner
+        self._runner = await serve(app, self.host, self.port, self._tls)
+        self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
         runner, self._runner = self._runner, None

@@ -24,6 +24,7 @@ from karmada.dashboard.assets import Assets
 from karmada.dashboard.live import Live
 from karmada.dashboard.login import Login, LoginRefused
 from karmada.dashboard.pages import PAGES
+from karmada.dashboard.predictions import Predictions
 from karmada.dashboard.rendering import environment
 from karmada.dashboard.sessions import COOKIE, Session, Sessions
 from karmada.dashboard.view import LIVE_HEADER, PageModule, Route, View
@@ -31,15 +32,16 @@ from karmada.dashboard.viewer import Viewer
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import ApiError, Forbidden, NotFound, Unauthorized
-from karmada.kube.runtime.listening import listen_host
+from karmada.kube.runtime.http_server import serve
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 from karmada.kube.runtime.waiting import cancel_and_wait
 
 log = get_logger("dashboard")
 _EXPIRE_SECONDS: Final = 60.0
 _BEAT_SECONDS: Final = 25.0
 """How often an idle stream is written to, so that a page that is gone is noticed."""
+_LOGIN_BODY_SECONDS: Final = 30.0
+"""For how long somebody who is nobody yet may take to send a login."""
 _NONCE: ContextVar[str] = ContextVar("nonce", default="")
 """Of the request that this task handles."""
 _METHODS: Final = ("token", "kubeconfig", "certificate")
@@ -73,6 +75,7 @@ class Dashboard:
         self._login, self._tls, self._clock = login, tls, clock
         self.sessions = Sessions(clock)
         self._attempts = security.AttemptLimit(clock)
+        self._predictions = Predictions()
         self._assets = Assets()
         self._environment = environment(self._assets)
         self._nav = [page.nav for page in pages if page.nav is not None]
@@ -108,11 +111,7 @@ class Dashboard:
         return sum(live.streams for live in self._lives.values())
 
     async def start(self) -> None:
-        shorten_malformed_requests()
-        self._runner = web.AppRunner(self.app, access_log=None, handler_cancellation=True)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, listen_host(self.options.host), self.port, ssl_context=self._tls)
-        await site.start()
+        self._runner = await serve(self.app, self.options.host, self.port, self._tls, handler_cancellation=True)
         self.port = self._runner.addresses[0][1]
         self._expiring = asyncio.create_task(self._expire(), name="dashboard sessions")
 
@@ -164,7 +163,10 @@ class Dashboard:
             refused = security.path_refused(_names_in(request, route))
             if refused:
                 return self._plain_error(400, refused)
-            view = View(request, session, self._environment, self._clock, self.options.writes, _NONCE.get(), self._nav)
+            view = View(
+                request, session, self._environment, self._clock, self.options.writes, _NONCE.get(), self._predictions,
+                self._nav,
+            )  # fmt: skip
             try:
                 with view.until_logout():
                     return await route.handler(view)
@@ -263,7 +265,10 @@ class Dashboard:
         if wait > 0:
             problem = f"Too many attempts. Try again in {wait:.0f} seconds."
             return self._login_form(request, problem=problem, status=429)
-        form = await _login_fields(request)
+        try:
+            form = await asyncio.wait_for(_login_fields(request), _LOGIN_BODY_SECONDS)
+        except TimeoutError:
+            raise web.HTTPRequestTimeout from None
         method = form.get("method", "")
         try:
             viewer = await self._viewer(request, method, form)
@@ -342,10 +347,9 @@ async def _relay(events: AsyncGenerator[tuple[str, str], None], response: web.St
 
 
 async def _protect(request: web.Request, response: web.StreamResponse) -> None:
-    """Every response, streams and errors too, has the headers of security.py, and does not say what serves it."""
+    """Every response, streams and errors too, has the headers of security.py."""
     host = security.host_of(request.headers.get("Host", ""))
     response.headers.update(security.response_headers(_NONCE.get(), host=host))
-    response.headers.pop("Server", None)
 
 
 def _names_in(request: web.Request, route: Route) -> list[str]:

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aiohttp import web
 
@@ -19,11 +19,13 @@ from karmada.kube.objects.gvk import GVR
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from karmada.dashboard.predictions import Predictions
     from karmada.dashboard.sessions import Session
     from karmada.dashboard.viewer import Viewer
     from karmada.kube.client.client import Client
     from karmada.kube.objects.clock import Clock
 
+T = TypeVar("T")
 MOST_AT_ONCE: Final = 64
 """Requests of one session, logs and terminals among them. A browser has six connections, or a few more."""
 LIVE_HEADER: Final = "X-Live"
@@ -41,6 +43,7 @@ class View:
     writes: bool
     """Whether the dashboard was started so that it may change things."""
     nonce: str
+    predictions: Predictions
     nav: Sequence[tuple[str, str]] = ()
     _clusters: Listing | None = field(default=None)
 
@@ -77,6 +80,10 @@ class View:
     ) -> bool:
         """Whether to offer a change: the dashboard may, and the viewer may."""
         return self.writes and await self.viewer.may(verb, resource, namespace, name=name, subresource=subresource)
+
+    async def predicted(self, predict: Callable[[], Awaitable[T]]) -> T:
+        """In its turn: see predictions.py."""
+        return await self.predictions.run(self.viewer.identity.name, predict)
 
     @contextmanager
     def until_logout(self) -> Iterator[None]:

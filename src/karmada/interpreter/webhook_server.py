@@ -165,17 +165,13 @@ async def serving(
     The certificate and key are tls.crt and tls.key of the directory, and are loaded again when they change. OSError
     for files that cannot be used.
     """
-    from aiohttp import web
-
-    from karmada.kube.runtime.listening import listen_host
+    from karmada.kube.runtime.http_server import serve as listen
     from karmada.kube.server.auth.serving import FollowedServing
 
     tls = FollowedServing(cert_dir / CERTIFICATE, cert_dir / KEY, "VersionTLS12", clock or RealClock())
-    runner = web.AppRunner(application(paths), access_log=None)
-    await runner.setup()
+    runner = await listen(application(paths), host, port, tls.context)
     following = asyncio.create_task(tls.follow())
     try:
-        await web.TCPSite(runner, listen_host(host), port, ssl_context=tls.context).start()
         yield runner.addresses[0][1]
     finally:
         following.cancel()

@@ -173,7 +173,7 @@ async def preview(view: View) -> web.StreamResponse:
     """Reads only: it is there in a read-only dashboard too."""
     text = (await view.form()).get("text", "")
     try:
-        radius, problem = await radius_of(view.client, text), ""
+        radius, problem = await view.predicted(lambda: radius_of(view.client, text)), ""
     except (PredictionError, ApiError) as error:
         radius, problem = None, str(error)
     return view.part("partials/blast_radius.html", radius=radius, problem=problem)

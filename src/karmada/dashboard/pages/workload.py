@@ -236,7 +236,8 @@ async def why(view: View) -> web.StreamResponse:
     word = f"{ref.gvr.resource}.{ref.gvr.version}.{ref.gvr.group}" if ref.gvr.group else ref.gvr.resource
     data: dict[str, Any] = {"work": ref, "cluster": cluster, "found": None, "attempts": (), "problem": ""}
     try:
-        found = await explain(view.client, Scheduler("*", ""), Aim(word, ref.name, ref.namespace, cluster))
+        aim = Aim(word, ref.name, ref.namespace, cluster)
+        found = await view.predicted(lambda: explain(view.client, Scheduler("*", ""), aim))
     except (PredictionError, ApiError) as error:
         data["problem"] = str(error)
     else:

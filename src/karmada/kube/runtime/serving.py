@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from karmada.kube.runtime.health import Health, Report
-from karmada.kube.runtime.listening import listen_host
-from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -37,16 +35,15 @@ class ObservabilityServer:
     async def start(self) -> None:
         from aiohttp import web
 
+        from karmada.kube.runtime.http_server import serve
+
         app = web.Application()
         for endpoint in ENDPOINTS:
             app.router.add_get(f"/{endpoint}", self._all_checks)
             app.router.add_get(f"/{endpoint}/{{check:.+}}", self._one_check)
         if self._metrics is not None:
             app.router.add_get("/metrics", self._scrape)
-        shorten_malformed_requests()
-        self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, listen_host(self.host), self.port).start()
+        self._runner = await serve(app, self.host, self.port)
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:

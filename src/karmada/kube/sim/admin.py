@@ -18,8 +18,8 @@ from aiohttp import web
 
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.runtime.http_server import serve
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 from karmada.kube.server.auth.files import write_private
 from karmada.kube.sim.addressing import RANGES
 from karmada.kube.sim.admin_client import ADMIN_FILE
@@ -68,14 +68,10 @@ class AdminServer:
                 web.post("/stop", self._end),
             ]
         )
-        shorten_malformed_requests()
-        self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        port = self._runner.addresses[0][1]
+        self._runner = await serve(app, "127.0.0.1", 0)
+        host, port = self._runner.addresses[0][:2]
         self._fleet.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        about = {"url": f"http://127.0.0.1:{port}", "token": self._token, "pid": os.getpid()}
+        about = {"url": f"http://{host}:{port}", "token": self._token, "pid": os.getpid()}
         write_private(self._fleet.folder / ADMIN_FILE, json.dumps(about).encode())
 
     async def stop(self) -> None:

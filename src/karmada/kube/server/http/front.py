@@ -30,6 +30,7 @@ from karmada.kube.objects.errors import (
     Timeout,
 )
 from karmada.kube.objects.times import parse_duration
+from karmada.kube.runtime.http_server import hide_software
 from karmada.kube.runtime.listening import listen_host
 from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 from karmada.kube.runtime.watchdog import describe_requests
@@ -325,12 +326,17 @@ def _sent(raw: web.BaseRequest) -> Sent:
 
 def _make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
     loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY)
+    return _Request(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY)
 
 
 def _protocols(headers: Mapping[str, str]) -> list[str]:
     offered = headers.get("Sec-WebSocket-Protocol")
     return [part.strip() for part in offered.split(",")] if offered else []
+
+
+class _Request(web.BaseRequest):
+    async def _prepare_hook(self, response: web.StreamResponse) -> None:
+        hide_software(response)
 
 
 class _Connection(web.RequestHandler):
