@@ -13,6 +13,7 @@ from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.controllers.setting_metrics import read as settings_from
 from karmada.dashboard import reads
 from karmada.dashboard.drills import DrillFailed, Drills
+from karmada.dashboard.eviction_search import EvictionSearch
 from karmada.dashboard.pages.cluster_state import GOOD, state_of, taint_text
 from karmada.dashboard.pages.workloads import Row, rows_of
 from karmada.dashboard.view import PageModule, Route, View
@@ -21,10 +22,8 @@ from karmada.kube.objects.types import Obj
 from karmada.prediction import evictions
 from karmada.prediction.running import running
 
-LOOKED_AT: Final = 5000
-"""Bindings that are read for evictions in progress."""
-KEPT_SECONDS: Final = 5.0
-_PAGE: Final = 500
+KEPT_SECONDS: Final = 60.0
+"""Longer than anybody waits for evictions to be read."""
 _MINUTES: Final = (5, 15, 30, 60)
 _DRILLS: Final = Drills()
 
@@ -65,15 +64,13 @@ async def failover(view: View) -> web.StreamResponse:
     found = await view.clusters()
     clusters = [(one["metadata"]["name"], state_of(one), _taints(one)) for one in found.items]
     troubled = [one for one in clusters if one[1].kind != GOOD or one[2]]
-    data: dict[str, Any] = {
-        "troubled": troubled,
-        "total": len(clusters),
-        "topics": [reads.topic(Cluster.gvr, since=found.resource_version)],
-    }
+    topics = [reads.topic(Cluster.gvr, since=found.resource_version)]
+    data: dict[str, Any] = {"troubled": troubled, "total": len(clusters), "topics": topics}
     if view.request.headers.get("HX-Request"):
         return view.part("partials/failover_clusters.html", **data)
     names = [name for name, _, _ in clusters]
-    return view.page("failover.html", title="Failover", names=names, minutes=_MINUTES, **data)
+    evicting = [*topics, *(reads.topic(kind.gvr) for kind in (ResourceBinding, ClusterResourceBinding))]
+    return view.page("failover.html", title="Failover", names=names, minutes=_MINUTES, evicting=evicting, **data)
 
 
 def _taints(cluster: Obj) -> list[str]:
@@ -84,34 +81,21 @@ def _taints(cluster: Obj) -> list[str]:
 
 
 async def evicting(view: View) -> web.StreamResponse:
-    """Bindings with eviction tasks. They cannot be selected by the server: a bounded number is read, for all viewers
-    of the session once in a while."""
-
-    async def look() -> tuple[list[Obj], bool]:
-        found: list[Obj] = []
-        left = LOOKED_AT
-        for kind in (ResourceBinding.gvr, ClusterResourceBinding.gvr):
-            token = ""
-            while left > 0:
-                page = await reads.page(view.client, kind, limit=_PAGE, token=token)
-                found += [one for one in page.items if one["spec"].get("gracefulEvictionTasks")]
-                left -= len(page.items)
-                token = page.token
-                if not token:
-                    break
-        return found, left <= 0
-
-    bindings = await reads.allowed(view.viewer.kept("evicting", KEPT_SECONDS, look))
-    if bindings is None:
-        return view.part("partials/evictions.html", leaving=None, cut=False, looked_at=LOOKED_AT)
+    """Read after the request came, once for all pages of the viewer that wait for it."""
+    viewer = view.viewer
+    search = viewer.seen("evictions", lambda: EvictionSearch(viewer.clock))
+    look = viewer.kept(("evictions", search.begun), KEPT_SECONDS, lambda: search.look(viewer.client))
+    found = await reads.allowed(look)
+    if found is None:
+        return view.part("partials/evictions.html", leaving=None)
     clusters = {one["metadata"]["name"]: one for one in (await view.clusters()).items}
     settings = settings_from((await running(view.client)).settings)
-    rows = await rows_of(view.client.mapper, bindings[0])
+    rows = await rows_of(view.client.mapper, found.bindings)
     leaving = [
         Leaving(row, evictions.in_words(one, clusters, settings, view.clock.now()))
-        for row, one in zip(rows, bindings[0], strict=True)
+        for row, one in zip(rows, found.bindings, strict=True)
     ]
-    return view.part("partials/evictions.html", leaving=leaving, cut=bindings[1], looked_at=LOOKED_AT)
+    return view.part("partials/evictions.html", leaving=leaving, found=found)
 
 
 # drills

@@ -1,0 +1,126 @@
+"""Bindings with eviction tasks, among any number of bindings.
+
+The server cannot select them, so all bindings are read, some at a time, round after round; those that were found are
+read again each time. Between two times there is a pause, the longer the more there was to read. So what an open page
+costs does not grow with the fleet, and nothing stays unseen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from karmada.api.work import ClusterResourceBinding, ResourceBinding
+from karmada.dashboard import reads
+from karmada.kube.client.client import Client
+from karmada.kube.objects import meta
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.errors import Expired, Gone
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+
+MOST: Final = 5000
+"""Bindings that are read at a time."""
+SHOWN: Final = 200
+"""Of those that were found."""
+REST: Final = 20.0
+"""A pause is so many times as long as the reading before it."""
+SHORTEST, LONGEST = 0.5, 30.0
+_PAGE: Final = 500
+_KINDS: Final = (ResourceBinding.gvr, ClusterResourceBinding.gvr)
+_Key = tuple[GVR, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    bindings: Sequence[Obj]
+    """By namespace and name."""
+    more: int
+    """That were found as well."""
+    left: int
+    """Bindings that no round has come to yet; 0 once all were read."""
+
+
+class EvictionSearch:
+    """Of one viewer: it goes on where it stopped the last time."""
+
+    def __init__(self, clock: Clock, most: int = MOST) -> None:
+        self._clock, self._most = clock, most
+        self.begun = 0
+        """How often it was looked. Who waits for the same number gets the same: it is read after they came."""
+        self._turn, self._not_before = asyncio.Lock(), 0.0
+        self._known: dict[_Key, Obj] = {}
+        self._round: set[_Key] = set()
+        """Those of `_known` that this round has come to."""
+        self._kind, self._token = 0, ""
+        self._complete = False
+
+    async def look(self, client: Client) -> Found:
+        """After a pause, if it was looked just before; Forbidden if the viewer may not read bindings."""
+        async with self._turn:
+            await self._clock.sleep(max(0.0, self._not_before - self._clock.monotonic()))
+            self.begun += 1
+            began = self._clock.monotonic()
+            try:
+                return await self._look(client)
+            finally:
+                now = self._clock.monotonic()
+                self._not_before = now + min(LONGEST, max(SHORTEST, REST * (now - began)))
+
+    async def _look(self, client: Client) -> Found:
+        budget, left = self._most, 0
+        fresh: set[_Key] = set()
+        while budget > 0:
+            page = await self._next(client)
+            budget -= max(1, len(page.items))
+            fresh |= self._note(page)
+            left = page.more or 0
+            if self._advance(page):
+                break
+        await self._read_again(client, fresh)
+        keys = sorted(self._known, key=lambda key: key[1:])
+        shown = [self._known[key] for key in keys[:SHOWN]]
+        return Found(shown, len(keys) - len(shown), 0 if self._complete else max(1, left))
+
+    async def _next(self, client: Client) -> reads.Page:
+        try:
+            return await reads.page(client, _KINDS[self._kind], limit=_PAGE, token=self._token)
+        except (Expired, Gone):  # the round took too long: begin again
+            self._begin()
+            return await reads.page(client, _KINDS[0], limit=_PAGE)
+
+    def _begin(self) -> None:
+        self._kind, self._token = 0, ""
+        self._round.clear()
+
+    def _note(self, page: reads.Page) -> set[_Key]:
+        kind = _KINDS[self._kind]
+        found = {(kind, *meta.key(one)): one for one in page.items if one["spec"].get("gracefulEvictionTasks")}
+        self._known |= found
+        self._round |= found.keys()
+        return set(found)
+
+    def _advance(self, page: reads.Page) -> bool:
+        """Whether that was the end of a round: what it has not come to is no more."""
+        self._token = page.token
+        if page.token:
+            return False
+        self._kind += 1
+        if self._kind < len(_KINDS):
+            return False
+        self._known = {key: self._known[key] for key in self._known.keys() & self._round}
+        self._complete = True
+        self._begin()
+        return True
+
+    async def _read_again(self, client: Client, fresh: set[_Key]) -> None:
+        """Those that this request has not come to, as they are now."""
+        old = [key for key in sorted(self._known, key=lambda key: key[1:])[:SHOWN] if key not in fresh]
+        gets = (reads.existing(client.get(kind, name, namespace)) for kind, namespace, name in old)
+        for key, binding in zip(old, await asyncio.gather(*gets), strict=True):
+            if binding is not None and binding["spec"].get("gracefulEvictionTasks"):
+                self._known[key] = binding
+            else:
+                del self._known[key]
