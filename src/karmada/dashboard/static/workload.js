@@ -115,10 +115,13 @@
     if (again) { again = false; load(); }
   };
 
+  const read = (id, swap, headers) => htmx.ajax(
+    "GET", base + "/nodes/" + id.split("/").map(encodeURIComponent).join("/"), { source: panel, target: panel, swap, headers },
+  );
   const open = async (id) => {
     panel.hidden = false;
-    await htmx.ajax("GET", base + "/nodes/" + id.split("/").map(encodeURIComponent).join("/"), { target: panel, swap: "innerHTML" });
     panel.dataset.node = id;
+    await read(id, "innerHTML", {});
     panel.focus({ preventScroll: true });
     panel.scrollIntoView({ block: "nearest" });
   };
@@ -127,6 +130,10 @@
     const button = event.target.closest("[data-node]");
     if (button && button !== panel) open(button.dataset.node);
   });
-  document.addEventListener("htmx:afterSettle", (event) => { if (event.detail.target.id === "summary") load(); });
+  document.addEventListener("htmx:afterSettle", (event) => {
+    if (event.detail.target.id !== "summary") return;
+    load();
+    if (panel.dataset.node) read(panel.dataset.node, "morph:innerHTML show:none", { "X-Live": "1" });
+  });
   load();
 })();
