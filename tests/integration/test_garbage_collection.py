@@ -75,12 +75,35 @@ async def test_it_begins_after_what_it_is_to_wait_for_and_its_start_does_not_wai
     ready = asyncio.Event()
     collector = GarbageCollector(world.client, RealClock(), ready.wait)
     await collector.start()
-    kept = await world.make("kept", gvr=SECRETS)
+    kept = await world.make("kept", owned_by(await world.make("owner")), gvr=SECRETS)
     await world.settled()
     assert not collector.graph.nodes
     ready.set()
     await eventually(lambda: kept["metadata"]["uid"] in collector.graph.nodes)
     await collector.stop()
+
+
+async def test_of_objects_without_owners_nothing_is_kept_unless_their_deletion_waits(world: World) -> None:
+    owner = await world.make("owner")
+    child = await world.make("child", owned_by(owner, block=True), finalizers=["example.com/hold"])
+    graph = world.collector.graph
+    await world.settled()
+    assert owner["metadata"]["uid"] not in graph.nodes
+    assert [node.uid for node in graph.dependents(owner["metadata"]["uid"])] == [child["metadata"]["uid"]]
+    await world.delete("owner", "Foreground")
+    await eventually(lambda: owner["metadata"]["uid"] in graph.nodes)
+    await world.client.patch(CONFIG_MAPS, "child", "default", {"metadata": {"finalizers": None}})
+    await eventually(lambda: not {one["metadata"]["uid"] for one in (owner, child)} & graph.nodes.keys())
+    assert world.gone(CONFIG_MAPS, "owner", "child")
+
+
+async def test_an_object_that_drops_its_owners_is_kept_no_more(world: World) -> None:
+    child = await world.make("child", owned_by(await world.make("owner")))
+    graph = world.collector.graph
+    await eventually(lambda: child["metadata"]["uid"] in graph.nodes)
+    await world.client.patch(CONFIG_MAPS, "child", "default", {"metadata": {"ownerReferences": None}})
+    await eventually(lambda: child["metadata"]["uid"] not in graph.nodes)
+    assert world.get(CONFIG_MAPS, "child")
 
 
 @pytest.fixture

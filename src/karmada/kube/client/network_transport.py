@@ -61,6 +61,8 @@ class NetworkTransport(ABC):
         self._credentials = credentials_for(config, clock=clock)
         self._base = config.server.rstrip("/")
         self._ca = MaterialReader(config.ca)
+        self._material: tuple[bytes, bytes, bytes] | None = None
+        self._context: ssl.SSLContext | None = None
         self._closed = False
 
     @abstractmethod
@@ -213,5 +215,9 @@ class NetworkTransport(ABC):
             raise ConnectionFailed(f"{self._base}: {error}") from error
 
     def _tls(self, credential: Credential) -> ssl.SSLContext:
+        """That of before while nothing has changed: its connections are found by it."""
         ca = b"" if self.config.insecure else self._ca.read()
-        return client_context(ca, credential.certificate, credential.key, self.config.insecure)
+        material = (ca, credential.certificate, credential.key)
+        if self._context is None or material != self._material:
+            self._material, self._context = material, client_context(*material, self.config.insecure)
+        return self._context

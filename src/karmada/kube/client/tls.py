@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from karmada.kube.client.config import Material
 
@@ -49,9 +50,23 @@ class MaterialReader:
         return self._file.read() if self._file is not None else self._data
 
 
-@lru_cache(maxsize=1024)
+_in_use: WeakValueDictionary[tuple[bytes, bytes, bytes, bool], ssl.SSLContext] = WeakValueDictionary()
+
+
+@lru_cache(maxsize=64)
 def client_context(ca: bytes, certificate: bytes, key: bytes, insecure: bool) -> ssl.SSLContext:
-    """`ca` empty: the system's authorities; `certificate` empty: no client certificate."""
+    """`ca` empty: the system's authorities; `certificate` empty: no client certificate.
+
+    The same one for as long as somebody has it, however many others there are: a thousand members have one each.
+    """
+    material = (ca, certificate, key, insecure)
+    context = _in_use.get(material)
+    if context is None:
+        context = _in_use[material] = _made(*material)
+    return context
+
+
+def _made(ca: bytes, certificate: bytes, key: bytes, insecure: bool) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if hasattr(ssl, "VERIFY_X509_STRICT"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,32 @@ async def test_the_recent_past_can_be_listed(pods: Collection, write: Writer, st
             snapshot = pods.snapshot(moment, namespace)
             assert snapshot is not None
             assert [e.raw for e in snapshot] == expected
+
+
+async def test_pages_of_the_recent_past_are_parts_of_its_list(pods: Collection, write: Writer) -> None:
+    chance = random.Random(7)
+    moments = []
+    for step in range(60):
+        where = (chance.choice(["a", "a-b", "b"]), f"p{chance.randrange(8)}")
+        if where in write.revisions and chance.random() < 0.4:
+            await write.delete(*where)
+        else:
+            await write.put(*where, step=str(step))
+        moments.append(pods.revision)
+    for moment in moments[::5]:
+        for namespace in ("", "a"):
+            whole = pods.snapshot(moment, namespace) or []
+            for at, last in enumerate(whole):
+                for limit in (1, 3, 30):
+                    page = pods.page_at(moment, namespace, last.key, limit)
+                    assert page == (whole[at + 1 : at + 1 + limit], max(0, len(whole) - at - 1 - limit))
+
+
+async def test_no_page_is_made_of_what_is_forgotten(pods: Collection, write: Writer) -> None:
+    for step in range(10):
+        await write.put("a", f"p{step}")
+    pods.reset(pods.revision)
+    assert pods.page_at(pods.revision - 1, "", "core/pods/a/p0", 3) is None
 
 
 async def test_waiting_for_a_revision(cache: Cache, write: Writer, clock: FakeClock) -> None:

@@ -1,9 +1,10 @@
 """Garbage collector: what becomes of objects whose owners go.
 
-A graph of all objects (uid, owners, whether deletion waits) is kept from slim informers over every resource that can be
-listed and deleted; owners are matched by uid. Three things put an object on the queue: it has owners that may be gone,
-it is being deleted and must first let go of its dependents (`orphan`), or wait for them (`foregroundDeletion`). Before
-anything is deleted, an owner the graph does not know is read from the server, so a slow informer never costs an object;
+There is a slim informer for every resource that can be listed and deleted. Of what they show, a graph keeps the objects
+that have owners or whose deletion waits: of a million objects that are nobody's dependents nothing is kept here. Owners
+are matched by uid. Three things put an object on the queue: it has owners that may be gone, it is being deleted and
+must first let go of its dependents (`orphan`), or wait for them (`foregroundDeletion`). Before anything is deleted, an
+owner that neither the graph nor its informer knows is read from the server, so a slow informer never costs an object;
 only owners whose deletion was observed are known to be absent without a request.
 """
 
@@ -20,6 +21,7 @@ from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GVK, GVR, GroupKind, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler, Informer
+from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueShutDown
 from karmada.kube.runtime.waiting import cancel_and_wait
@@ -58,8 +60,15 @@ class Node:
     def waits_for_dependents(self) -> bool:
         return self.deleting and FOREGROUND in self.finalizers
 
+    @property
+    def waits(self) -> bool:
+        """For its dependents to let go of it, or to go."""
+        return self.deleting and (ORPHAN in self.finalizers or FOREGROUND in self.finalizers)
+
 
 class Graph:
+    """Objects that have owners or whose deletion waits, by uid; and the dependents of every owner."""
+
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self._dependents: dict[str, set[str]] = {}
@@ -158,9 +167,12 @@ class GarbageCollector:
             informer.start()
             self._informers[gvr] = informer
         for gvr in self._informers.keys() - wanted:
-            await self._informers.pop(gvr).stop()
-            for node in [n for n in self.graph.nodes.values() if n.gvr == gvr]:
-                self._forget(node.uid)
+            informer = self._informers.pop(gvr)
+            await informer.stop()
+            for obj in informer.cache:
+                node = self.graph.nodes.get(obj["metadata"]["uid"])
+                if node is None or node.gvr == gvr:  # else it is followed in another version
+                    self._forget(obj["metadata"]["uid"])
 
     def _handler(self, gvr: GVR) -> Handler:
         def changed(old: Obj | None, new: Obj | None) -> None:
@@ -182,10 +194,8 @@ class GarbageCollector:
             meta.get("finalizers") or (),
             "deletionTimestamp" in meta,
         )
-        old = self.graph.put(node)
-        if (node.deleting and (ORPHAN in node.finalizers or FOREGROUND in node.finalizers)) or (
-            node.owners and (old is None or old.owners != node.owners)
-        ):
+        old = self.graph.put(node) if node.owners or node.waits else self.graph.drop(node.uid)
+        if node.waits or (node.owners and (old is None or old.owners != node.owners)):
             self.queue.add(node.uid)
         if node.waits_for_dependents and not (old and old.waits_for_dependents):
             self._add(d.uid for d in self.graph.dependents(node.uid))
@@ -289,13 +299,18 @@ class GarbageCollector:
         return GOING if known.waits_for_dependents else SOLID
 
     async def _look_up(self, node: Node, owner: Obj) -> str:
-        """The state of an owner that the graph has not seen, from the server."""
+        """The state of an owner that is not in the graph: from its informer or, unless that has it, from the server."""
         gvk = GVK.parse(owner["apiVersion"], owner["kind"])
         mapping = await self._client.mapper.mapping(GroupKind(gvk.group, gvk.kind))
         if mapping.namespaced and not node.namespace:
             return INVALID
+        key = Key(node.namespace if mapping.namespaced else "", owner["name"])
+        informer = self._informers.get(mapping.gvr)
+        shown = informer.cache.glance(key) if informer is not None else None
+        if shown is not None and shown["metadata"]["uid"] == owner["uid"]:
+            return SOLID
         try:
-            live = await self._client.get(mapping.gvr, owner["name"], node.namespace if mapping.namespaced else "")
+            live = await self._client.get(mapping.gvr, key.name, key.namespace)
         except NotFound:
             return ABSENT
         return SOLID if live["metadata"]["uid"] == owner["uid"] else ABSENT

@@ -112,9 +112,10 @@ class Reads:
         last = start + after if after else ""
         limit = options.limit
         at = revision if revision >= 0 else self._cache.revision
-        if limit and selection.matches is None and self._continues(resource, namespace, after, revision):
-            entries, behind = self._cache.collection(resource.storage_resource).page(namespace, last, limit)
-            return await self._cut(resource, entries, at, limit, options, behind)
+        if limit and selection.matches is None and _continues(resource, namespace, after):
+            some = self._cache.collection(resource.storage_resource).page_at(at, namespace, last, limit)
+            if some is not None:
+                return await self._cut(resource, some[0], at, limit, options, some[1])
         recent = self._snapshot(resource, namespace, revision)
         if recent is not None:
             later = [entry for entry in recent if entry.key > last] if last else recent
@@ -135,13 +136,6 @@ class Reads:
             if not page.remaining or not limit or len(entries) >= limit:
                 return await self._cut(resource, entries, at, limit, options, page.remaining)
             last = page.items[-1].key
-
-    def _continues(self, resource: Resource, namespace: str, after: str, revision: int) -> bool:
-        """Whether a page goes on behind an object of this list, whose state at the revision is the current one."""
-        of, slash, _ = after.partition("/")
-        if not after or after.count("/") != resource.namespaced or (slash and namespace not in ("", of)):
-            return False
-        return revision < 0 or self._cache.collection(resource.storage_resource).changed <= revision
 
     def _snapshot(self, resource: Resource, namespace: str, revision: int) -> list[Entry] | None:
         collection = self._cache.collection(resource.storage_resource)
@@ -262,6 +256,12 @@ class Reads:
         entries = self._current(resource, namespace, selection, limit)
         revision = wanted if exact else self._cache.revision
         return await self._cut(resource, entries, revision, limit, options, 0)
+
+
+def _continues(resource: Resource, namespace: str, after: str) -> bool:
+    """Whether a page goes on behind an object of this list."""
+    of, slash, _ = after.partition("/")
+    return bool(after) and after.count("/") == resource.namespaced and not (slash and namespace not in ("", of))
 
 
 def _revision(text: str, verb: str) -> int:

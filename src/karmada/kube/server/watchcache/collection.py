@@ -221,6 +221,30 @@ class Collection:
             behind += len(bucket.names) - start - len(some)
         return found, behind
 
+    def page_at(self, revision: int, namespace: str, after: str, limit: int) -> tuple[list[Entry], int] | None:
+        """The same of a recent revision; None if the history does not reach back that far.
+
+        As many more entries are looked at as have changed since.
+        """
+        changes = self.changes_since(revision)
+        if changes is None:
+            return None
+        undone = {
+            change.entry.key: change.previous
+            for change in reversed(changes)
+            if namespace in ("", change.entry.namespace) and change.entry.key > after
+        }
+        found, behind = self.page(namespace, after, limit + len(undone))
+        end = found[-1].key if behind else None
+        entries = [entry for entry in found if entry.key not in undone]
+        for key, previous in undone.items():
+            if end is None or key <= end:
+                entries += [previous] if previous is not None else []
+            else:
+                behind += (previous is not None) - (self.get(*split_key(key)[2:]) is not None)
+        entries.sort(key=attrgetter("key"))
+        return entries[:limit], behind + max(0, len(entries) - limit)
+
     def _namespace_at(self, namespace: str) -> int:
         return bisect_left(self._namespaces, namespace + "/")
 
