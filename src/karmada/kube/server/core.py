@@ -87,7 +87,7 @@ class ServerCore:
         writes = Writes(cache, self.versions, admission, clock, self.follow_ups)
         deletes = Deletes(cache, self.versions, admission, writes, clock)
         reads, bodies = Reads(cache, self.versions), Bodies(self.definitions)
-        groups = GroupCreates(cache, self.versions, admission, writes)
+        groups = GroupCreates(cache, self.versions, admission, writes, clock)
         self.handlers = Handlers(self.registry, bodies, reads, writes, deletes, groups, clock, self._may_create)
         self.handlers.scaling.schema = lambda: self.definitions.node("io.k8s.api.autoscaling.v1.Scale")
         self.pipeline = Pipeline(self.registry, self.handlers, rights, cache.catch_up)

@@ -129,6 +129,14 @@ class Chain:
         steps = self._for(attributes)
         return any(step.per_request and step.plugin.handles(attributes) for step in (*steps.admit, *steps.validate))
 
+    def decides_by_namespace(self, attributes: Attributes) -> bool:
+        """Whether what holds for such a create holds for all of its namespace: it is admitted as it is, or refused."""
+        admit, validate, finish = self._for(attributes)
+        return not finish and all(
+            step.plugin.by_namespace or (step.per_request and not step.plugin.handles(attributes))
+            for step in (*admit, *validate)
+        )
+
     def _for(self, attributes: Attributes) -> _Steps:
         """What handles this write, found when it is admitted and kept with it."""
         steps: _Steps | None = attributes.steps

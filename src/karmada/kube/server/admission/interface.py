@@ -94,6 +94,8 @@ class Plugin(ABC):
     """`handles` depends only on resource, subresource and operation: the chain calls it once for each combination."""
     mutates: ClassVar[bool] = True
     """`admit` may change the object, which then gets its defaults again."""
+    by_namespace: ClassVar[bool] = False
+    """A create is admitted or refused by nothing but its namespace, and is not changed."""
 
     @abstractmethod
     def handles(self, attributes: Attributes, /) -> bool:

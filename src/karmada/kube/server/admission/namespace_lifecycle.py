@@ -15,6 +15,7 @@ _REVIEWED_ANYWHERE = GroupResource("authorization.k8s.io", "localsubjectaccessre
 class NamespaceLifecycle(BuiltinPlugin):
     name = "NamespaceLifecycle"
     mutates = False
+    by_namespace = True
 
     def handles(self, attributes: Attributes) -> bool:
         if attributes.operation == DELETE:

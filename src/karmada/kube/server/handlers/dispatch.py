@@ -170,9 +170,9 @@ class Handlers:
         ordinary = "create" in resource.verbs and Place(resource.storage_resource, "") not in self.endpoints
         if not ordinary or _is_out_of_scope(resource, request.info) or resource.deprecation:
             return None
-        if not self.groups.takes(request, resource, namespace):
-            return None
         options, node = write_options(request.query, "CreateOptions"), resource.schema()
+        if not self.groups.takes(request, resource, namespace, options):
+            return None
 
         def check(obj: Obj) -> None:
             self.bodies.check(obj, request, resource.gvk, node, options.validation, custom=resource.custom)

@@ -1,0 +1,204 @@
+"""New objects that differ from earlier ones in free fields only: made of what is stored of those, not step by step.
+
+The first two objects of a sort pass every step of a create. What is stored of the second, divided at its free fields
+(kinds/free_fields.py) and at what the server sets (uid and times), is the prototype: others of its sort, which have all
+the rest in common, are the prototype with their own values in between, byte for byte what the steps lead to. Whatever
+is not certain to be so (a value that is empty or of another form, a field that is missing) is left to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import orjson
+
+from karmada.kube.kinds.free_fields import Free, FreeFields
+from karmada.kube.objects import names
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.times import parse_time, rfc3339
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.watchcache.entry import encode_value
+
+_KEPT = 1024
+"""Sorts of objects; when there are more, all are learned anew."""
+_LARGEST = 2**31 - 1
+_SEPARATOR, _SEPARATES = "\x7f", b"\x7f"  # the same in JSON
+_NAMESPACE, _NOW = "\0namespace\0", "\0now\0"
+_PLACE = re.compile(rb"\\u0000([0-9]+)\\u0000")
+
+
+class Outline(NamedTuple):
+    """What an object has in common with others of its sort, and what is its own."""
+
+    sort: tuple[bytes, str]
+    """All but the values that are free; and the namespace, unless that is free wherever it may be."""
+    name: str
+    values: list[bytes]
+    """Of the free fields, as they stand in JSON."""
+
+
+class _Member(NamedTuple):
+    name: str
+    values: Callable[[Obj], Sequence[Any]]
+    """Of its free fields; KeyError if one is missing."""
+    without: dict[str, None]
+    namespaces: tuple[str, ...]
+
+
+class Outlines:
+    """Divides objects of one kind."""
+
+    def __init__(self, free: FreeFields, name_errors: Callable[[str], list[str]] | None = None) -> None:
+        meta = {**free.get("metadata", {}), "name": Free.TEXT, "namespace": Free.NAMESPACE}
+        fields = {"": free.get("", {}), **{member: free[member] for member in free if member}, "metadata": meta}
+        self._own, *self._members = (_member(name, forms) for name, forms in fields.items())
+        self.places = [(member, key) for member, forms in fields.items() for key in _valued(forms)]
+        """Of the values of an outline."""
+        self.namespaces = [(member.name, key) for member in (self._own, *self._members) for key in member.namespaces]
+        forms = [fields[member][key] for member, key in self.places]
+        self.numbers = [at for at, form in enumerate(forms) if form is Free.NUMBER]
+        self._times = [at for at, form in enumerate(forms) if form is Free.TIME]
+        self._name = self.places.index(("metadata", "name"))
+        self._name_errors = name_errors or names.dns1123_subdomain
+
+    def of(self, obj: Obj, namespace: str) -> Outline | None:
+        """None: it has to pass every step for itself."""
+        try:
+            values = [*self._own.values(obj)]
+            rest, bound = {**obj, **self._own.without}, ""
+            for member, get, without, namespaces in self._members:
+                values += get(obj[member])
+                rest[member] = part = {**obj[member], **without}
+                for key in namespaces:
+                    if part.get(key) == namespace:
+                        part[key] = None
+                    else:
+                        bound = namespace
+            if not self._are_in_form(values):
+                return None
+            texts = orjson.dumps(_SEPARATOR.join(values))[1:-1].split(_SEPARATES)
+            sort = (orjson.dumps(rest), bound)
+        except (KeyError, TypeError):  # a field is missing, or of another type
+            return None
+        return Outline(sort, values[self._name], texts) if len(texts) == len(values) else None
+
+    def _are_in_form(self, values: list[Any]) -> bool:
+        """Numbers become text, in place."""
+        for at in self.numbers:
+            value = values[at]
+            values[at] = str(value) if type(value) is int and 0 < value <= _LARGEST else ""
+        for at in self._times:
+            if not _is_time(values[at]):
+                return False
+        return all(values) and not self._name_errors(values[self._name])
+
+
+class Prototype:
+    __slots__ = ("_at", "_order", "_text", "_text_at")
+
+    def __init__(self, text: bytes, order: Sequence[int]) -> None:
+        """`text` has a %b for each value; `order`: which one that is, the uid being the last."""
+        self._text = text
+        self._order = itemgetter(*order)
+        self._at = ("", "")
+        self._text_at = text
+
+    def value(self, namespace: str, now: str, values: Sequence[bytes], uid: str) -> bytes:
+        """What is stored for an object with these values."""
+        if self._at != (namespace, now):
+            self._at = (namespace, now)
+            self._text_at = self._text.replace(_encoded(_NAMESPACE), namespace.encode())
+            self._text_at = self._text_at.replace(_encoded(_NOW), now.encode())
+        value: bytes = self._text_at % self._order((*values, uid.encode()))
+        return value
+
+
+class Prototypes:
+    """Of one kind and one writer."""
+
+    def __init__(self, outlines: Outlines | None) -> None:
+        """None: every object passes every step."""
+        self._outlines = outlines
+        self._known: dict[tuple[bytes, str], Prototype | None] = {}
+        """None of those of which one object was seen."""
+
+    def find(self, obj: Obj, namespace: str) -> tuple[Outline | None, Prototype | None]:
+        """The outline, if there can be a prototype, and the prototype, if there is one."""
+        outline = None if self._outlines is None else self._outlines.of(obj, namespace)
+        return (None, None) if outline is None else (outline, self._known.get(outline.sort))
+
+    def learn(self, outline: Outline, stored: Obj, value: bytes, namespace: str) -> None:
+        """From an object that has passed every step; `value` is what is stored for it."""
+        if self._outlines is None:
+            return
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        again = outline.sort in self._known
+        self._known[outline.sort] = _prototype(self._outlines, outline, stored, value, namespace) if again else None
+
+
+NO_PROTOTYPES = Prototypes(None)
+
+
+def _prototype(outlines: Outlines, outline: Outline, stored: Obj, value: bytes, namespace: str) -> Prototype | None:
+    """None unless it has for this object what is stored for it."""
+    meta, places = stored["metadata"], outlines.places
+    text = encode_value(_marked(stored, places, outlines.namespaces, namespace)).replace(b"%", b"%%")
+    for at in outlines.numbers:
+        text = text.replace(orjson.dumps(_mark(at)), _encoded(_mark(at)))
+    order = [int(at) for at in _PLACE.findall(text)]
+    if sorted(order) != list(range(len(places) + 1)):
+        return None
+    found = Prototype(_PLACE.sub(b"%b", text), order)
+    own = found.value(namespace, meta["creationTimestamp"], outline.values, meta["uid"])
+    return found if own == value else None
+
+
+def _marked(
+    stored: Obj, places: Sequence[tuple[str, str]], namespaces: Iterable[tuple[str, str]], namespace: str
+) -> Obj:
+    """A copy with a mark in each place that has a value of its own."""
+    marked: Obj = copy_json(stored)
+    for at, (member, key) in enumerate(places):
+        (marked[member] if member else marked)[key] = _mark(at)
+    for member, key in namespaces:
+        part = marked[member] if member else marked
+        if part.get(key) == namespace:
+            part[key] = _NAMESPACE
+    meta = marked["metadata"]
+    for entry in meta.get("managedFields") or ():
+        if entry.get("time") == meta["creationTimestamp"]:
+            entry["time"] = _NOW
+    meta["uid"], meta["creationTimestamp"] = _mark(len(places)), _NOW
+    return marked
+
+
+def _member(name: str, forms: Mapping[str, Free]) -> _Member:
+    keys = _valued(forms)
+    namespaces = tuple(key for key, form in forms.items() if form is Free.NAMESPACE)
+    values = itemgetter(*keys) if len(keys) > 1 else lambda obj: [obj[key] for key in keys]
+    return _Member(name, values, dict.fromkeys(keys), namespaces)
+
+
+def _valued(forms: Mapping[str, Free]) -> list[str]:
+    return [key for key, form in forms.items() if form is not Free.NAMESPACE]
+
+
+def _mark(at: int) -> str:
+    return f"\0{at}\0"
+
+
+def _encoded(text: str) -> bytes:
+    return orjson.dumps(text)[1:-1]
+
+
+@lru_cache(maxsize=1024)
+def _is_time(text: str) -> bool:
+    try:
+        return rfc3339(parse_time(text)) == text
+    except ValueError:
+        return False

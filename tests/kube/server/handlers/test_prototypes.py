@@ -1,0 +1,254 @@
+"""Objects that are made of a prototype are, byte for byte, what the steps of a create lead to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karmada.kube.client.client import Client
+from karmada.kube.client.transport import Call
+from karmada.kube.kinds.free_fields import Free
+from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.handlers import prototypes
+from karmada.kube.server.handlers.prototypes import Outlines, Prototypes
+
+EVENTS, NAMESPACES = GVR("", "v1", "events"), GVR("", "v1", "namespaces")
+ABOUT = {"kind": "Work", "namespace": "default", "name": "web", "uid": "u1", "apiVersion": "v1", "resourceVersion": "7"}
+
+
+class Server:
+    def __init__(self, runner: asyncio.Runner, server: ApiServer, clock: FakeClock) -> None:
+        self.run, self.api, self.clock = runner.run, server, clock
+        self.client = server.client(user_agent="writer")
+        self.made = 0
+        self.completed = 0
+        """Objects that passed every step."""
+        original = server.handlers.writes.admitted
+
+        async def admitted(*arguments: Any, **more: Any) -> Any:
+            self.completed += 1
+            return await original(*arguments, **more)
+
+        server.handlers.writes.admitted = admitted  # type: ignore[method-assign]
+
+    def name(self) -> str:
+        self.made += 1
+        return f"event-{self.made:09d}"
+
+    def create_all(self, objects: list[Obj], namespace: str = "default", client: Client | None = None) -> list[Any]:
+        return list(self.run((client or self.client).create_all(EVENTS, copy_json(objects), namespace)))
+
+    def create(self, obj: Obj, namespace: str) -> ApiError | None:
+        try:
+            self.run(self.client.create(EVENTS, copy_json(obj), namespace))
+        except ApiError as error:
+            return error
+        return None
+
+    def stored(self, name: str, namespace: str = "default") -> bytes:
+        found = self.run(self.api.store.get(f"core/events/{namespace}/{name}"))
+        assert found is not None
+        return found.value
+
+    def comparable(self, name: str, namespace: str) -> bytes:
+        """What is stored, without the uid and the name that are an object's own."""
+        uid = self.run(self.client.get(EVENTS, name, namespace))["metadata"]["uid"]
+        return self.stored(name, namespace).replace(uid.encode(), b"uid").replace(name.encode(), b"name")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with asyncio.Runner() as runner:
+        config = ServerConfig(data_dir=tmp_path_factory.mktemp("server"), storage="memory://", port=0)
+        clock = FakeClock()
+        api = ApiServer(config, clock)
+        runner.run(api.start())
+        found = Server(runner, api, clock)
+        for namespace in ("one", "two"):
+            runner.run(found.client.create(NAMESPACES, {"metadata": {"name": namespace}}))
+        yield found
+        runner.run(api.stop())
+
+
+def event(name: str, namespace: str = "default", about: Obj | None = None, **more: Any) -> Obj:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"namespace": namespace, "name": name},
+        "involvedObject": {**ABOUT, "namespace": namespace, **(about or {})},
+        "reason": "Synced",
+        "message": "It works",
+        "source": {"component": "controller", "host": "here"},
+        "firstTimestamp": "2023-11-14T22:13:20Z",
+        "lastTimestamp": "2023-11-14T22:13:25Z",
+        "count": 1,
+        "type": "Normal",
+        "reportingComponent": "controller",
+        "reportingInstance": "here",
+        **more,
+    }
+
+
+_NO = object()
+_text = st.text(max_size=12) | st.sampled_from(
+    ["", "100%", "%b", 'a "quote"', "\x7f", "\0now\0", "\\u00003\\u0000", "é"]
+)
+_mistyped: st.SearchStrategy[Any] = st.sampled_from([None, 0, -1, True, 1.0, 2**31, [], {}, ["a"], "\ud800"])
+_wrong = _mistyped | st.just(_NO)
+_time = st.sampled_from(["2023-11-14T22:13:21Z", "2023-11-14T23:13:20+01:00", "2023-11-14T22:13:20.5Z", "today", ""])
+_VALUES: dict[tuple[str, ...], st.SearchStrategy[Any]] = {
+    ("message",): _text | _wrong,
+    ("reason",): _text | _wrong,
+    ("count",): st.integers(1, 5) | st.sampled_from([2**31 - 1, "1"]) | _wrong,
+    ("firstTimestamp",): _time | _wrong,
+    ("lastTimestamp",): _time | _wrong,
+    ("eventTime",): st.sampled_from([None, "2023-11-14T22:13:20.000001Z"]),
+    ("source",): st.fixed_dictionaries({}, optional={"component": _text, "host": _text | _mistyped}),
+    ("reportingInstance",): _text | _wrong,
+    ("unknown",): _text,
+    ("metadata", "name"): st.sampled_from([_NO, None, "", "a b", "-", "a" * 300, "é", 3]),
+    ("metadata", "namespace"): st.sampled_from([_NO, None, "", "default", "two"]),
+    ("metadata", "labels"): st.dictionaries(st.sampled_from(["a", "not a key"]), _text, max_size=1),
+    ("metadata", "uid"): _text,
+    ("metadata", "resourceVersion"): _text,
+    ("metadata", "unknown"): _text,
+    ("involvedObject", "name"): _text | _wrong,
+    ("involvedObject", "uid"): _text | _wrong,
+    ("involvedObject", "resourceVersion"): _text | _wrong,
+    ("involvedObject", "namespace"): st.sampled_from([_NO, None, "", "default", "two"]),
+    ("involvedObject", "fieldPath"): _text,
+}
+_change = st.sampled_from(sorted(_VALUES)).flatmap(lambda path: st.tuples(st.just(path), _VALUES[path]))
+
+
+def _put(obj: Obj, path: tuple[str, ...], value: Any) -> None:
+    part = obj[path[0]] if len(path) > 1 else obj
+    if value is _NO:
+        part.pop(path[-1], None)
+    else:
+        part[path[-1]] = value
+
+
+@settings(max_examples=250, deadline=None)
+@given(namespace=st.sampled_from(["default", "one"]), changes=st.lists(_change, max_size=2))
+def test_what_is_stored_of_a_group_is_what_is_stored_of_each_alone(
+    server: Server, namespace: str, changes: list[tuple[tuple[str, ...], Any]]
+) -> None:
+    def one() -> Obj:
+        made = event(server.name(), namespace)
+        for path, value in changes:
+            _put(made, path, value)
+        return made
+
+    def outcome_of(obj: Obj, error: ApiError | None) -> tuple[str, bytes]:
+        """Its error, or what is stored."""
+        name = obj["metadata"].get("name")
+        if error is None:
+            return "", server.comparable(name, namespace)
+        return (str(error).replace(name, "name") if name else str(error)), b""
+
+    server.create_all([event(server.name(), "default") for _ in range(3)])
+    alone, some = one(), [one() for _ in range(3)]
+    expected = outcome_of(alone, server.create(alone, namespace))
+    outcomes = server.create_all(some, namespace)
+    assert [outcome_of(obj, error) for obj, error in zip(some, outcomes, strict=True)] == [expected] * 3
+
+
+def made_of_prototypes(server: Server, objects: list[Obj], namespace: str = "default", **more: Any) -> int:
+    before = server.completed
+    assert server.create_all(objects, namespace, **more) == [None] * len(objects)
+    return len(objects) - (server.completed - before)
+
+
+def test_from_the_third_of_a_sort_on_objects_are_made_of_a_prototype_in_any_namespace(server: Server) -> None:
+    def group(namespace: str, count: int) -> list[Obj]:
+        texts = [f'{number} of "100%" \n é' for number in range(count)]
+        return [event(server.name(), namespace, {"uid": text}, reason="A", message=text) for text in texts]
+
+    assert made_of_prototypes(server, group("default", 5)) == 3
+    assert made_of_prototypes(server, group("one", 5), "one") == 5
+
+
+def test_an_event_without_the_namespace_of_what_it_is_about_belongs_in_the_default_one(server: Server) -> None:
+    def group(namespace: str) -> list[Obj]:
+        events = [event(server.name(), namespace, reason="E") for _ in range(3)]
+        for one in events:
+            del one["involvedObject"]["namespace"]
+        return events
+
+    assert made_of_prototypes(server, group("default")) == 1
+    assert ["does not match" in str(outcome) for outcome in server.create_all(group("one"), "one")] == [True] * 3
+
+
+def test_each_writer_and_each_moment_has_its_own(server: Server) -> None:
+    def group() -> list[Obj]:
+        return [event(server.name(), reason="B") for _ in range(3)]
+
+    assert made_of_prototypes(server, group()) == 1
+    server.run(server.clock.advance(5))
+    later = group()
+    assert made_of_prototypes(server, later) == 3
+    other = group()
+    assert made_of_prototypes(server, other, client=server.api.client(user_agent="another")) == 1
+    found = [server.run(server.client.get(EVENTS, one[-1]["metadata"]["name"], "default")) for one in (later, other)]
+    now = "2023-11-14T22:13:25Z"
+    assert [one["metadata"]["managedFields"][0]["manager"] for one in found] == ["writer", "another"]
+    assert [one["metadata"]["managedFields"][0]["time"] for one in found] == [now, now]
+    assert [one["metadata"]["creationTimestamp"] for one in found] == [now, now]
+
+
+def test_a_namespace_that_ends_or_is_missing_refuses_each_with_its_own_error(server: Server) -> None:
+    assert made_of_prototypes(server, [event(server.name(), "two", reason="C") for _ in range(3)], "two") == 1
+    meta = {"name": "ending", "finalizers": ["a.io/b"]}
+    server.run(server.client.create(NAMESPACES, {"metadata": meta}))
+    server.run(server.client.delete(NAMESPACES, "ending"))
+    for namespace, expected in (("ending", "being terminated"), ("missing", 'namespaces "missing" not found')):
+        refused = server.create_all([event("a", namespace, reason="C"), event("b", namespace, reason="C")], namespace)
+        assert [expected in str(error) for error in refused] == [True, True]
+        assert ('"b"' in str(refused[1])) == (namespace == "ending")
+
+
+def test_a_name_that_is_taken_is_refused(server: Server) -> None:
+    first = [event(server.name(), reason="D") for _ in range(3)]
+    assert made_of_prototypes(server, first) == 1
+    fresh = event(server.name(), reason="D")
+    outcomes = server.create_all([first[0], fresh, fresh])
+    assert [outcome if outcome is None else outcome.reason for outcome in outcomes] == [
+        "AlreadyExists",
+        None,
+        "AlreadyExists",
+    ]
+
+
+def test_a_dry_run_is_no_group(server: Server) -> None:
+    handlers = server.api.handlers
+    resource = server.api.registry.get(EVENTS)
+    assert resource is not None
+    transport: Any = server.client.transport
+    path = "/api/v1/namespaces/default/events"
+    objects = [event(server.name())]
+    for dry_run in (True, False):
+        request = transport._request(Call("POST", path, {"dryRun": "All"} if dry_run else {}))
+        expected = None if dry_run else [None]
+        assert server.run(handlers.create_all(request, resource, copy_json(objects))) == expected
+
+
+def test_how_many_are_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prototypes, "_KEPT", 3)
+    found = Prototypes(Outlines({"": {"message": Free.TEXT}}))
+    for number in range(10):
+        outline, _ = found.find({"reason": str(number), "message": "a", "metadata": {"name": "b"}}, "c")
+        assert outline is not None
+        found.learn(outline, {"metadata": {}}, b"", "c")
+        assert len(found._known) <= 3
