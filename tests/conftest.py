@@ -14,6 +14,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, settings
 
 from karmada.kube.objects.shared import assert_unmutated, detect_mutations
+from karmada.kube.runtime.cache import OnDemandCache
 from karmada.kube.server.storage import memory
 from tests.support.collector import collect_rarely, free_the_dead
 from tests.support.rsa_keys import reuse_keys
@@ -87,5 +88,6 @@ def _shared_objects_stay_unchanged(request: pytest.FixtureRequest) -> Iterator[N
     detect_mutations()
     yield
     request.node.funcargs.clear()
+    OnDemandCache._recent.clear()  # a thousand objects, which would be examined after every test to come
     gc.collect(1)
     assert_unmutated()
