@@ -19,7 +19,7 @@ from karmada.dashboard.blast_radius import policies_in
 from karmada.dashboard.drills import Drills
 from karmada.dashboard.live import BadTopic, Live, parse_topic
 from karmada.dashboard.pages import PAGES
-from karmada.dashboard.pages.pods import size_of
+from karmada.dashboard.pages.pods import PODS, size_of
 from karmada.dashboard.predictions import Predictions
 from karmada.dashboard.sessions import MOST_OF_ONE, Session, Sessions
 from karmada.dashboard.view import MOST_AT_ONCE, View
@@ -288,6 +288,22 @@ async def test_what_is_kept_for_a_viewer_is_bounded() -> None:
 
 
 # terminals, policies and drills
+
+
+async def test_a_right_in_a_member_is_reviewed_in_the_member() -> None:
+    reviewed: list[Obj] = []
+
+    class Member:
+        async def create(self, _gvr: Any, body: Obj, _namespace: str) -> Obj:
+            reviewed.append(body["spec"]["resourceAttributes"])
+            return {"status": {"allowed": len(reviewed) == 1}}
+
+    viewer = viewer_of(FakeClock())
+    member: Any = Member()
+    viewer._members |= {"m1": member, "m2": member}
+    found = [await viewer.may("create", PODS, "a", name="b", subresource="exec", cluster=one) for one in ("m1", "m2")]
+    assert found == [True, False], "what holds in one member is not kept for another"
+    assert {(one["verb"], one["subresource"], one["name"]) for one in reviewed} == {("create", "exec", "b")}
 
 
 async def test_another_site_opens_no_terminal(tmp_path: Path) -> None:

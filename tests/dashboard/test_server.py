@@ -150,8 +150,11 @@ async def test_requests_of_other_sites_and_for_other_names_are_refused(plane: Da
     "path", ["/assets/0000000000000000/static/dashboard.css", "/assets/x/../server.py", "/nowhere"]
 )
 async def test_what_is_not_served_is_not_found(plane: DashboardPlane, path: str) -> None:
+    assert (await plane.browser.get(path, Sec_Fetch_Mode="navigate")).text == "Not Found\n"
     await plane.browser.log_in()
-    assert (await plane.browser.get(path)).status == 404
+    assert (await plane.browser.get(path)).text == "Not Found\n"
+    shown = await plane.browser.get(path, Sec_Fetch_Mode="navigate")
+    assert (shown.status, "there is no page at" in shown.text, 'class="side"' in shown.text) == (404, True, True)
 
 
 async def test_every_file_that_a_page_names_is_served_and_kept(plane: DashboardPlane) -> None:

@@ -33,6 +33,8 @@ _FLAGS: Final = (
     "--disable-component-update",
     "--disable-sync",
 )
+_TOO_WIDE: Final = """() => [...document.querySelectorAll(".scroll:not(.sideways)")]
+  .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent.trim().slice(0, 80))"""
 Scheme = Literal["light", "dark"]
 
 
@@ -108,9 +110,11 @@ class Tab:
         expect(self.page.locator("#live")).to_have_attribute("data-state", "on", timeout=LIMIT_MS)
 
     def fits(self) -> None:
-        """Nothing sticks out to the right: the page itself never scrolls sideways."""
+        """Nothing sticks out to the right: the page itself never scrolls sideways, and on a narrow screen no table."""
         sizes = self.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         assert sizes[0] <= sizes[1], f"the page is {sizes[0]} pixels wide, the window {sizes[1]}"
+        if sizes[1] <= NARROW:
+            assert self.page.evaluate(_TOO_WIDE) == [], "tables that have to be moved sideways to be read"
 
     def reach(self, selector: str, most: int = 60) -> None:
         """Move the focus there with the Tab key alone, and see where it is."""

@@ -143,9 +143,24 @@ class Dashboard:
             return self._plain_error(403, f"Refused: {refused}")
         try:
             response: web.StreamResponse = await handler(request)
+        except web.HTTPNotFound:
+            response = await self._nowhere(request)
         except web.HTTPException as error:
             response = self._plain_error(error.status, error.reason)
         return response
+
+    async def _nowhere(self, request: web.Request) -> web.StreamResponse:
+        """A page for who is logged in and a person; otherwise a word, which says nothing of what there is."""
+        session = await self._session_of(request, touch=False)
+        if session is None or request.headers.get("Sec-Fetch-Mode") != "navigate":
+            return self._plain_error(404, "Not Found")
+        return self._failed(self._view(request, session), NotFound(f"there is no page at {request.path}"))
+
+    def _view(self, request: web.Request, session: Session) -> View:
+        return View(
+            request, session, self._environment, self._clock, self.options.writes, _NONCE.get(), self._predictions,
+            self._nav,
+        )  # fmt: skip
 
     async def _session_of(self, request: web.Request, *, touch: bool) -> Session | None:
         secret = request.cookies.get(COOKIE, "")
@@ -163,10 +178,7 @@ class Dashboard:
             refused = security.path_refused(_names_in(request, route))
             if refused:
                 return self._plain_error(400, refused)
-            view = View(
-                request, session, self._environment, self._clock, self.options.writes, _NONCE.get(), self._predictions,
-                self._nav,
-            )  # fmt: skip
+            view = self._view(request, session)
             try:
                 with view.until_logout():
                     return await route.handler(view)

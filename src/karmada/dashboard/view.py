@@ -76,10 +76,12 @@ class View:
         return self._clusters
 
     async def may_write(
-        self, verb: str, resource: GVR, namespace: str = "", *, name: str = "", subresource: str = ""
+        self, verb: str, resource: GVR, namespace: str = "", *, name: str = "", subresource: str = "", cluster: str = ""
     ) -> bool:
-        """Whether to offer a change: the dashboard may, and the viewer may."""
-        return self.writes and await self.viewer.may(verb, resource, namespace, name=name, subresource=subresource)
+        """Whether to offer a change: the dashboard may, and the viewer may (in a member, if one is named)."""
+        return self.writes and await self.viewer.may(
+            verb, resource, namespace, name=name, subresource=subresource, cluster=cluster
+        )
 
     async def predicted(self, predict: Callable[[], Awaitable[T]]) -> T:
         """In its turn: see predictions.py."""

@@ -75,9 +75,9 @@ class Viewer:
         return found
 
     async def may(
-        self, verb: str, resource: GVR, namespace: str = "", *, name: str = "", subresource: str = ""
+        self, verb: str, resource: GVR, namespace: str = "", *, name: str = "", subresource: str = "", cluster: str = ""
     ) -> bool:
-        """Whether something may be offered. The server decides again when it is done."""
+        """Whether something may be offered, in a member if one is named. The server decides again when it is done."""
         attributes = {
             "verb": verb,
             "group": resource.group,
@@ -94,10 +94,11 @@ class Viewer:
                 "kind": "SelfSubjectAccessReview",
                 "spec": {"resourceAttributes": attributes},
             }
-            answer = await self.client.create(_ACCESS_REVIEWS, body, "")
+            client = self.member(cluster) if cluster else self.client
+            answer = await client.create(_ACCESS_REVIEWS, body, "")
             return bool(answer["status"].get("allowed"))
 
-        return await self.kept(("may", *attributes.values()), RIGHTS_SECONDS, review)
+        return await self.kept(("may", cluster, *attributes.values()), RIGHTS_SECONDS, review)
 
     def seen(self, uid: str, empty: Callable[[], T]) -> T:
         """What pages have seen of an object and show the course of; of the objects that were looked at last."""

@@ -24,7 +24,7 @@ async def test_troubled_clusters_are_shown_and_drills_are_checked_before_they_ru
     await clusters(plane.client, "m1", "m2")
     page = (await browser.get("/failover")).text
     assert 'name="fail" value="m2"' in page
-    assert "None." in (await browser.get("/failover/evictions")).text
+    assert "nothing is leaving a cluster." in (await browser.get("/failover/evictions")).text
     for form in ({}, {"fail": "moon"}, {"fail": "m1", "minutes": "x"}, {"fail": "m1", "minutes": "7"}):
         refused = await browser.post("/failover/drill", {"csrf": browser.csrf, **form})
         assert "choose" in refused.text

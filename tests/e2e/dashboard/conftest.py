@@ -20,7 +20,7 @@ from tests.e2e.propagating import Propagation, propagation
 from tests.e2e.sharing import Shared
 from tests.support.browser import Tab, chromium, tab
 
-ADMIN, VIEWER = "boss", "visitor"
+ADMIN, VIEWER, READER = "boss", "visitor", "auditor"
 _ROLES, _BINDINGS = (GVR("rbac.authorization.k8s.io", "v1", name) for name in ("clusterroles", "clusterrolebindings"))
 _FLAGS = (
     *QUICK,
@@ -40,6 +40,8 @@ class DashboardFleet:
     """The token of one who may do everything, in the members as well."""
     viewer: str = f"{VIEWER}-token"
     """The token of one who may look at clusters, and at nothing else."""
+    reader: str = f"{READER}-token"
+    """The token of one who may look at everything, Secrets excepted, in the members as well, and change nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ def dashboard(shared: Shared, tmp_path_factory: pytest.TempPathFactory, kubectl_
 @contextmanager
 def _dashboard(folder: Path, kubectl_path: str) -> Iterator[DashboardFleet]:
     tokens = folder / "tokens.csv"
-    tokens.write_text("".join(f"{name}-token,{name},{name}\n" for name in (ADMIN, VIEWER)))
+    tokens.write_text("".join(f"{name}-token,{name},{name}\n" for name in (ADMIN, VIEWER, READER)))
     with propagation(folder, kubectl_path, flags=(*_FLAGS, f"--token-auth-file={tokens}")) as fleet:
         assert fleet.plane.process is not None
         assert fleet.plane.process.stdout is not None
@@ -64,8 +66,14 @@ def _grant(fleet: Propagation) -> None:
     rules = [{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": ["get", "list", "watch"]}]
     fleet.here.create(_ROLES, {"metadata": {"name": "sees-clusters"}, "rules": rules})
     fleet.here.create(_BINDINGS, _binding(VIEWER, "sees-clusters"))
+    looks = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
+    proxied = {"apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"], "verbs": ["*"]}
+    fleet.here.create(_ROLES, {"metadata": {"name": "sees-all"}, "rules": [looks, proxied]})
+    fleet.here.create(_BINDINGS, _binding(READER, "sees-all"))
     for place in (fleet.here, *fleet.members.values()):
         place.create(_BINDINGS, _binding(ADMIN, "cluster-admin"))
+    for member in fleet.members.values():
+        member.create(_BINDINGS, _binding(READER, "view"))
 
 
 def _binding(user: str, role: str) -> Obj:

@@ -87,7 +87,7 @@ def test_every_page_shows_what_there_is(bank: DashboardFleet, open_tab: Opens, w
         tab.fits()
         tab.shot(f"events-{width}-{scheme}")
         tab.open("/failover")
-        tab.see("None of 3.")
+        tab.see("all 3 clusters are ready")
         tab.fits()
         tab.reach("#run")
         tab.open("/policies/default/bank")
@@ -117,7 +117,7 @@ def test_a_drill_shows_what_would_happen_as_a_timeline(bank: DashboardFleet, ope
     [home] = [one["name"] for one in bound["spec"]["clusters"]]
     with open_tab() as tab:
         tab.log_in(bank.admin, "/failover")
-        tab.see("None of 3.")
+        tab.see("all 3 clusters are ready")
         tab.page.locator(f"input[name=fail][value={home}]").check()
         tab.page.locator("select[name=minutes]").select_option("15")
         tab.page.get_by_role("button", name="Run the drill").click()

@@ -148,6 +148,11 @@ def test_a_terminal_echoes_and_ends(shop: DashboardFleet, open_tab: Opens) -> No
         tab.see("the answer is 42", "#terminal")
         tab.page.keyboard.type("exit 3\n")
         tab.see("exit code 3", "#terminal-state")
+        pod = tab.page.url.removeprefix(shop.url)
+    with open_tab() as tab:
+        tab.log_in(shop.reader, pod)
+        tab.see("shop line 1", "#log")
+        assert tab.page.get_by_role("button", name="Open a terminal").count() == 0, "no right to it in the member"
 
 
 def test_what_is_forbidden_is_hidden_and_refused(shop: DashboardFleet, open_tab: Opens) -> None:

@@ -97,7 +97,12 @@ async def show(view: View) -> web.StreamResponse:
     }  # fmt: skip
     if view.request.headers.get("HX-Request"):
         return view.part("partials/pod.html", **data)
-    return view.page("pod.html", title=f"Pod {path['name']}", tail=_TAIL, **data)
+    terminal = await reads.allowed(
+        view.may_write(
+            "create", PODS, path["namespace"], name=path["name"], subresource="exec", cluster=path["cluster"]
+        )
+    )
+    return view.page("pod.html", title=f"Pod {path['name']}", tail=_TAIL, terminal=terminal, **data)
 
 
 # logs

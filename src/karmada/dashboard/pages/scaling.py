@@ -188,7 +188,11 @@ async def autoscaler(view: View) -> web.StreamResponse:
         "one": found,
         "events": (events or [])[:30],
         "hidden": events is None,
-        "curves": {"replicas": replicas_of(events or (), found.current, view.clock.now()), "metrics": _curves(samples)},
+        "curves": {
+            "now": view.clock.now(),
+            "replicas": replicas_of(events or (), found.current, view.clock.now()),
+            "metrics": _curves(samples),
+        },
         "url": f"/scaling/{namespace}/{name}",
         "topics": [reads.topic(FederatedHPA.gvr, namespace, name=name)],
     }

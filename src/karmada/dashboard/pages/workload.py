@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -133,6 +134,8 @@ class Node:
     """The difference from the template; None for what is not compared."""
     pods: Sequence[tuple[Obj, str, str]] = ()
     cluster: str = ""
+    page: str = ""
+    """The page that has more of it."""
 
     @property
     def conditions(self) -> Sequence[Obj]:
@@ -204,7 +207,9 @@ async def _object(view: View, ref: Ref, cluster: str) -> Node:
 async def _pod(view: View, ref: Ref, rest: str) -> Node:
     cluster, _, name = rest.partition("/")
     obj = await view.viewer.member(cluster).get(_PODS, name, ref.namespace)
-    return Node(f"Pod {name}", f"in {cluster}", obj, events=await _events(view, obj, cluster), cluster=cluster)
+    page = f"/pods/{quote(cluster)}/{quote(ref.namespace)}/{quote(name)}"
+    events = await _events(view, obj, cluster)
+    return Node(f"Pod {name}", f"in {cluster}", obj, events=events, cluster=cluster, page=page)
 
 
 async def _events(view: View, obj: Obj, cluster: str = "") -> Sequence[Obj]:

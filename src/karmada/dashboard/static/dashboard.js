@@ -45,6 +45,21 @@
   document.addEventListener("htmx:afterSettle", filterAll);
   filterAll();
 
+  // On narrow screens a row of a table is a block: each cell gets the name of its column, which the style shows.
+  const narrow = matchMedia("(max-width: 640px)");
+  const nameCells = () => {
+    if (!narrow.matches) return;
+    for (const table of document.querySelectorAll("table")) {
+      const names = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
+      for (const row of table.querySelectorAll("tbody tr")) {
+        [...row.cells].forEach((cell, nth) => { cell.dataset.label = names[nth] || ""; });
+      }
+    }
+  };
+  narrow.addEventListener("change", nameCells);
+  document.addEventListener("htmx:afterSettle", nameCells);
+  nameCells();
+
   document.addEventListener("htmx:configRequest", (event) => {
     if (event.detail.verb !== "get") {
       event.detail.headers["X-CSRF-Token"] = document.querySelector("meta[name=csrf]").content;

@@ -9,6 +9,7 @@
   const parts = () => [...document.querySelectorAll("[data-live]")];
   const topics = () => [...new Set(parts().flatMap((part) => part.dataset.live.split(" ").filter(Boolean)))].sort();
   const show = (state, word) => {
+    indicator.hidden = false;
     indicator.dataset.state = state;
     indicator.querySelector(".word").textContent = word;
   };

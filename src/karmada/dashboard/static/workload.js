@@ -10,6 +10,7 @@
   const WIDTH = 250;
   const ROW = 58;
   let shown = "";
+  let last = null;
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const style = () => [
@@ -26,6 +27,7 @@
     { selector: "edge", style: {
       width: 1.5, "line-color": colour("line-strong"), "target-arrow-color": colour("line-strong"),
       "target-arrow-shape": "triangle", "curve-style": "taxi", "taxi-direction": "rightward", "arrow-scale": 0.8,
+      display: isNarrow() ? "none" : "element",
     } },
   ];
 
@@ -63,6 +65,29 @@
     });
   };
 
+  // On narrow screens: one below the other, each cluster with its Work and pods, as far to the right as it is deep.
+  const INDENT = 24;
+  const listed = (nodes) => {
+    const order = ["template", "policy", "binding", "clusters"];
+    const clusters = [...new Set(nodes.map((node) => node.cluster).filter(Boolean))];
+    const rank = (node) => [node.cluster ? 1 + clusters.indexOf(node.cluster) : 0, node.cluster ? COLUMNS[node.sort] : order.indexOf(node.sort)];
+    const sorted = nodes.map((node) => ({ node, rank: rank(node) }));
+    sorted.sort((a, b) => a.rank[0] - b.rank[0] || a.rank[1] - b.rank[1]);
+    const rows = new Map(sorted.map(({ node }, row) => [node.id, row]));
+    return nodes.map((node) => ({ x: COLUMNS[node.sort] * INDENT, y: rows.get(node.id) * (ROW - 8) }));
+  };
+  const isNarrow = () => holder.clientWidth < 640;
+  const look = (places) => {
+    const bottom = Math.max(...places.map((place) => place.y));
+    holder.style.height = Math.min(isNarrow() ? 900 : 560, Math.max(170, bottom + ROW + 60)) + "px";
+    cy.resize();
+    if (!isNarrow()) { cy.fit(undefined, 24); return; }
+    const zoom = Math.min(1, (holder.clientWidth - 24) / (200 + 4 * INDENT));
+    cy.viewport({ zoom, pan: { x: 12 + 100 * zoom, y: 12 + 21 * zoom } });
+  };
+
+  // The wheel scrolls the page; with Ctrl it zooms.
+  holder.addEventListener("wheel", (event) => { if (!event.ctrlKey && !event.metaKey) event.stopImmediatePropagation(); }, { capture: true });
   const cy = cytoscape({ container: holder, style: style(), minZoom: 0.15, maxZoom: 2, autoungrabify: true });
   document.addEventListener("theme", () => cy.style(style()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => cy.style(style()));
@@ -73,7 +98,8 @@
     const first = shown === "";
     const before = cy.nodes().length;
     shown = text;
-    const places = placed(graph.nodes);
+    last = graph;
+    const places = isNarrow() ? listed(graph.nodes) : placed(graph.nodes);
     const wanted = new Set([...graph.nodes, ...graph.edges].map((one) => one.id));
     cy.batch(() => {
       cy.elements().filter((one) => !wanted.has(one.id())).remove();
@@ -85,15 +111,20 @@
       });
       for (const edge of graph.edges) if (!cy.getElementById(edge.id).length) cy.add({ group: "edges", data: edge });
     });
-    if (first || before !== graph.nodes.length) {
-      const rows = 1 + Math.max(...places.map((place) => place.y)) / ROW;
-      holder.style.height = Math.min(560, Math.max(170, rows * ROW + 60)) + "px";
-      cy.resize().fit(undefined, 24);
-    }
+    if (first || before !== graph.nodes.length) look(places);
     withheld.textContent = graph.note;
     withheld.hidden = !graph.note;
     holder.dataset.nodes = String(graph.nodes.length);
   };
+
+  let wasNarrow = isNarrow();
+  addEventListener("resize", () => {
+    if (isNarrow() === wasNarrow || !last) return;
+    wasNarrow = isNarrow();
+    shown = "";
+    cy.style(style());
+    draw(last);
+  });
 
   let busy = false;
   let again = false;
