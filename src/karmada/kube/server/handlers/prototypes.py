@@ -35,7 +35,7 @@ class Outline(NamedTuple):
     """What an object has in common with others of its sort, and what is its own."""
 
     sort: tuple[bytes, str]
-    """All but the values that are free; and the namespace, unless that is free wherever it may be."""
+    """All but the values that are free; and where the namespace is not free, with its value."""
     name: str
     values: list[bytes]
     """Of the free fields, as they stand in JSON."""
@@ -77,7 +77,7 @@ class Outlines:
                     if part.get(key) == namespace:
                         part[key] = None
                     else:
-                        bound = namespace
+                        bound += f"{member}.{key}={namespace} "
             if not self._are_in_form(values):
                 return None
             texts = orjson.dumps(_SEPARATOR.join(values))[1:-1].split(_SEPARATES)
