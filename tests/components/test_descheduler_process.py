@@ -26,6 +26,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
+from tests.support.running import run_component
 from tests.support.scheduling_cases import DYNAMIC, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
 
@@ -95,13 +96,8 @@ async def plane(folder: Path) -> AsyncIterator[Scheduling]:
 @asynccontextmanager
 async def running(plane: Scheduling, **how: Any) -> AsyncIterator[DeschedulerProcess]:
     process = DeschedulerProcess(load_config(plane.plane.server.kubeconfig), OFTEN, ClientOptions(), **how)
-    stopping = asyncio.Event()
-    task = asyncio.create_task(process.run(stopping))
-    try:
+    async with run_component(process):
         yield process
-    finally:
-        stopping.set()
-        await task
 
 
 async def get(port: int, path: str) -> tuple[int, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from karmada.problemdetector.rules import CONDITION, Thresholds
 from tests.support.agents import PullFleet, agent_config, member_config, pull_fleet
 from tests.support.eventually import eventually
 from tests.support.fleet import condition
+from tests.support.running import run_component
 
 
 async def test_the_leader_reports_what_its_nodes_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,16 +38,13 @@ async def test_the_leader_reports_what_its_nodes_say(tmp_path: Path, monkeypatch
             thresholds=Thresholds(0.1, 0.1, 60),
             election=Election(name=LEASE, namespace="kube-system"),
         )
-        stopping = asyncio.Event()
-        running = asyncio.create_task(process.run(stopping))
-        await eventually(lambda: _is(found, "False"))
-        names.write_text('{"kubernetes.default": {"addresses": ["127.0.0.1"]}}')
-        await eventually(lambda: _is(found, "True"))
-        assert await member.client.get(LEASES, LEASE, "kube-system")
-        reported = await member.client.get(NODES, "n1")
-        assert {c["type"] for c in reported["status"]["conditions"]} == {"Ready", CONDITION}
-        stopping.set()
-        await running
+        async with run_component(process):
+            await eventually(lambda: _is(found, "False"))
+            names.write_text('{"kubernetes.default": {"addresses": ["127.0.0.1"]}}')
+            await eventually(lambda: _is(found, "True"))
+            assert await member.client.get(LEASES, LEASE, "kube-system")
+            reported = await member.client.get(NODES, "n1")
+            assert {c["type"] for c in reported["status"]["conditions"]} == {"Ready", CONDITION}
 
 
 async def _is(found: PullFleet, status: str) -> bool:

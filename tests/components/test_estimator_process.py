@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,6 +21,7 @@ from tests.support.estimator_client import estimator_client
 from tests.support.eventually import eventually
 from tests.support.member_objects import node, pod
 from tests.support.member_server import MemberServer, member_server
+from tests.support.running import run_component
 
 SERVICE_ACCOUNTS = GVR("", "v1", "serviceaccounts")
 NEEDS: Obj = {"resourceRequest": {"cpu": "500m"}, "nodeClaim": {"tolerations": [{"operator": "Exists"}]}}
@@ -41,14 +41,9 @@ async def running(member: MemberServer) -> AsyncIterator[EstimatorProcess]:
     process = EstimatorProcess(
         member.config, "member1", default_gates(), host="127.0.0.1", port=0, metrics_address=LOCAL, health_address=LOCAL
     )
-    stopping = asyncio.Event()
-    task = asyncio.create_task(process.run(stopping))
-    try:
+    async with run_component(process) as task:
         await eventually(lambda: process.server.port or task.done())
         yield process
-    finally:
-        stopping.set()
-        await task
 
 
 async def test_it_estimates_from_what_the_member_has_and_is_observed(member: MemberServer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,6 +22,7 @@ from karmada.kube.server.config import ServerConfig
 from karmada.scheduler.service.core import Options
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import eventually
+from tests.support.running import run_component
 
 NAMESPACES = GVR("", "v1", "namespaces")
 SCHEDULING = "default-scheduler-resourcebindings"
@@ -48,13 +48,8 @@ async def all_in_one(folder: Path, storage: str = "memory://") -> AsyncIterator[
 async def scheduler_beside(plane: ControlPlane) -> AsyncIterator[SchedulerProcess]:
     config = load_config(plane.server.kubeconfig)
     process = SchedulerProcess(config, Options(), default_gates(), election=Election(name=SCHEDULER))
-    stopping = asyncio.Event()
-    task = asyncio.create_task(process.run(stopping))
-    try:
+    async with run_component(process):
         yield process
-    finally:
-        stopping.set()
-        await task
 
 
 async def holder(plane: ControlPlane, lease: str) -> str:

@@ -22,6 +22,7 @@ from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.manager import LeadershipLost
 from karmada.scheduler.service.core import Options
 from tests.support.eventually import eventually
+from tests.support.running import run_component
 from tests.support.scheduling_cases import DUPLICATED, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
 
@@ -45,13 +46,8 @@ async def plane(folder: Path) -> AsyncIterator[Scheduling]:
 async def running(plane: Scheduling, name: str = "other", **how: Any) -> AsyncIterator[SchedulerProcess]:
     config = load_config(plane.plane.server.kubeconfig)
     process = SchedulerProcess(config, Options(name=name), default_gates(), **how)
-    stopping = asyncio.Event()
-    task = asyncio.create_task(process.run(stopping))
-    try:
+    async with run_component(process):
         yield process
-    finally:
-        stopping.set()
-        await task
 
 
 async def until_scheduled(plane: Scheduling, name: str) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.member_objects import node
 from tests.support.member_server import MemberServer, member_server
+from tests.support.running import run_component
 from tests.support.scheduling_cases import DYNAMIC, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
 
@@ -55,14 +55,9 @@ async def estimating(member: RestConfig, name: str, tls: dict[str, Path]) -> Asy
     """Its port."""
     files = ServingFiles(tls["server.crt"], tls["server.key"], tls["ca"])
     process = EstimatorProcess(member, name, default_gates(), host="127.0.0.1", port=0, files=files)
-    stopping = asyncio.Event()
-    task = asyncio.create_task(process.run(stopping))
-    try:
+    async with run_component(process) as task:
         await eventually(lambda: process.server.port or task.done())
         yield process.server.port
-    finally:
-        stopping.set()
-        await task
 
 
 @asynccontextmanager
@@ -70,13 +65,8 @@ async def scheduler(plane: Scheduling, tls: dict[str, Path]) -> AsyncIterator[Sc
     files = Tls(authority=tls["ca"], certificate=tls["client.crt"], key=tls["client.key"])
     config = load_config(plane.plane.server.kubeconfig)
     process = SchedulerProcess(config, Options(), default_gates(), client=ClientOptions(tls=files, timeout=20))
-    stopping = asyncio.Event()
-    task = asyncio.create_task(process.run(stopping))
-    try:
+    async with run_component(process):
         yield process
-    finally:
-        stopping.set()
-        await task
 
 
 async def serve(plane: Scheduling, name: str, port: int) -> None:

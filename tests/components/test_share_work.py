@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from karmada.api.policy import ClusterPropagationPolicy
 from karmada.api.work import ResourceBinding
-from karmada.apiserver.mount import until_served
 from karmada.components.election import CONTROLLERS, NAMESPACE, Election
 from karmada.components.process import Process
-from karmada.components.server import control_plane_server
 from karmada.components.sharing import Sharing
 from karmada.controllers.context import CONTROLLER_MANAGER
 from karmada.features import default_gates
@@ -25,23 +22,13 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.membership import Membership
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
+from tests.support.karmada_server import serving
 from tests.support.member_server import member_server
+from tests.support.running import run_component
 
 CONFIG_MAPS, NAMESPACES = GVR("", "v1", "configmaps"), GVR("", "v1", "namespaces")
 SPACES = [f"team-{number}" for number in range(8)]
-
-
-@asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[ApiServer]:
-    server = control_plane_server(ServerConfig(data_dir=folder, storage="memory://", port=0))
-    await server.start()
-    try:
-        await until_served(server)
-        yield server
-    finally:
-        await server.stop()
 
 
 @asynccontextmanager
@@ -51,13 +38,8 @@ async def replica(server: ApiServer, name: str, *, share: bool = True) -> AsyncI
     process = Process(load_config(server.kubeconfig), CONTROLLER_MANAGER, default_gates(), sharing=sharing)
     if sharing is None:
         process.assembly.add_controllers(election)
-    stopping = asyncio.Event()
-    task = asyncio.create_task(process.run(stopping))
-    try:
+    async with run_component(process):
         yield process
-    finally:
-        stopping.set()
-        await task
 
 
 def membership(process: Process) -> Membership:
@@ -88,7 +70,7 @@ async def bound_to(client: Client, *clusters: str) -> bool:
 
 
 async def test_a_cluster_wide_policy_reaches_the_templates_of_every_replica(tmp_path: Path) -> None:
-    async with served(tmp_path) as server, replica(server, "one") as one, replica(server, "two") as two:
+    async with serving(tmp_path) as server, replica(server, "one") as one, replica(server, "two") as two:
         client = server.client(user_agent="tests")
         for space in SPACES:
             await client.create(NAMESPACES, {"metadata": {"name": space}})
@@ -108,7 +90,7 @@ def watches(process: Process, cluster: str) -> bool:
 
 
 async def test_only_the_replica_that_has_a_cluster_watches_it(tmp_path: Path) -> None:
-    async with served(tmp_path / "plane") as server, member_server(tmp_path / "m1") as member:
+    async with serving(tmp_path / "plane") as server, member_server(tmp_path / "m1") as member:
         client = server.client(user_agent="tests")
         async with replica(server, "one") as one:
             await join(client, member.client, Joining.to(member.config, "m1"))
@@ -121,7 +103,7 @@ async def test_only_the_replica_that_has_a_cluster_watches_it(tmp_path: Path) ->
 
 
 async def test_a_replica_that_leads_stands_by_while_others_share(tmp_path: Path) -> None:
-    async with served(tmp_path) as server:
+    async with serving(tmp_path) as server:
         client = server.client(user_agent="tests")
         async with replica(server, "one") as one, replica(server, "lone", share=False) as lone:
             await eventually(lambda: owned(one) == set(SPACES))
@@ -134,7 +116,7 @@ async def test_a_replica_that_leads_stands_by_while_others_share(tmp_path: Path)
 
 
 async def test_replicas_that_share_stand_by_while_one_leads(tmp_path: Path) -> None:
-    async with served(tmp_path) as server, replica(server, "lone", share=False) as lone:
+    async with serving(tmp_path) as server, replica(server, "lone", share=False) as lone:
         await eventually(lambda: lone.manager.controllers["binding-controller"].queue.takes_keys)
         async with replica(server, "one") as one:
             await eventually(lambda: one.manager._stood.is_set())

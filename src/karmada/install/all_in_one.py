@@ -5,29 +5,17 @@ from __future__ import annotations
 from karmada.install.common_flags import estimator_flags
 from karmada.install.components import (
     SERVICE_RANGE,
-    Workload,
     account_flags,
-    api_server_probes,
-    build,
+    serving_api,
 )
-from karmada.install.names import API_PORT, API_SERVER, PKI_FOLDER, PROGRAMS, STATE_FOLDER
+from karmada.install.names import API_PORT, PKI_FOLDER, PROGRAMS, STATE_FOLDER
 from karmada.install.options import Options
-from karmada.install.pods import CERTIFICATE_MOUNT, certificate_volume
 from karmada.install.preflight import url_of
 from karmada.kube.objects.types import Obj
 
 
 def all_in_one(options: Options) -> Obj:
-    work = Workload(
-        app=API_SERVER,
-        flags=all_in_one_flags(options),
-        mounts=[CERTIFICATE_MOUNT],
-        volumes=[certificate_volume()],
-        ports=[("server", API_PORT)],
-        probes=api_server_probes(),
-        stateful=True,
-    )
-    return build(work, options)
+    return serving_api(all_in_one_flags(options), options)
 
 
 def all_in_one_flags(options: Options) -> list[str]:

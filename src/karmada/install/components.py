@@ -106,9 +106,14 @@ def healthy(http_port: int) -> Obj:
 
 
 def api_server(options: Options) -> Obj:
+    return serving_api(api_server_flags(options), options)
+
+
+def serving_api(flags: list[str], options: Options) -> Obj:
+    """The program that serves the API, by itself or with everything else in it."""
     work = Workload(
         app=API_SERVER,
-        flags=api_server_flags(options),
+        flags=flags,
         mounts=[CERTIFICATE_MOUNT],
         volumes=[certificate_volume()],
         ports=[("server", API_PORT)],
