@@ -105,12 +105,13 @@ async def test_only_the_replica_that_has_a_cluster_watches_it(tmp_path: Path) ->
 async def test_a_replica_that_leads_stands_by_while_others_share(tmp_path: Path) -> None:
     async with serving(tmp_path) as server:
         client = server.client(user_agent="tests")
-        async with replica(server, "one") as one, replica(server, "lone", share=False) as lone:
+        async with replica(server, "one") as one:
             await eventually(lambda: owned(one) == set(SPACES))
-            await eventually(lambda: lone.manager._stood.is_set())
-            assert not lone.manager.controllers["binding-controller"].queue.takes_keys
-            lease = await client.get(LEASES, CONTROLLERS, NAMESPACE)
-            assert lease["spec"]["holderIdentity"] == "karmada-controller-manager-shared"
+            async with replica(server, "lone", share=False) as lone:
+                await eventually(lambda: lone.manager._stood.is_set())
+                assert not lone.manager.controllers["binding-controller"].queue.takes_keys
+                lease = await client.get(LEASES, CONTROLLERS, NAMESPACE)
+                assert lease["spec"]["holderIdentity"] == "karmada-controller-manager-shared"
         left = await client.get(LEASES, CONTROLLERS, NAMESPACE)
         assert left["spec"]["holderIdentity"] == "", "the last member has released it"
 
