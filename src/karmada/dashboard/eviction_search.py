@@ -25,7 +25,7 @@ MOST: Final = 5000
 """Bindings that are read at a time."""
 SHOWN: Final = 200
 """Of those that were found."""
-REST: Final = 20.0
+REST: Final = 50.0
 """A pause is so many times as long as the reading before it."""
 SHORTEST, LONGEST = 0.5, 30.0
 _PAGE: Final = 500
