@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from karmada.cli.output import printing
+from karmada.cli.output.table_output import TableOutput, table_flags
 from karmada.cli.parsing import program
 from karmada.cli.targeting import connect, scope
 from karmada.kube.objects.types import Obj
@@ -24,12 +23,9 @@ if TYPE_CHECKING:
     from karmada.cli.targeting.session import Session
     from karmada.cli.targeting.sources import Findings, Part, ReadRequest, Trouble
 
-FORMATS = tuple(sorted((*printing.FORMATS, "wide")))
-_TABLES = ("", "wide")
 
-
-@dataclass(frozen=True, slots=True)
-class Wish:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish(TableOutput):
     """The flags of `get`."""
 
     words: tuple[str, ...]
@@ -41,19 +37,9 @@ class Wish:
     watch: bool
     watch_only: bool
     output_watch_events: bool
-    output: str
-    template: str
-    allow_missing: bool
-    managed_fields: bool
-    no_headers: bool
     show_labels: bool
     label_columns: tuple[str, ...]
     show_kind: bool
-    sort_by: str
-
-    @property
-    def for_people(self) -> bool:
-        return self.output in _TABLES and not self.template
 
     @property
     def watching(self) -> bool:
@@ -65,28 +51,18 @@ class Wish:
 
     @property
     def includes_members(self) -> bool:
-        return self.scope in (scope.MEMBERS, scope.ALL) or (self.scope == "" and self.for_people)
+        return self.scope in (scope.MEMBERS, scope.ALL) or (self.scope == "" and self.is_table)
 
     @property
     def lenient(self) -> bool:
         """No scope was given: an object that some source has is found."""
         return self.scope == ""
 
-    def printer(self) -> printing.Printer:
-        return printing.printer(
-            self.output,
-            self.template,
-            self.allow_missing,
-            self.managed_fields,
-            no_headers=self.no_headers,
-            formats=FORMATS,
-        )
-
     def look(self, *, kinds: bool) -> Look:
         from karmada.cli.output.rows import Look
 
         return Look(
-            wide=self.output == "wide",
+            wide=self.wide,
             namespaces=self.all_namespaces,
             kinds=self.show_kind or kinds,
             labels=self.show_labels,
@@ -102,20 +78,14 @@ class Wish:
 @connect.namespace_flag
 @scope.scope_flag(scope.KARMADA, scope.MEMBERS, scope.ALL)
 @click.option("-C", "--clusters", multiple=True, help="The members to read from [all members].")
-@click.option(
-    "-l", "--labels", "--selector", default="", help="Only resources with these labels, e.g. app=web,tier!=b."
-)
 @click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
 @click.option("--ignore-not-found", is_flag=True, help="Do not fail when a resource does not exist.")
-@click.option("-w", "--watch", is_flag=True, help="List, then watch for changes.")
 @click.option("--watch-only", is_flag=True, help="Watch for changes without listing first.")
 @click.option("--output-watch-events", is_flag=True, help="With --watch: show the type of each event.")
-@partial(printing.print_flags, formats=FORMATS)
-@click.option("--no-headers", is_flag=True, help="Do not print the header.")
+@table_flags
 @click.option("--show-labels", is_flag=True, help="Show all labels in a last column.")
 @click.option("-L", "--label-columns", multiple=True, help="Show these labels in columns of their own.")
 @click.option("--show-kind", is_flag=True, help="Show the kind before each name.")
-@click.option("--sort-by", default="", help="Sort by this field, e.g. .metadata.name.")
 def get(
     words: tuple[str, ...],
     kubeconfig: str,
@@ -195,7 +165,7 @@ def _check(wish: Wish) -> None:
             err=True,
         )
         raise connect.failure(f"Required resource not specified.\nSee '{name} get -h' for help and examples")
-    if not wish.for_people:
+    if not wish.is_table:
         wish.printer()
         if wish.show_labels:
             raise connect.failure(f"--show-labels option cannot be used with {wish.output} printer")
@@ -233,7 +203,7 @@ def request_of(wish: Wish, control: Session) -> ReadRequest:
         words=wish.words,
         namespace="" if wish.all_namespaces else control.namespace,
         selector=wish.selector,
-        tables=wish.for_people,
+        tables=wish.is_table,
         whole_objects=bool(wish.sort_by),
     )
 
@@ -285,7 +255,7 @@ async def where(wish: Wish, control: Session, request: ReadRequest) -> tuple[Any
 
 
 def _show(wish: Wish, request: ReadRequest, findings: Findings) -> None:
-    if not wish.for_people:
+    if not wish.is_table:
         click.echo(_documents(wish, findings), nl=False)
         return
     from karmada.cli.output.rows import render, tables_of

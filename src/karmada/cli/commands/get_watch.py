@@ -303,7 +303,7 @@ class Writer:
         self._table = Table(sources[0].target.mapping) if sources else None
         self._growing = Growing()
         self._header = True
-        self._print = None if wish.for_people else wish.printer()
+        self._print = None if wish.is_table else wish.printer()
 
     def write(self, changes: list[Change]) -> None:
         text = self._rows(changes) if self._print is None else self._documents(changes)

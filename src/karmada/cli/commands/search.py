@@ -8,50 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from karmada.cli.output import printing
+from karmada.cli.output.table_output import TableOutput, table_flags
 from karmada.cli.targeting import connect
 
 if TYPE_CHECKING:
     from karmada.cli.targeting.searching import Search
     from karmada.kube.objects.types import Obj
 
-FORMATS = tuple(sorted((*printing.FORMATS, "wide")))
 DEFAULT_LIMIT = 100
 _COLUMNS = ("CLUSTER", "NAMESPACE", "KIND", "NAME", "STATUS", "AGE")
 _WIDE = ("APIVERSION", "DETAILS")
 _GONE = "<gone>"
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How what is found is shown."""
-
-    output: str
-    template: str
-    allow_missing: bool
-    managed_fields: bool
-    no_headers: bool
-    sort_by: str
-
-    @property
-    def table(self) -> bool:
-        return self.output in ("", "wide") and not self.template
-
-    def printer(self) -> printing.Printer:
-        return printing.printer(
-            self.output,
-            self.template,
-            self.allow_missing,
-            self.managed_fields,
-            no_headers=self.no_headers,
-            formats=FORMATS,
-        )
 
 
 @click.command()
@@ -61,16 +32,12 @@ class Look:
 @click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces, also where -n is set before.")
 @click.option("-C", "--clusters", multiple=True, help="Only in these members [all members].")
 @click.option("--kind", "kinds", multiple=True, help="Only these kinds, e.g. deploy,pods.")
-@click.option("-l", "--labels", "--selector", default="", help="Only with these labels, e.g. app=web,tier!=b.")
 @click.option(
     "--field-selector", default="", help="Only with these fields, e.g. status.phase!=Running,spec.nodeName=n1."
 )
 @click.option("--owner", default="", help="Only what this object owns, directly or not: KIND/NAME.")
 @click.option("--limit", type=int, default=DEFAULT_LIMIT, show_default=True, help="Show at most so many; 0 for all.")
-@click.option("-w", "--watch", is_flag=True, help="List, then watch for changes.")
-@partial(printing.print_flags, formats=FORMATS)
-@click.option("--no-headers", is_flag=True, help="Do not print the header.")
-@click.option("--sort-by", default="", help="Sort what is shown by this field, e.g. .metadata.creationTimestamp.")
+@table_flags
 def search(
     text: tuple[str, ...],
     kubeconfig: str,
@@ -117,8 +84,15 @@ def search(
     """
     from karmada.cli.targeting.searching import Search
 
-    look = Look(output, template, allow_missing_template_keys, show_managed_fields, no_headers, sort_by)
-    if not look.table:
+    look = TableOutput(
+        output=output,
+        template=template,
+        allow_missing=allow_missing_template_keys,
+        managed_fields=show_managed_fields,
+        no_headers=no_headers,
+        sort_by=sort_by,
+    )
+    if not look.is_table:
         look.printer()  # a wrong format is reported before anything is requested
     if limit < 0:
         raise connect.failure("--limit must not be negative")
@@ -132,7 +106,7 @@ def search(
         kinds=_split(kinds),
         clusters=_split(clusters),
         namespace="" if all_namespaces else namespace,
-        whole=bool(sort_by) or (not look.table and output != "name"),
+        whole=bool(sort_by) or (not look.is_table and output != "name"),
     )
     try:
         connect.run((_watch if watch else _list)(wanted, limit, look, kubeconfig, karmada_context))
@@ -146,7 +120,7 @@ def _split(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(part for word in given for part in word.split(",") if part)
 
 
-async def _list(wanted: Search, limit: int, look: Look, kubeconfig: str, context: str) -> None:
+async def _list(wanted: Search, limit: int, look: TableOutput, kubeconfig: str, context: str) -> None:
     from karmada.cli.output.columns import columns
     from karmada.cli.targeting import searching
     from karmada.cli.targeting.session import control_plane
@@ -154,13 +128,13 @@ async def _list(wanted: Search, limit: int, look: Look, kubeconfig: str, context
     async with control_plane(kubeconfig, context) as control:
         found = await searching.search(control, wanted, limit)
     items = _sorted(found.items, look.sort_by)
-    if not look.table:
+    if not look.is_table:
         print_ = look.printer()
         listed = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [_object(item) for item in items]}
         click.echo(print_(listed), nl=False)
     elif items:
-        rows = [row(item, time.time(), wide=look.output == "wide") for item in items]
-        click.echo(columns(rows if look.no_headers else [header(wide=look.output == "wide"), *rows]), nl=False)
+        rows = [row(item, time.time(), wide=look.wide) for item in items]
+        click.echo(columns(rows if look.no_headers else [header(wide=look.wide), *rows]), nl=False)
     else:
         click.echo("No resources found", err=True)
     if found.more:
@@ -175,13 +149,13 @@ def _sorted(items: list[Obj], path: str) -> list[Obj]:
     return sorted_by(path, items, _object) if path else items
 
 
-async def _watch(wanted: Search, limit: int, look: Look, kubeconfig: str, context: str) -> None:
+async def _watch(wanted: Search, limit: int, look: TableOutput, kubeconfig: str, context: str) -> None:
     from karmada.cli.output.columns import Growing
     from karmada.cli.targeting import searching
     from karmada.cli.targeting.session import control_plane
 
-    growing, wide = Growing(), look.output == "wide"
-    print_ = None if look.table else look.printer()
+    growing, wide = Growing(), look.wide
+    print_ = None if look.is_table else look.printer()
     shown: dict[tuple[Any, ...], Obj] = {}
     first = not look.no_headers
     async with control_plane(kubeconfig, context) as control:
