@@ -29,6 +29,7 @@ from karmada.controllers.execution.outages import Outages
 from karmada.controllers.execution.reflection import CONTROLLER as STATUS_CONTROLLER
 from karmada.controllers.execution.reflection import Reflection, Reflector, identifier, work_of
 from karmada.controllers.execution.status import APPLIED, Draft
+from karmada.controllers.execution.waiting_works import WaitingWorks
 from karmada.controllers.reinterpretation import Concerns, reinterpretation
 from karmada.controllers.shards import by_execution_namespace
 from karmada.interpreter.interpreter import Interpreter
@@ -132,7 +133,7 @@ class Execution(Reconciler):
         self._events = ExecutionEvents(context.recorder(CONTROLLER))
         self._reflector = Reflector(interpreter, context.recorder(STATUS_CONTROLLER))
         self._applied: dict[Key, tuple[str, int]] = {}
-        self._set_aside: dict[str, set[Key]] = {}
+        self._set_aside = WaitingWorks()
         self._queue: Lanes[Key]
         self._turns: Turns[Key, tuple[str, GVK]]
         self.watches: Sequence[Watch] = (
@@ -178,12 +179,12 @@ class Execution(Reconciler):
         self._resume_cluster(name)
 
     def _resume_cluster(self, name: str) -> None:
-        for key in self._set_aside.pop(name, ()):
+        for key in self._set_aside.take(name):
             self._queue.add(key)
 
     def _cluster_gone(self, name: str) -> None:
         self._spaces.drop(name)
-        self._set_aside.pop(name, None)
+        self._set_aside.drop(name)
         self._turns.drop(lambda group: group[0] == name)
         namespace = well_known.execution_namespace(name)
         self._queue.drop(namespace)
@@ -233,7 +234,7 @@ class Execution(Reconciler):
         return True
 
     def _wait_for(self, cluster: str, key: Key) -> Result:
-        self._set_aside.setdefault(cluster, set()).add(key)
+        self._set_aside.add(cluster, key)
         return Done
 
     def _wait_for_change(self, cluster: Obj, key: Key) -> Result:
