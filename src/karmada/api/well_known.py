@@ -5,6 +5,8 @@ Grouped by what they are put on or say; each constant is named after its use, no
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.hashing import short_hash
 
@@ -183,8 +185,9 @@ def binding_name(kind: str, name: str) -> str:
     return f"{_dotted(name)}-{kind}".lower()
 
 
+@lru_cache(maxsize=1024)
 def work_name(kind: str, name: str, namespace: str = "") -> str:
-    """The Work of a template, in every execution namespace it gets one."""
+    """The Work of a template, in every execution namespace it gets one. Kept: it is the same for each cluster."""
     readable = _dotted(name).lower()
     hashed = f"{namespace}-{readable}-{kind}" if namespace else f"{readable}-{kind}"
     return f"{readable}-{short_hash(hashed.lower())}"

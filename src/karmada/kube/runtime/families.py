@@ -1,4 +1,4 @@
-"""Counters and histograms by labels, for what is counted at every decision.
+"""Counters and histograms by labels, for what is counted at every decision and reconcile.
 
 All of a process is counted in one thread, so nothing is locked: counting takes a fraction of a microsecond, and what a
 scraper gets is put together at the scrape.
@@ -23,29 +23,52 @@ def growing(first: float, factor: float, count: int) -> tuple[float, ...]:
     return tuple(accumulate(repeat(factor, count - 1), mul, initial=first))
 
 
+class Count:
+    """One counter of a family."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
 class Counters:
     def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
         """The name is without `_total`."""
         self._head = (name, text)
         self._labels = labels
-        self._counts: dict[Labels, int] = {}
+        self._children: dict[Labels, Count] = {}
+
+    def of(self, labels: Labels) -> Count:
+        """The counter with these labels, which is 0 at first; for those who count often."""
+        found = self._children.get(labels)
+        if found is None:
+            found = self._children[labels] = Count()
+        return found
 
     def count(self, labels: Labels) -> None:
-        self._counts[labels] = self._counts.get(labels, 0) + 1
+        self.of(labels).value += 1
 
     def family(self) -> CounterMetricFamily:
         family = CounterMetricFamily(*self._head, labels=self._labels)
-        for labels, count in self._counts.items():
-            family.add_metric(labels, count)
+        for labels, count in self._children.items():
+            family.add_metric(labels, count.value)
         return family
 
 
-class _Histogram:
-    __slots__ = ("counts", "total")
+class Distribution:
+    """One histogram of a family."""
 
-    def __init__(self, buckets: int) -> None:
-        self.counts = [0] * buckets
+    __slots__ = ("_bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.counts[bisect_left(self._bounds, seconds)] += 1
+        self.total += seconds
 
 
 class Histograms:
@@ -54,14 +77,17 @@ class Histograms:
         self._labels = labels
         self._bounds = bounds
         self._names = [*map(floatToGoString, bounds), "+Inf"]
-        self._children: dict[Labels, _Histogram] = {}
+        self._children: dict[Labels, Distribution] = {}
 
-    def observe(self, labels: Labels, seconds: float) -> None:
+    def of(self, labels: Labels) -> Distribution:
+        """The histogram with these labels, which is empty at first; for those who observe often."""
         found = self._children.get(labels)
         if found is None:
-            found = self._children[labels] = _Histogram(len(self._names))
-        found.counts[bisect_left(self._bounds, seconds)] += 1
-        found.total += seconds
+            found = self._children[labels] = Distribution(self._bounds)
+        return found
+
+    def observe(self, labels: Labels, seconds: float) -> None:
+        self.of(labels).observe(seconds)
 
     def family(self) -> HistogramMetricFamily:
         family = HistogramMetricFamily(*self._head, labels=self._labels)

@@ -1,7 +1,8 @@
 """Prometheus metrics of the runtime, under the names that Kubernetes' own controllers use.
 
 A process has one `Metrics`, with a registry of its own (tests make as many as they like). Counters and histograms are
-bound to their labels once; gauges are read from the living queues at each scrape.
+bound to their labels once, and counted as `families` does it: a key passes seven of them on its way. Gauges are read
+from the living queues at each scrape.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import weakref
 from collections.abc import Iterable
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
+
+from karmada.kube.runtime.families import Counters, Histograms
 
 _QUEUE_BUCKETS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
 _RECONCILE_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -58,40 +61,39 @@ class _QueueGauges(Collector):
             yield family
 
 
+class _Families(Collector):
+    def __init__(self, *families: Counters | Histograms) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return [family.family() for family in self._families]
+
+
 class Metrics:
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
         self.queues = _QueueGauges()
         registry.register(self.queues)
 
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(name, text, labels, registry=registry)
-
-        self.queue_adds = counter("workqueue_adds", "Keys put into the queue", "name")
-        self.queue_retries = counter("workqueue_retries", "Keys put in for later, as after a failure", "name")
-        self.queue_wait = Histogram(
-            "workqueue_queue_duration_seconds",
-            "Seconds a key waits for a worker",
-            ["name"],
-            buckets=_QUEUE_BUCKETS,
-            registry=registry,
+        self.queue_adds = Counters("workqueue_adds", "Keys put into the queue", ("name",))
+        self.queue_retries = Counters("workqueue_retries", "Keys put in for later, as after a failure", ("name",))
+        self.queue_wait = Histograms(
+            "workqueue_queue_duration_seconds", "Seconds a key waits for a worker", ("name",), _QUEUE_BUCKETS
         )
-        self.queue_work = Histogram(
-            "workqueue_work_duration_seconds",
-            "Seconds a worker holds a key",
-            ["name"],
-            buckets=_QUEUE_BUCKETS,
-            registry=registry,
+        self.queue_work = Histograms(
+            "workqueue_work_duration_seconds", "Seconds a worker holds a key", ("name",), _QUEUE_BUCKETS
         )
-        self.reconciles = counter("controller_runtime_reconcile", "Reconciles by outcome", "controller", "result")
-        self.reconcile_errors = counter("controller_runtime_reconcile_errors", "Failed reconciles", "controller")
-        self.reconcile_time = Histogram(
-            "controller_runtime_reconcile_time_seconds",
-            "Seconds per reconcile",
-            ["controller"],
-            buckets=_RECONCILE_BUCKETS,
-            registry=registry,
+        self.reconciles = Counters("controller_runtime_reconcile", "Reconciles by outcome", ("controller", "result"))
+        self.reconcile_errors = Counters("controller_runtime_reconcile_errors", "Failed reconciles", ("controller",))
+        self.reconcile_time = Histograms(
+            "controller_runtime_reconcile_time_seconds", "Seconds per reconcile", ("controller",), _RECONCILE_BUCKETS
         )
+        registry.register(
+            _Families(
+                self.queue_adds, self.queue_retries, self.queue_wait, self.queue_work,
+                self.reconciles, self.reconcile_errors, self.reconcile_time,
+            )
+        )  # fmt: skip
         self.workers = Gauge(
             "controller_runtime_max_concurrent_reconciles", "Workers", ["controller"], registry=registry
         )
@@ -110,13 +112,13 @@ class BoundQueueMetrics:
     """The metrics of one queue (see queue.QueueMetrics)."""
 
     def __init__(self, metrics: Metrics, name: str) -> None:
-        self._adds = metrics.queue_adds.labels(name)
-        self._retries = metrics.queue_retries.labels(name)
-        self._wait = metrics.queue_wait.labels(name)
-        self._work = metrics.queue_work.labels(name)
+        self._adds = metrics.queue_adds.of((name,))
+        self._retries = metrics.queue_retries.of((name,))
+        self._wait = metrics.queue_wait.of((name,))
+        self._work = metrics.queue_work.of((name,))
 
     def added(self, depth: int) -> None:  # noqa: ARG002 - the depth is read when scraped
-        self._adds.inc()
+        self._adds.value += 1
 
     def taken(self, depth: int, waited: float) -> None:  # noqa: ARG002
         self._wait.observe(waited)
@@ -125,7 +127,7 @@ class BoundQueueMetrics:
         self._work.observe(worked)
 
     def retried(self) -> None:
-        self._retries.inc()
+        self._retries.value += 1
 
 
 class ControllerMetrics:
@@ -135,18 +137,18 @@ class ControllerMetrics:
         self._queue = queue
         self.queue = BoundQueueMetrics(metrics, queue)
         self._outcomes = {
-            outcome: metrics.reconciles.labels(name, outcome)
+            outcome: metrics.reconciles.of((name, outcome))
             for outcome in ("success", "error", "requeue", "requeue_after")
         }
-        self._errors = metrics.reconcile_errors.labels(name)
-        self._time = metrics.reconcile_time.labels(name)
+        self._errors = metrics.reconcile_errors.of((name,))
+        self._time = metrics.reconcile_time.of((name,))
 
     def follow(self, queue: WorkQueue, workers: int) -> None:
         self._metrics.queues.names[queue] = self._queue
         self._metrics.workers.labels(self._name).set(workers)
 
     def reconciled(self, outcome: str, seconds: float) -> None:
-        self._outcomes[outcome].inc()
+        self._outcomes[outcome].value += 1
         self._time.observe(seconds)
         if outcome == "error":
-            self._errors.inc()
+            self._errors.value += 1
