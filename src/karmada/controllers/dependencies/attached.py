@@ -15,6 +15,7 @@ from karmada.api.work import ResourceBinding
 from karmada.controllers.detector.bindings import OtherOwner, resource_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.keys import Key
 
 BY_DEPENDENT: Final = "depended-by"
@@ -61,6 +62,7 @@ def label_of(dependent: Obj) -> dict[str, str]:
     }
 
 
+@ignores_status
 def dependent_index(binding: Obj) -> Iterable[str]:
     return [
         _indexed(meta.namespace(binding), label, value)

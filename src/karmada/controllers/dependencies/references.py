@@ -17,6 +17,7 @@ from karmada.controllers.template_refs import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import ignores_status
 
 BY_DEPENDENCY: Final = "dependencies"
 _ANY: Final = ""
@@ -69,6 +70,7 @@ def recorded_on(binding: Obj) -> tuple[Obj, ...]:
 # looking up
 
 
+@ignores_status
 def dependency_index(binding: Obj) -> Iterable[str]:
     return [
         _indexed(

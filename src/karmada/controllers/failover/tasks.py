@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import ignores_status
 
 TAINT_UNTOLERATED: Final = "TaintUntolerated"
 APPLICATION_FAILURE: Final = "ApplicationFailure"
@@ -45,6 +46,7 @@ def restore(spec: Obj, task: Obj) -> Obj:
     return {**spec, "clusters": [*(spec.get("clusters") or ()), {"name": task["fromCluster"], **replicas}]}
 
 
+@ignores_status
 def from_clusters(binding: Obj) -> list[str]:
     """An index: bindings by the clusters that they are leaving."""
     return [task["fromCluster"] for task in tasks_of(binding.get("spec") or {})]

@@ -8,6 +8,7 @@ from typing import Final
 from karmada.api import well_known
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.keys import Key
 
 BY_QUOTA: Final = "FederatedResourceQuota"
@@ -25,6 +26,7 @@ def has_quota(work: Obj) -> bool:
     return bool(quotas_of(work))
 
 
+@ignores_status
 def quota_index(work: Obj) -> Iterable[str]:
     return map(str, quotas_of(work))
 

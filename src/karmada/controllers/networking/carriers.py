@@ -20,7 +20,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import IndexFn
+from karmada.kube.runtime.cache import IndexFn, ignores_status
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.writes import delete_if_exists, retry_on_conflict
 
@@ -101,6 +101,7 @@ def service_of(work: Obj, flow: Flow) -> Key | None:
 def carriers_by_service(flow: Flow) -> IndexFn:
     """An index of Works; one function for each flow, since users of an informer share its indexes."""
 
+    @ignores_status
     def services(work: Obj) -> Iterable[str]:
         service = service_of(work, flow) if carried(work) is not None else None
         return (str(service),) if service is not None else ()
@@ -111,6 +112,7 @@ def carriers_by_service(flow: Flow) -> IndexFn:
 BY_CLUSTER: Final = "EndpointSlices/cluster"
 
 
+@ignores_status
 def carrying_clusters(work: Obj) -> Iterable[str]:
     """An index of Works: carriers by cluster."""
     if carried(work) is None:

@@ -14,6 +14,7 @@ from karmada.controllers.networking.collector import Collector
 from karmada.controllers.networking.serving import cluster_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.keys import Key
 
 ENDPOINT_SLICE_COLLECT: Final = "endpointslice-collect-controller"
@@ -26,6 +27,7 @@ def is_marker(work: Obj) -> bool:
     return has_manifest(work, _KIND)
 
 
+@ignores_status
 def marked_service(work: Obj) -> Iterable[str]:
     """An index of Works: cluster and service of markers."""
     if not is_marker(work) or meta.is_deleting(work):

@@ -31,6 +31,7 @@ from karmada.controllers.networking.serving import cluster_of, dependents, objec
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
@@ -42,11 +43,13 @@ _REPORT: Final = Report("EndpointSliceDispatched", "DispatchEndpointSlice", "End
 _BY_SOURCE, _BY_SERVICE = "EndpointSlices/source", "EndpointSlices/dispatched-for"
 
 
+@ignores_status
 def _source(work: Obj) -> Iterable[str]:
     """Dispatched Works by the carrier that they come from."""
     return map(str, _carrier_of(work))
 
 
+@ignores_status
 def _dispatched_for(work: Obj) -> Iterable[str]:
     """Dispatched Works by service."""
     labels = meta.labels(work)

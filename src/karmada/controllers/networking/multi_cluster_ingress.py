@@ -25,6 +25,7 @@ from karmada.interpreter.operations import Report
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import any_of, deletion_changed, field_changed, spec_changed
@@ -89,6 +90,7 @@ def _ingress_of_work(work: Obj) -> Key | None:
     return Key(labels.get(_NAMESPACE, ""), name) if name else None
 
 
+@ignores_status
 def _ingress_index(work: Obj) -> Iterable[str]:
     key = _ingress_of_work(work)
     return (str(key),) if key is not None else ()

@@ -33,6 +33,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
@@ -51,6 +52,7 @@ def _service_of_marker(work: Obj) -> Iterable[Key]:
     return (Key(labels.get(well_known.MULTICLUSTER_SERVICE_NAMESPACE, ""), name),) if name and is_marker(work) else ()
 
 
+@ignores_status
 def _made_for(work: Obj) -> Iterable[str]:
     return map(str, _service_of_marker(work))
 

@@ -3,7 +3,8 @@
 A `Cache` keeps the very objects it is given; an `OnDemandCache` keeps their bytes and parses an object when it is
 read, which holds thousands of large ones in a fifth of the memory. An index maps a value to the keys of the objects
 that have it; since stored objects never change, the values of an object that leaves are computed again instead of
-being kept.
+being kept. Nor are they computed when nothing but the status has changed and the index `ignores_status`: most writes
+of an object that has indexes are reports.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import builtins
 from collections import defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
+from weakref import WeakSet
 
 from karmada.kube.objects.shared import Compressor, Packed, SharedObject
 from karmada.kube.objects.types import Obj
@@ -27,6 +29,18 @@ _UNCOMPRESSED = 256
 """Objects of a kind that are not compressed yet."""
 
 
+_F = TypeVar("_F", bound=IndexFn)
+_ignoring_status: WeakSet[IndexFn] = WeakSet()
+_OF_EACH_WRITE = frozenset({"resourceVersion", "managedFields"})
+
+
+def ignores_status(function: _F) -> _F:
+    """Declares that an index depends on the spec and the metadata alone, without what each write changes in that."""
+    _ignoring_status.add(function)
+    return function
+
+
+@ignores_status
 def _namespaces(obj: Obj) -> Iterable[str]:
     return (obj["metadata"].get("namespace", ""),)
 
@@ -35,6 +49,8 @@ class Cache:
     def __init__(self, indexes: Mapping[str, IndexFn] | None = None) -> None:
         self._objects: dict[Key, Any] = {}
         self._functions: dict[str, IndexFn] = {}
+        self._of_status: dict[str, IndexFn] = {}
+        """Those of the functions that may depend on the status."""
         self._indexes: dict[str, _Index] = {}
         for name, function in (indexes or {}).items():
             self.add_index(name, function)
@@ -105,6 +121,8 @@ class Cache:
                 raise ValueError(f"index {name!r} exists with another function")
             return
         self._functions[name] = function
+        if function not in _ignoring_status:
+            self._of_status[name] = function
         index = self._indexes[name] = {}
         for key, held in self._objects.items():
             _insert(index, function(self._show(held)), key)
@@ -130,7 +148,8 @@ class Cache:
         """Store the object in place of the one that is there; as it is shown from now on."""
         held = self._objects[key] = self._hold(obj)
         obj = self._show(held)
-        for name, function in self._functions.items():
+        reported = old is not None and _is_same_but_status(old, obj)
+        for name, function in (self._of_status if reported else self._functions).items():
             values = tuple(function(obj))
             if old is not None:
                 before = tuple(function(old))
@@ -194,6 +213,17 @@ class OnDemandCache(Cache):
 
     def view(self, obj: Obj) -> Obj:
         return obj if self._transform is None else self._transform(obj)
+
+
+def _is_same_but_status(old: Obj, new: Obj) -> bool:
+    """Whether two states of an object share their spec, and have the same metadata but for what each write changes."""
+    if old.get("spec") is not new.get("spec"):
+        return False
+    before, now = old["metadata"], new["metadata"]
+    for key, value in now.items():
+        if key not in _OF_EACH_WRITE and (key not in before or before[key] != value):
+            return False
+    return all(key in now for key in before if key not in _OF_EACH_WRITE)
 
 
 def _insert(index: _Index, values: Iterable[str], key: Key) -> None:

@@ -22,6 +22,7 @@ from karmada.api.matching import cluster_matches
 from karmada.kube.objects import meta
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.scheduler.placement import plan_of
@@ -53,6 +54,7 @@ def _group(binding: Obj, placement: Obj) -> str | None:
     return status.get("schedulerObservingAffinityName") or ""
 
 
+@ignores_status
 def index_by_kind(binding: Obj) -> Iterable[str]:
     resource = (binding.get("spec") or {}).get("resource") or {}
     return (f"{resource.get('apiVersion')}|{resource.get('kind')}",)
