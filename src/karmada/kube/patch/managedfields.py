@@ -103,21 +103,23 @@ def update_managers(
         return entries  # Ownership of this object is not tracked; the first apply will begin with it.
     root = root_place(node, custom)
     try:
-        if old is None:
-            changed, removed = without_system_fields(created(root, new)), LEAF
-        else:
-            changed, removed = compare(root, old, new)
-            changed, removed = without_system_fields(changed), without_system_fields(removed)
+        changed, removed = (created(root, new), LEAF) if old is None else compare(root, old, new)
     except RecursionError:
         return entries  # Too deep for a field set; whether it may be stored is decided elsewhere.
-    if reset is not None:
-        changed, removed = reset.keep(changed), reset.keep(removed)
+    changed, removed = _owned(changed, reset), _owned(removed, reset)
     if not changed and not removed:
         return entries
     writer = make_entry(manager, UPDATE, api_version, subresource, now, changed)
     if not entries:
         return [writer] if changed else entries  # as most creates
     return _move(entries, changed, removed, writer)
+
+
+def _owned(fields: FieldSet, reset: Reset | None) -> FieldSet:
+    """What of these a writer may own."""
+    if fields and reset is not None:
+        fields = reset.keep(fields)
+    return without_system_fields(fields) if fields else fields
 
 
 _interned: dict[bytes, FieldSet] = {}
@@ -225,7 +227,7 @@ def _move(entries: list[Obj], changed: FieldSet, removed: FieldSet, writer: Obj)
     me = identity(writer)
     previous: Obj | None = None
     for entry in entries:
-        if previous is None and identity(entry) == me:
+        if previous is None and entry.get("manager") == me[0] and identity(entry) == me:
             previous = entry
             continue
         left = release(entry, changed, removed)
@@ -240,7 +242,9 @@ def _move(entries: list[Obj], changed: FieldSet, removed: FieldSet, writer: Obj)
 def release(entry: Obj, changed: FieldSet, removed: FieldSet) -> Obj | None:
     """The entry without these paths; itself if it had none of them, None if nothing is left."""
     fields = entry.get("fieldsV1") or LEAF
-    left = difference(difference(fields, changed), removed)
+    left = difference(fields, changed) if changed else fields
+    if removed:
+        left = difference(left, removed)
     if not left:
         return None
     return entry if left is fields else {**entry, "fieldsV1": intern_fields(left)}
@@ -266,6 +270,8 @@ def _cap(entries: list[Obj]) -> list[Obj]:
     Going from the oldest on, the second of a version and those after it join the bucket of that version, which the
     first one becomes; its time is that of the youngest in it.
     """
+    if len(entries) <= MAX_UPDATE_ENTRIES:
+        return entries
     updates = [entry for entry in entries if entry.get("operation") == UPDATE]
     surplus = len(updates) - MAX_UPDATE_ENTRIES
     if surplus <= 0:
@@ -298,7 +304,7 @@ def sort_entries(entries: list[Obj]) -> list[Obj]:
         entries.sort(
             key=lambda e: (
                 e.get("operation", ""),
-                _age(e),
+                e.get("time") or "",
                 e.get("manager", ""),
                 e.get("apiVersion", ""),
                 e.get("subresource", ""),

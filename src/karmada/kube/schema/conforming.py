@@ -33,12 +33,13 @@ _SMALL: Final = 16 << 10
 
 def conforming(node: Node, obj: Obj) -> frozenset[str]:
     """The parts of an object (spec, status and the like) that are all right."""
-    properties = node.properties
-    return frozenset(
-        key
-        for key, value in obj.items()
-        if key not in _IDENTITY and (child := properties.get(key)) is not None and _part(child)(value)
-    )
+    properties, found = node.properties, []
+    for key, value in obj.items():
+        if key not in _IDENTITY:
+            child = properties.get(key)
+            if child is not None and _part(child)(value):
+                found.append(key)
+    return frozenset(found)
 
 
 def _part(node: Node) -> Test:

@@ -112,8 +112,8 @@ def _settled(node: Node, obj: Obj, known: Obj | None) -> frozenset[str]:
     """The parts of a custom resource that need not be looked at."""
     if known is None:
         return conforming(node, obj)
-    same = frozenset(key for key, value in obj.items() if known.get(key) is value)
-    return same | conforming(node, {key: value for key, value in obj.items() if key not in same})
+    other = {key: value for key, value in obj.items() if known.get(key) is not value}
+    return frozenset(key for key in obj if key not in other) | conforming(node, other)
 
 
 def _prune_resource(

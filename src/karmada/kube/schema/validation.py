@@ -87,11 +87,16 @@ def duplicates(node: Node, value: list[Any]) -> bool:
 
 
 def _unchanged(obj: Obj, old: Obj, settled: frozenset[str]) -> frozenset[str]:
-    """The other parts that are as they were, by their bytes: a change of the status need not have its spec judged."""
+    """The other parts that are as they were, by their bytes: a change of the status need not have its spec judged.
+
+    Of the metadata some always differs, and little is judged.
+    """
     return frozenset(
         key
         for key, value in obj.items()
-        if key not in settled and key in old and (value is old[key] or _bytes(value) == _bytes(old[key]))
+        if key not in settled
+        and key in old
+        and (value is old[key] or (key != "metadata" and _bytes(value) == _bytes(old[key])))
     )
 
 

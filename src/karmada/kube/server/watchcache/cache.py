@@ -74,6 +74,7 @@ class Cache:
         self._floor = 0
         self._pushed = isinstance(store, PushStore)
         self._collections: dict[tuple[str, str], Collection] = {}
+        self._by_resource: dict[GroupResource, Collection] = {}
         self._announced: dict[int, Obj] = {}
         """By the identity of the bytes that are being written."""
         self._fresh: deque[Obj] = deque(maxlen=keep.parsed)
@@ -130,7 +131,10 @@ class Cache:
     # Reading
 
     def collection(self, resource: GroupResource) -> Collection:
-        return self._collection(resource.group or CORE, resource.resource)
+        found = self._by_resource.get(resource)
+        if found is None:
+            found = self._by_resource[resource] = self._collection(resource.group or CORE, resource.resource)
+        return found
 
     async def fresh(self, timeout: float = _FRESH_SECONDS) -> bool:
         """Wait until everything that is acknowledged to anybody by now is here; False if that takes too long."""
