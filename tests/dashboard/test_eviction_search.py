@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
-from karmada.dashboard.eviction_search import SHORTEST, EvictionSearch, Found
+from karmada.dashboard.eviction_search import EvictionSearch, Found
 from karmada.kube.objects import meta
-from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -53,12 +51,11 @@ class Bindings:
 class Looking:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, count: int, most: int = 20) -> None:
         monkeypatch.setattr("karmada.dashboard.eviction_search._PAGE", 10)
-        self.clock, self.bindings = FakeClock(), Bindings(count)
-        self.search = EvictionSearch(self.clock, most)
+        self.bindings = Bindings(count)
+        self.search = EvictionSearch(most)
 
     async def look(self) -> Found:
         client: Any = self.bindings
-        await self.clock.advance(SHORTEST)
         return await self.search.look(client)
 
 
@@ -100,16 +97,3 @@ async def test_rounds_go_on_and_a_list_that_has_expired_is_begun_again(monkeypat
     assert [(await looking.look()).left for _ in range(2)] == [0, 0]
     looking.bindings.put("b029", evicted=True)
     assert names([await looking.look() for _ in range(2)][-1]) == ["b029"]
-
-
-async def test_two_looks_have_a_pause_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    looking = Looking(monkeypatch, 5)
-    await looking.look()
-    began = looking.clock.monotonic()
-    client: Any = looking.bindings
-    second = asyncio.ensure_future(looking.search.look(client))
-    await asyncio.sleep(0)
-    assert looking.search.begun == 1, "who comes now gets what is read later"
-    await looking.clock.advance(SHORTEST)
-    await second
-    assert looking.clock.monotonic() - began >= SHORTEST

@@ -1,8 +1,7 @@
 """Bindings with eviction tasks, among any number of bindings.
 
 The server cannot select them, so all bindings are read, some at a time, round after round; those that were found are
-read again each time. Between two times there is a pause, the longer the more there was to read. So what an open page
-costs does not grow with the fleet, and nothing stays unseen.
+read again each time. So what a look costs does not grow with the fleet, and nothing stays unseen.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.dashboard import reads
 from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
-from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import Expired, Gone
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -25,9 +23,6 @@ MOST: Final = 5000
 """Bindings that are read at a time."""
 SHOWN: Final = 200
 """Of those that were found."""
-REST: Final = 50.0
-"""A pause is so many times as long as the reading before it."""
-SHORTEST, LONGEST = 0.5, 30.0
 _PAGE: Final = 500
 _KINDS: Final = (ResourceBinding.gvr, ClusterResourceBinding.gvr)
 _Key = tuple[GVR, str, str]
@@ -46,11 +41,8 @@ class Found:
 class EvictionSearch:
     """Of one viewer: it goes on where it stopped the last time."""
 
-    def __init__(self, clock: Clock, most: int = MOST) -> None:
-        self._clock, self._most = clock, most
-        self.begun = 0
-        """How often it was looked. Who waits for the same number gets the same: it is read after they came."""
-        self._turn, self._not_before = asyncio.Lock(), 0.0
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
         self._known: dict[_Key, Obj] = {}
         self._round: set[_Key] = set()
         """Those of `_known` that this round has come to."""
@@ -58,18 +50,7 @@ class EvictionSearch:
         self._complete = False
 
     async def look(self, client: Client) -> Found:
-        """After a pause, if it was looked just before; Forbidden if the viewer may not read bindings."""
-        async with self._turn:
-            await self._clock.sleep(max(0.0, self._not_before - self._clock.monotonic()))
-            self.begun += 1
-            began = self._clock.monotonic()
-            try:
-                return await self._look(client)
-            finally:
-                now = self._clock.monotonic()
-                self._not_before = now + min(LONGEST, max(SHORTEST, REST * (now - began)))
-
-    async def _look(self, client: Client) -> Found:
+        """One at a time; Forbidden if the viewer may not read bindings."""
         budget, left = self._most, 0
         fresh: set[_Key] = set()
         while budget > 0:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from karmada.api.cluster import Cluster
+from karmada.dashboard.paced import LONGEST, Paced
 from karmada.kube.client.client import Client, resource_path
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.light import transport_for
@@ -29,6 +30,8 @@ RIGHTS_SECONDS: Final = 10.0
 _MEMBERS_KEPT: Final = 64
 _READS_KEPT: Final = 256
 _SEEN_KEPT: Final = 64
+_PACED_SECONDS: Final = 2 * LONGEST
+"""Longer than anybody waits for a reading."""
 _ACCESS_REVIEWS: Final = GVR("authorization.k8s.io", "v1", "selfsubjectaccessreviews")
 T = TypeVar("T")
 
@@ -106,6 +109,19 @@ class Viewer:
         self._seen[uid] = found
         while len(self._seen) > _SEEN_KEPT:
             del self._seen[next(iter(self._seen))]
+        return found
+
+    async def paced(
+        self, key: str, read: Callable[[], Awaitable[T]], *, wait: bool = True, suits: Callable[[T], bool] | None = None
+    ) -> T:
+        """What `read` returns next (see paced.py). Without `wait`: what it returned last, while that is fresh, or what
+        it returns now. What does not suit (it was read for another page) is read anew."""
+        paced = self.seen(f"paced {key}", lambda: Paced[T](self.clock))
+        found = paced.latest if paced.is_fresh else None
+        if wait:
+            found = await self.kept(("paced", key, paced.begun), _PACED_SECONDS, lambda: paced.next(read))
+        if found is None or (suits is not None and not suits(found)):
+            found = await paced.now(read)
         return found
 
     async def kept(self, key: Any, seconds: float, read: Callable[[], Awaitable[T]]) -> T:

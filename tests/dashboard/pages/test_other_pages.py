@@ -9,7 +9,7 @@ import pytest
 from karmada.api.autoscaling import FederatedHPA
 from karmada.api.policy import FederatedResourceQuota
 from karmada.dashboard.object_events import time_of
-from karmada.dashboard.pages.events import histogram, newest
+from karmada.dashboard.pages.events import histogram, listed, newest, slim
 from karmada.dashboard.pages.quota import limits_of, quota_of
 from karmada.dashboard.pages.scaling import autoscaler_of, cron_of, number_of, replicas_of
 from karmada.dashboard.pages.search import link_of, query_of
@@ -48,8 +48,34 @@ def event(seconds_ago: float, reason: str = "Seen", kind: str = "Normal", **more
     return {"metadata": {}, "type": kind, "reason": reason, "involvedObject": about, **times, **more}
 
 
+class Events:
+    """As a client that lists so many of them, page by page."""
+
+    def __init__(self, count: int) -> None:
+        self.events = [event(one, str(one), eventTime=None) for one in range(count)]
+
+    async def list(self, _gvr: Any, _namespace: str, *, limit: int, continue_: str, **_: Any) -> Any:
+        begin = int(continue_ or 0)
+        more = {"continue": str(begin + limit)} if begin + limit < len(self.events) else {}
+        return {"metadata": {"resourceVersion": "7", **more}, "items": self.events[begin : begin + limit]}
+
+
+@pytest.mark.parametrize(
+    ("count", "read", "cut"), [(0, 0, False), (1500, 1500, False), (2000, 2000, False), (3001, 3000, True)]
+)
+async def test_all_events_are_read_up_to_a_limit_and_without_what_is_not_shown(
+    count: int, read: int, cut: bool
+) -> None:
+    client: Any = Events(count)
+    found = await listed(client, ("", "prod"), most=3000)
+    assert (len(found.events), found.cut, found.version) == (read, cut, "7")
+    assert all(one.keys() == {"at", "type", "reason", "involvedObject"} for one in found.events)
+
+
 def test_the_newest_events_come_first_and_words_and_type_select_them() -> None:
-    events = [event(60, "Old"), event(1, "New", message="to member1"), event(30, "Bad", "Warning")]
+    events = [
+        slim(one) for one in (event(60, "Old"), event(1, "New", message="to member1"), event(30, "Bad", "Warning"))
+    ]
     assert [one["reason"] for one in newest(events)] == ["New", "Bad", "Old"]
     assert [one["reason"] for one in newest(events, warnings=True)] == ["Bad"]
     assert [one["reason"] for one in newest(events, words=["prod", "member"])] == ["New"]
@@ -70,7 +96,7 @@ def test_an_event_has_the_time_it_was_seen_last(more: Any, stamp: str) -> None:
 
 
 def test_events_are_counted_by_minute_and_type() -> None:
-    bars = histogram([event(10), event(61), event(70, kind="Warning"), event(7200)], NOW)
+    bars = histogram([slim(one) for one in (event(10), event(61), event(70, kind="Warning"), event(7200))], NOW)
     assert [(bar.ago, bar.normal, bar.warnings) for bar in bars[-2:]] == [(1, 1, 1), (0, 1, 0)]
     assert sum(bar.normal + bar.warnings for bar in bars) == 3
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from aiohttp import web
 
 from karmada.dashboard import reads
 from karmada.dashboard.object_events import time_of
-from karmada.dashboard.view import PageModule, Route, View
+from karmada.dashboard.view import LIVE_HEADER, PageModule, Route, View
+from karmada.kube.client.client import Client
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import EVENTS
 
-READ: Final = 1000
-"""Events are listed by name, not by time: of more than this the page wants a namespace."""
+READ: Final = 20_000
+"""Events are listed by name, not by time, so all of them are read; of more than this the page wants a namespace."""
+_PAGE: Final = 1000
+_KEPT: Final = ("type", "reason", "message", "count", "reportingComponent", "source", "involvedObject")
 SHOWN: Final = 200
 MINUTES: Final = 60
 
@@ -31,10 +36,49 @@ class Minute:
     warnings: int
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The events of a place, without what is not shown of them."""
+
+    place: tuple[str, str]
+    """Cluster and namespace."""
+    events: Sequence[Obj]
+    version: str
+    cut: bool
+
+
+async def _listed(view: View, cluster: str, namespace: str) -> Listed:
+    """Of a viewer the last place is kept, for as long as it may not be read again for a change."""
+    client = view.viewer.member(cluster) if cluster else view.client
+    place = (cluster, namespace)
+
+    async def read() -> Listed:
+        return await listed(client, place)
+
+    wait = LIVE_HEADER in view.request.headers
+    return await view.viewer.paced("events", read, wait=wait, suits=lambda found: found.place == place)
+
+
+async def listed(client: Client, place: tuple[str, str], most: int = READ) -> Listed:
+    found: list[Obj] = []
+    token = version = ""
+    while len(found) < most:
+        page = await reads.page(client, EVENTS, place[1], limit=_PAGE, token=token)
+        found += map(slim, page.items)
+        token, version = page.token, version or page.version
+        if not token:
+            break
+    return Listed(place, found, version, bool(token))
+
+
+def slim(event: Obj) -> Obj:
+    return {"at": time_of(event), **{key: event[key] for key in _KEPT if event.get(key)}}
+
+
 def newest(events: Sequence[Obj], *, words: Sequence[str] = (), warnings: bool = False) -> list[Obj]:
     """Those that are wanted; every word must occur in the object, the reason or the message."""
     found = [one for one in events if (not warnings or one.get("type") == "Warning") and _has(one, words)]
-    return sorted(found, key=time_of, reverse=True)
+    return sorted(found, key=itemgetter("at"), reverse=True)
 
 
 def _has(event: Obj, words: Sequence[str]) -> bool:
@@ -48,7 +92,7 @@ def histogram(events: Sequence[Obj], now: float) -> list[Minute]:
     """The last hour, oldest minute first."""
     counts: dict[bool, Counter[int]] = {True: Counter(), False: Counter()}
     for event in events:
-        ago = int((now - _seconds(time_of(event))) // 60)
+        ago = int((now - _seconds(event["at"])) // 60)
         if 0 <= ago < MINUTES:
             counts[event.get("type") == "Warning"][ago] += 1
     return [Minute(ago, counts[False][ago], counts[True][ago]) for ago in reversed(range(MINUTES))]
@@ -64,19 +108,19 @@ def _seconds(stamp: str) -> float:
 async def events(view: View) -> web.StreamResponse:
     query = view.query
     cluster, namespace = query.get("cluster", ""), query.get("namespace", "")
-    client = view.viewer.member(cluster) if cluster else view.client
-    page = await reads.page(client, EVENTS, namespace, limit=READ)
-    found = newest(page.items, words=query.get("q", "").lower().split(), warnings=bool(query.get("warnings")))
-    bars = histogram(found, view.clock.now())
+    place = await _listed(view, cluster, namespace)
+    words, warnings = query.get("q", "").lower().split(), bool(query.get("warnings"))
+    found = await asyncio.to_thread(newest, place.events, words=words, warnings=warnings)
+    bars = await asyncio.to_thread(histogram, found, view.clock.now())
     data: dict[str, Any] = {
-        "events": [(one, time_of(one)) for one in found[:SHOWN]],
+        "events": found[:SHOWN],
         "total": len(found),
         "bars": bars,
         "most": max((bar.normal + bar.warnings for bar in bars), default=0) or 1,
-        "cut": bool(page.token),
+        "cut": place.cut,
         "read": READ,
         "url": str(view.request.rel_url),
-        "topics": [reads.topic(EVENTS, namespace, cluster=cluster, since=page.version)],
+        "topics": [reads.topic(EVENTS, namespace, cluster=cluster, since=place.version)],
         "cluster": cluster,
     }
     if view.request.headers.get("HX-Request"):

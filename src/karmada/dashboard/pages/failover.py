@@ -22,8 +22,6 @@ from karmada.kube.objects.types import Obj
 from karmada.prediction import evictions
 from karmada.prediction.running import running
 
-KEPT_SECONDS: Final = 60.0
-"""Longer than anybody waits for evictions to be read."""
 _MINUTES: Final = (5, 15, 30, 60)
 _DRILLS: Final = Drills()
 
@@ -81,11 +79,8 @@ def _taints(cluster: Obj) -> list[str]:
 
 
 async def evicting(view: View) -> web.StreamResponse:
-    """Read after the request came, once for all pages of the viewer that wait for it."""
-    viewer = view.viewer
-    search = viewer.seen("evictions", lambda: EvictionSearch(viewer.clock))
-    look = viewer.kept(("evictions", search.begun), KEPT_SECONDS, lambda: search.look(viewer.client))
-    found = await reads.allowed(look)
+    search = view.viewer.seen("evictions", EvictionSearch)
+    found = await reads.allowed(view.viewer.paced("evictions", lambda: search.look(view.client)))
     if found is None:
         return view.part("partials/evictions.html", leaving=None)
     clusters = {one["metadata"]["name"]: one for one in (await view.clusters()).items}
