@@ -149,7 +149,7 @@ EVENT = Strategy(
         "": {"message": Free.TEXT, "firstTimestamp": Free.TIME, "lastTimestamp": Free.TIME, "count": Free.NUMBER},
         "involvedObject": {
             "name": Free.TEXT,
-            "uid": Free.TEXT,
+            "uid": Free.UUID,
             "resourceVersion": Free.TEXT,
             "namespace": Free.NAMESPACE,
         },

@@ -14,6 +14,8 @@ from typing import TypeAlias
 class Free(Enum):
     TEXT = auto()
     """That is not empty."""
+    UUID = auto()
+    """In lower case."""
     TIME = auto()
     """In whole seconds, as the API prints it."""
     NUMBER = auto()

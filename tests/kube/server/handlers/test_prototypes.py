@@ -24,7 +24,8 @@ from karmada.kube.server.handlers import prototypes
 from karmada.kube.server.handlers.prototypes import Outlines, Prototypes
 
 EVENTS, NAMESPACES = GVR("", "v1", "events"), GVR("", "v1", "namespaces")
-ABOUT = {"kind": "Work", "namespace": "default", "name": "web", "uid": "u1", "apiVersion": "v1", "resourceVersion": "7"}
+UID = "0b5b9f0e-3c7e-4f6e-9d53-5a3d4e1c2b7a"
+ABOUT = {"kind": "Work", "namespace": "default", "name": "web", "uid": UID, "apiVersion": "v1", "resourceVersion": "7"}
 
 
 class Server:
@@ -124,7 +125,7 @@ _VALUES: dict[tuple[str, ...], st.SearchStrategy[Any]] = {
     ("metadata", "resourceVersion"): _text,
     ("metadata", "unknown"): _text,
     ("involvedObject", "name"): _text | _wrong,
-    ("involvedObject", "uid"): _text | _wrong,
+    ("involvedObject", "uid"): _text | _wrong | st.uuids().map(str) | st.sampled_from([UID.upper(), UID[:-1]]),
     ("involvedObject", "resourceVersion"): _text | _wrong,
     ("involvedObject", "namespace"): st.sampled_from([_NO, None, "", "default", "two"]),
     ("involvedObject", "fieldPath"): _text,
@@ -174,7 +175,7 @@ def made_of_prototypes(server: Server, objects: list[Obj], namespace: str = "def
 def test_from_the_third_of_a_sort_on_objects_are_made_of_a_prototype_in_any_namespace(server: Server) -> None:
     def group(namespace: str, count: int) -> list[Obj]:
         texts = [f'{number} of "100%" \n é' for number in range(count)]
-        return [event(server.name(), namespace, {"uid": text}, reason="A", message=text) for text in texts]
+        return [event(server.name(), namespace, {"name": text}, reason="A", message=text) for text in texts]
 
     assert made_of_prototypes(server, group("default", 5)) == 3
     assert made_of_prototypes(server, group("one", 5), "one") == 5

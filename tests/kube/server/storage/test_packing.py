@@ -22,6 +22,7 @@ from karmada.kube.server.storage.encryption import Encryption, make_configuratio
 from karmada.kube.server.storage.interface import StoreUnavailable
 from karmada.kube.server.storage.packing import PACKED, pack, unpack
 from karmada.kube.server.storage.sqlite import SqliteStore
+from karmada.kube.server.storage.sqlite_log import FORMAT
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
 
 KEY = "work.karmada.io/works/karmada-es-member1/web-5d8f9"
@@ -91,6 +92,7 @@ def test_an_event_is_packed_with_a_dictionary_of_its_own() -> None:
     [
         (packing._dictionary, "40af2fb64df86d5728a9df7951e725d70fa142cd39c9c43da3bd9fb33aa38c68"),
         (packing._dictionary_of_events, "03163080ecf0ca6bb11b21e30963da9fdc5b366195ab6d54a1f7ee83f8eadae8"),
+        (packing._dictionary_of_forms, "53d2742d4f55c37c9f2d7306559bbff51a1dd081037b945848a2460f4e49370c"),
     ],
 )
 def test_a_dictionary_never_changes(dictionary: Callable[[], Sample], digest: str) -> None:
@@ -120,7 +122,7 @@ async def test_a_store_is_read_after_a_restart_and_beside_the_server(tmp_path: P
     await store.close()
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3, 4])
 async def test_values_of_an_earlier_format_stand_beside_those_of_this_one(tmp_path: Path, version: int) -> None:
     store = await opened(tmp_path / "s.db")
     await store.write("core/configmaps/default/a", b"{}", expected=0)
@@ -130,7 +132,7 @@ async def test_values_of_an_earlier_format_stand_beside_those_of_this_one(tmp_pa
     store = await opened(tmp_path / "s.db")
     await store.write(KEY, work(), expected=0)
     assert (await store.range("")).items[0].value == b"{}"
-    assert store._db.execute("PRAGMA user_version").fetchone() == (4,)
+    assert store._db.execute("PRAGMA user_version").fetchone() == (FORMAT,)
     await store.close()
 
 

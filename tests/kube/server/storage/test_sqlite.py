@@ -114,7 +114,7 @@ async def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
     store = await opened(tmp_path / "s.db")
     store._db.execute("PRAGMA user_version = 99")
     await store.close()
-    with pytest.raises(NewerFormat, match=r"s\.db has format 99, of a later version .* up to 4\. Start the version"):
+    with pytest.raises(NewerFormat, match=r"s\.db has format 99, of a later version .* up to 5\. Start the version"):
         await opened(tmp_path / "s.db")
     (tmp_path / "text").write_text("hello, I am not a database" * 100)
     with pytest.raises(StoreUnavailable, match="not a database"):

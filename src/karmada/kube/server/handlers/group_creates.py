@@ -77,8 +77,8 @@ class GroupCreates:
         for index, obj in enumerate(objects):
             outline, prototype = prototypes.find(obj, namespace)
             if outline is not None and prototype is not None:
-                value = prototype.value(namespace, now, outline.values, names.random_uuid())
-                group.append(_Ready(index, outline.name, None, Write(start + outline.name, value, 0)))
+                value, packed = prototype.made(namespace, now, outline.values, names.random_uuid())
+                group.append(_Ready(index, outline.name, None, Write(start + outline.name, value, 0, packed)))
                 continue
             try:
                 check(obj)

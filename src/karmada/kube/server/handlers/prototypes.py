@@ -3,7 +3,8 @@
 The first two objects of a sort pass every step of a create. What is stored of the second, divided at its free fields
 (kinds/free_fields.py) and at what the server sets (uid and times), is the prototype: others of its sort, which have all
 the rest in common, are the prototype with their own values in between, byte for byte what the steps lead to. Whatever
-is not certain to be so (a value that is empty or of another form, a field that is missing) is left to them.
+is not certain to be so (a value that is empty or of another form, a field that is missing) is left to them. A prototype
+has its text packed, too, so that a store need not compress what objects have in common (storage/forms.py).
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ from karmada.kube.objects import names
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.storage.forms import HOLE, UUID_HOLE, uuid_bytes
+from karmada.kube.server.storage.packing import form, unpack
 from karmada.kube.server.watchcache.entry import encode_value
 
+_LONGEST = 16_384
+"""Bytes of an object that there is a prototype for."""
 _KEPT = 1024
 """Sorts of objects; when there are more, all are learned anew."""
 _LARGEST = 2**31 - 1
@@ -61,7 +66,8 @@ class Outlines:
         self.namespaces = [(member.name, key) for member in (self._own, *self._members) for key in member.namespaces]
         forms = [fields[member][key] for member, key in self.places]
         self.numbers = [at for at, form in enumerate(forms) if form is Free.NUMBER]
-        self._times = [at for at, form in enumerate(forms) if form is Free.TIME]
+        self.uuids = [at for at, form in enumerate(forms) if form is Free.UUID]
+        self.times = [at for at, form in enumerate(forms) if form is Free.TIME]
         self._name = self.places.index(("metadata", "name"))
         self._name_errors = name_errors or names.dns1123_subdomain
 
@@ -91,30 +97,54 @@ class Outlines:
         for at in self.numbers:
             value = values[at]
             values[at] = str(value) if type(value) is int and 0 < value <= _LARGEST else ""
-        for at in self._times:
+        for at in self.times:
             if not _is_time(values[at]):
+                return False
+        for at in self.uuids:
+            if not _is_uuid(values[at]):
                 return False
         return all(values) and not self._name_errors(values[self._name])
 
 
-class Prototype:
-    __slots__ = ("_at", "_order", "_text", "_text_at")
+class Made(NamedTuple):
+    value: bytes
+    packed: bytes
 
-    def __init__(self, text: bytes, order: Sequence[int]) -> None:
-        """`text` has a %b for each value; `order`: which one that is, the uid being the last."""
+
+class Prototype:
+    __slots__ = ("_at", "_form", "_order", "_repeating", "_text", "_text_at", "_texts", "_uuids")
+
+    def __init__(self, text: bytes, order: Sequence[int], outlines: Outlines) -> None:
+        """`text` has a hole for each value; `order`: which one that is, the uid being the last."""
+        uuids = {*outlines.uuids, len(outlines.places)}
+        texts = [at for at in order if at not in uuids]
         self._text = text
         self._order = itemgetter(*order)
-        self._at = ("", "")
-        self._text_at = text
+        self._texts = itemgetter(*texts)
+        self._uuids = [at for at in order if at in uuids]
+        times = outlines.times
+        self._repeating = [at for at in range(1, len(texts)) if texts[at] in times and texts[at - 1] in times]
+        """Of texts, those that may equal the one before."""
+        self._fill_in("", "")
 
-    def value(self, namespace: str, now: str, values: Sequence[bytes], uid: str) -> bytes:
+    def _fill_in(self, namespace: str, now: str) -> None:
+        """What objects of one namespace and moment have in common."""
+        text = self._text.replace(_encoded(_NAMESPACE), namespace.encode()).replace(_encoded(_NOW), now.encode())
+        self._at = (namespace, now)
+        self._form = form(text)
+        self._text_at = text.replace(b"%", b"%%").replace(HOLE, b"%b").replace(UUID_HOLE, b"%b")
+
+    def made(self, namespace: str, now: str, values: Sequence[bytes], uid: str) -> Made:
         """What is stored for an object with these values."""
         if self._at != (namespace, now):
-            self._at = (namespace, now)
-            self._text_at = self._text.replace(_encoded(_NAMESPACE), namespace.encode())
-            self._text_at = self._text_at.replace(_encoded(_NOW), now.encode())
-        value: bytes = self._text_at % self._order((*values, uid.encode()))
-        return value
+            self._fill_in(namespace, now)
+        own = (*values, uid.encode())
+        texts = [*self._texts(own)]
+        for at in self._repeating:
+            if texts[at] == texts[at - 1]:
+                texts[at] = b""
+        uuids = b"".join([uuid_bytes(own[at]) for at in self._uuids])
+        return Made(self._text_at % self._order(own), self._form.packed(texts, uuids))
 
 
 class Prototypes:
@@ -147,15 +177,16 @@ NO_PROTOTYPES = Prototypes(None)
 def _prototype(outlines: Outlines, outline: Outline, stored: Obj, value: bytes, namespace: str) -> Prototype | None:
     """None unless it has for this object what is stored for it."""
     meta, places = stored["metadata"], outlines.places
-    text = encode_value(_marked(stored, places, outlines.namespaces, namespace)).replace(b"%", b"%%")
+    text = encode_value(_marked(stored, places, outlines.namespaces, namespace))
     for at in outlines.numbers:
         text = text.replace(orjson.dumps(_mark(at)), _encoded(_mark(at)))
     order = [int(at) for at in _PLACE.findall(text)]
-    if sorted(order) != list(range(len(places) + 1)):
+    if sorted(order) != list(range(len(places) + 1)) or len(text) > _LONGEST:
         return None
-    found = Prototype(_PLACE.sub(b"%b", text), order)
-    own = found.value(namespace, meta["creationTimestamp"], outline.values, meta["uid"])
-    return found if own == value else None
+    uuids = {*outlines.uuids, len(places)}
+    found = Prototype(_PLACE.sub(lambda place: UUID_HOLE if int(place[1]) in uuids else HOLE, text), order, outlines)
+    own, packed = found.made(namespace, meta["creationTimestamp"], outline.values, meta["uid"])
+    return found if own == value == unpack("", packed) else None
 
 
 def _marked(
@@ -194,6 +225,10 @@ def _mark(at: int) -> str:
 
 def _encoded(text: str) -> bytes:
     return orjson.dumps(text)[1:-1]
+
+
+_is_uuid = lru_cache(maxsize=4096)(re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch)
+"""There are many events of one object."""
 
 
 @lru_cache(maxsize=1024)

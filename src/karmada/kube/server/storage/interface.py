@@ -26,6 +26,8 @@ class Write(NamedTuple):
     key: str
     value: bytes | None
     expected: int
+    packed: bytes | None = None
+    """The value as `packing.unpack` reads it, if the writer has packed it; for stores that pack values."""
 
 
 class Event(NamedTuple):

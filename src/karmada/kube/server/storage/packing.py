@@ -3,7 +3,8 @@
 The dictionaries are a part of the program, so that a value needs nothing else to be read: of a Work of 4.7 kB, 370
 bytes are stored. Events, of which there are more than of anything else, have a small one of their own: 1.1 kB become
 160 bytes, for less work. A value is compressed before it is encrypted, since what is encrypted cannot be. Its
-first byte says how it is read: one of PACKED, or the `{` of the JSON that it is.
+first byte says how it is read: one of PACKED, or the `{` of the JSON that it is. Those that differ in some values only
+may be packed by the form that they have in common (forms.py): 205 bytes for an Event, for a tenth of the work.
 
 A dictionary never changes. Another one would be another file, with a mark of its own, beside these.
 """
@@ -15,10 +16,11 @@ from importlib.resources import files
 from typing import Final
 
 from karmada.kube.objects.differences import WORTHWHILE, Sample, pays
+from karmada.kube.server.storage.forms import HOLE, UUID_HOLE, Form, restored
 from karmada.kube.server.storage.interface import StoreUnavailable
 
-_ANY, _EVENT = b"\x01", b"\x02"
-PACKED: Final = (_ANY, _EVENT)
+_ANY, _EVENT, _FORM = b"\x01", b"\x02", b"\x03"
+PACKED: Final = (_ANY, _EVENT, _FORM)
 """For `startswith`."""
 _EVENTS: Final = b'{"apiVersion":"v1","kind":"Event",'
 
@@ -31,6 +33,13 @@ def _dictionary() -> Sample:
 @cache
 def _dictionary_of_events() -> Sample:
     return Sample((files(__package__) / "dictionary_events.txt").read_bytes(), window=12)
+
+
+@cache
+def _dictionary_of_forms() -> Sample:
+    """In the file @ is a hole, and # one of a UUID."""
+    text = (files(__package__) / "dictionary_forms.txt").read_bytes()
+    return Sample(text.replace(b"@", HOLE).replace(b"#", UUID_HOLE), window=12)
 
 
 def pack(value: bytes) -> bytes:
@@ -46,12 +55,19 @@ def pack(value: bytes) -> bytes:
     return mark + small if marked or pays(small, value) else value
 
 
+def form(text: bytes) -> Form:
+    """For Events; `text` has holes, see `Form`."""
+    return Form(text, _dictionary_of_forms(), _FORM)
+
+
 def unpack(key: str, stored: bytes) -> bytes:
     """The value; StoreUnavailable if it was not packed by `pack`."""
     if not stored.startswith(PACKED):
         return stored
-    dictionary = _dictionary_of_events() if stored.startswith(_EVENT) else _dictionary()
     try:
+        if stored.startswith(_FORM):
+            return restored(_dictionary_of_forms(), stored[1:])
+        dictionary = _dictionary_of_events() if stored.startswith(_EVENT) else _dictionary()
         return dictionary.restored(stored[1:])
     except ValueError as error:
         raise StoreUnavailable(f"the value of {key} cannot be unpacked: {error}") from error

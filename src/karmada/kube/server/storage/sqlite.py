@@ -101,6 +101,7 @@ class _Pending(NamedTuple):
     value: bytes | None
     expected: int
     answer: asyncio.Future[int]
+    packed: bytes | None = None
 
 
 class _Batch(NamedTuple):
@@ -316,7 +317,9 @@ class SqliteStore(LocalStore):
             raise
         return [_outcome(answer) for answer in answers]
 
-    def _enqueue(self, key: str, value: bytes | None, expected: int) -> asyncio.Future[int]:
+    def _enqueue(
+        self, key: str, value: bytes | None, expected: int, packed: bytes | None = None
+    ) -> asyncio.Future[int]:
         if value is None and expected == 0:
             raise ValueError(f"{key}: deleting needs the revision of what is deleted")
         answer: asyncio.Future[int] = self._loop.create_future()
@@ -325,7 +328,7 @@ class SqliteStore(LocalStore):
             failure.__cause__ = self.last_error
             answer.set_exception(failure)
             return answer
-        self._pending.append(_Pending(key, value, expected, answer))
+        self._pending.append(_Pending(key, value, expected, answer, packed))
         self._schedule_flush()
         return answer
 
@@ -391,7 +394,7 @@ class SqliteStore(LocalStore):
         events: list[Event] = []
         answers: list[tuple[asyncio.Future[int], int | RevisionConflict]] = []
         pages, encode = 0, self._encryption.encode
-        for key, value, expected, answer in writes:
+        for key, value, expected, answer, packed in writes:
             if answer.done():
                 continue  # its writer has given up
             current = latest[key]
@@ -400,7 +403,8 @@ class SqliteStore(LocalStore):
                 continue
             revision += 1
             latest[key] = 0 if value is None else revision
-            packed = None if value is None else pack(value)
+            if packed is None and value is not None:
+                packed = pack(value)
             stored = None if packed is None else encode(key, packed)
             rows.append((revision, key, value is not None, current, stored, checksum(revision, key, stored)))
             events.append(Event(key, value, revision, None, packed))

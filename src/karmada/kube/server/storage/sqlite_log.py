@@ -4,7 +4,7 @@ One row per revision: key, value (NULL: deleted), the revision it replaced, and 
 so that a value that changed on the disk is never served. Stores of format 1 have no checksums; they get the column when
 they are opened for writing, and their rows the checksum with later compactions. Until then such a value must at least
 be JSON, as everything was that format 1 stored. Those of formats 1 and 2 have no packed values (packing.py), those of
-format 3 have one dictionary for all of them.
+format 3 have one dictionary for all of them, those of format 4 have no forms (forms.py).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import orjson
 
 from karmada.kube.server.storage.interface import NewerFormat, Stored, StoreDamaged, prefix_end
 
-FORMAT = 4
+FORMAT = 5
 WITHOUT_CHECKSUMS = 1
-_READ_AS_THEY_ARE = (2, 3)
+_READ_AS_THEY_ARE = (2, 3, 4)
 LAST_KEY = chr(0x10FFFF)  # greater than any key of valid names
 
 _SCHEMA = f"""
