@@ -75,16 +75,21 @@ class Packed:
             alive = self._shared()
             if alive is not None:
                 return alive
-        return self._share(orjson.loads(self.raw))
+        raw = self.raw
+        return self._share(orjson.loads(raw), raw)
 
     def adopt(self, obj: Obj) -> SharedObject:
         """Use this as the parsed object; it must equal the bytes and is not changed any more."""
-        if _detecting and orjson.loads(self.raw) != obj:
-            _mutated.append(f"adopted {orjson.dumps(obj).decode()}\nfor     {self.raw.decode()}")
-        return self._share(obj)
+        raw = b""
+        if _detecting:
+            raw = orjson.dumps(obj)  # not the stored bytes, whose order of keys may be another
+            if raw != self.raw and orjson.loads(self.raw) != obj:
+                _mutated.append(f"adopted {raw.decode()}\nfor     {self.raw.decode()}")
+        return self._share(obj, raw)
 
-    def _share(self, obj: Obj) -> SharedObject:
-        shared = _observe(obj) if _detecting else SharedObject(obj)
+    def _share(self, obj: Obj, raw: bytes) -> SharedObject:
+        """`raw` is the object as bytes, for the detector."""
+        shared = _observe(obj, raw) if _detecting else SharedObject(obj)
         shared.source = self
         self._shared = alive = _Alive(shared, _died)
         alive.packed = self
@@ -151,9 +156,9 @@ _alive: dict[int, weakref.ref[_Observed]] = {}
 _mutated: list[str] = []
 
 
-def _observe(obj: Obj) -> SharedObject:
+def _observe(obj: Obj, raw: bytes) -> SharedObject:
     observed = _Observed(obj)
-    observed.raw = orjson.dumps(obj)  # not the stored bytes, whose order of keys may be another
+    observed.raw = raw
     _alive[id(observed)] = weakref.ref(observed)
     return observed
 
