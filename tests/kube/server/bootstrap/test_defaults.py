@@ -19,6 +19,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.bootstrap import remembered
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.crds.serving import CRDS
 
 ADDRESSED = ("Service", "Endpoints", "EndpointSlice", "ConfigMap")
 
@@ -89,6 +90,21 @@ async def test_another_version_of_kubernetes_remembers_its_own(tmp_path: Path) -
     versions = [version for version, _ in remembered._forms]
     assert versions.count("1.36") > 150
     assert versions.count("1.33") > 150
+
+
+async def test_definitions_are_parsed_once_for_all_later_clusters(tmp_path: Path) -> None:
+    clusters: list[list[Obj]] = []
+    for _ in range(3):
+        config = ServerConfig(data_dir=tmp_path, storage="memory://", port=0, controllers=False)
+        server = control_plane_server(config)
+        await server.start()
+        clusters.append([entry.object() for entry in server.cache.collection(CRDS.group_resource).list()])
+        await server.stop()
+    _, second, third = clusters
+    assert [obj["metadata"]["name"] for obj in second] == [obj["metadata"]["name"] for obj in third]
+    assert len(second) > 15
+    assert all(one["spec"] is other["spec"] for one, other in zip(second, third, strict=True))
+    assert all(one["metadata"] != other["metadata"] for one, other in zip(second, third, strict=True))
 
 
 async def test_on_a_disk_they_share_a_few_syncs(tmp_path: Path) -> None:

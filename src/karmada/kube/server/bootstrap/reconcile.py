@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from karmada.kube.client.client import Client
 from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects import names
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, Conflict, Invalid, NotFound
@@ -149,15 +150,20 @@ class Defaults:
             await self.client.update(gvr, mended)
 
     async def _write_remembered(self, resource: Resource, wanted: Obj) -> bool:
-        value = recall(self.version, wanted, rfc3339(self.clock.now()))
-        if value is None:
+        form = recall(self.version, wanted)
+        if form is None:
             return False
-        meta = wanted["metadata"]
+        uid, now = names.random_uuid(), rfc3339(self.clock.now())
+        value, meta = form.value(uid, now), wanted["metadata"]
         key = storage_key(resource.storage_resource, meta.get("namespace", ""), meta["name"])
+        if resource.gvr == CRDS:  # the largest, and what serves their kinds reads them at once
+            self.cache.announce(value, form.object(uid, now))
         try:
             await self.cache.store.write(key, value, expected=0)
         except RevisionConflict:
             return True  # another server has made it
+        finally:
+            self.cache.withdraw(value)
         return True
 
     async def _create(self, resource: Resource, wanted: Obj, alike: bool) -> None:

@@ -7,36 +7,74 @@ the remembered bytes with a uid and times of their own: a fleet of simulated clu
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import TypeAlias
+
 import orjson
 
-from karmada.kube.objects import names
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.watchcache.entry import encode_value
+from karmada.kube.server.watchcache.entry import encode_value, with_revision
 
 _UID, _TIME = "\ue000uid\ue000", "\ue000time\ue000"
 """What stands for them; no default object has characters of the private-use area."""
-_forms: dict[tuple[str, bytes], bytes] = {}
-"""By Kubernetes version and the object that was wanted."""
+
+
+class Form:
+    """What a default object became when it was created, but for its uid and times."""
+
+    def __init__(self, wanted: Obj, value: bytes) -> None:
+        self.wanted = wanted
+        self._value = value
+
+    def value(self, uid: str, time: str) -> bytes:
+        """The bytes to store."""
+        return self._value.replace(_UID.encode(), uid.encode()).replace(_TIME.encode(), time.encode())
+
+    def object(self, uid: str, time: str) -> Obj:
+        """What these bytes mean; all but metadata and conditions is the same in all clusters, and read-only."""
+        return _stamped(self._parsed, uid, time)
+
+    @cached_property
+    def _parsed(self) -> Obj:
+        """With a resourceVersion where the watch cache puts it, so that both are written alike."""
+        parsed: Obj = orjson.loads(with_revision(self._value, 0))
+        return parsed
+
+
+_Key: TypeAlias = tuple[str, tuple[str, str, str]]
+_forms: dict[_Key, list[Form]] = {}
+"""By Kubernetes version and the object's kind, namespace and name: one for each object of that name that was wanted."""
 
 
 def remember(version: str, wanted: Obj, stored: Obj) -> None:
     """Keep what `wanted` became, unless something in it besides metadata and conditions depends on its creation."""
     meta = stored["metadata"]
-    form = {**stored, "metadata": {**meta, "uid": _UID, "creationTimestamp": _TIME}}
-    if "managedFields" in meta:
-        form["metadata"]["managedFields"] = [{**entry, "time": _TIME} for entry in meta["managedFields"]]
-    conditions = (stored.get("status") or {}).get("conditions")
-    if conditions:
-        timeless = [{**condition, "lastTransitionTime": _TIME} for condition in conditions]
-        form["status"] = {**stored["status"], "conditions": timeless}
-    value = encode_value(form)
+    value = encode_value(_stamped(stored, _UID, _TIME))
     if meta["uid"].encode() not in value and meta["creationTimestamp"].encode() not in value:
-        _forms[version, orjson.dumps(wanted)] = value
+        _forms.setdefault(_key(version, wanted), []).append(Form(wanted, value))
 
 
-def recall(version: str, wanted: Obj, now: str) -> bytes | None:
-    """The bytes to store for `wanted` in a new cluster; None: it was not created in this process before."""
-    form = _forms.get((version, orjson.dumps(wanted)))
-    if form is None:
-        return None
-    return form.replace(_UID.encode(), names.random_uuid().encode()).replace(_TIME.encode(), now.encode())
+def recall(version: str, wanted: Obj) -> Form | None:
+    """What to store for `wanted` in a new cluster; None: it was not created in this process before."""
+    for form in _forms.get(_key(version, wanted), ()):
+        if form.wanted == wanted:  # compared at once where both have the same parts, as definitions have schemas
+            return form
+    return None
+
+
+def _key(version: str, wanted: Obj) -> _Key:
+    meta = wanted["metadata"]
+    return version, (wanted["kind"], meta.get("namespace", ""), meta["name"])
+
+
+def _stamped(obj: Obj, uid: str, time: str) -> Obj:
+    """A copy with this uid and this time wherever a creation leaves one; the rest is shared."""
+    meta = obj["metadata"]
+    copied: Obj = {**obj, "metadata": {**meta, "uid": uid, "creationTimestamp": time}}
+    if "managedFields" in meta:
+        copied["metadata"]["managedFields"] = [{**entry, "time": time} for entry in meta["managedFields"]]
+    conditions = (obj.get("status") or {}).get("conditions")
+    if conditions:
+        timed = [{**condition, "lastTransitionTime": time} for condition in conditions]
+        copied["status"] = {**obj["status"], "conditions": timed}
+    return copied
