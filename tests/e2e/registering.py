@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.e2e.fleets import Fleet
-from tests.e2e.plugin import install_plugin
+from tests.support import forking
 from tests.support.programs import Program, Result
 
 NAME = "m1"
@@ -34,7 +33,7 @@ class Registering:
     def __init__(self, fleet: Fleet, folder: Path, kubectl: str) -> None:
         self.fleet = fleet
         self.karmada = fleet.kubectl
-        path = f"{install_plugin(folder)}:{os.environ['PATH']}"
+        path = forking.shell_path()
         self.karmada.env["PATH"] = path
         home = folder / "member-home"
         config = home / ".kube" / "config"

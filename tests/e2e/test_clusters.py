@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.sim.admin_client import AdminClient
 from tests.e2e.fleets import Fleet, condition, taints
 from tests.e2e.pasting import blocks
+from tests.support import forking
 from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import Program, ServerProcess
 
@@ -387,7 +387,7 @@ def test_what_the_page_about_clusters_says_can_be_pasted(fleet: Fleet) -> None:
     again = "karmadactl join member1 --cluster-kubeconfig members.config --cluster-context member1"
     lines.insert(next(i for i, line in enumerate(lines) if re.match(r"karmadactl unjoin member1 +#", line)), again)
     shell = Program(["bash", "-eu"], home, fleet.plane.kubeconfig)
-    shell.env["PATH"] = f"{Path(sys.executable).parent}:{shell.env['PATH']}"
+    shell.env["PATH"] = forking.shell_path()
     done = shell("-c", f"cd\n{chr(10).join(lines)}")
     assert "cluster(member2) is joined successfully" in done.out
     assert 'cluster_ready_state{member_cluster="member1"}' in done.out

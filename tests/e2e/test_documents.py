@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.local_environment import PORT, LocalEnvironment
 from tests.e2e.pasting import blocks, paste_with
+from tests.support import forking
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program, ServerProcess
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 def paste(text: str, kubeconfig: Path, home: Path) -> subprocess.CompletedProcess[str]:
     """Run shell text the way a person pastes it: line after line, whatever the last one answered."""
     lines = [line for line in text.splitlines() if not line.startswith("export ")]
-    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    tools = forking.shell_path()
     env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(kubeconfig), "PATH": tools}
     return subprocess.run(
         ["bash"], input="\n".join(lines), capture_output=True, text=True, env=env, timeout=120, check=False, cwd=home
@@ -36,8 +37,11 @@ def test_the_tour_without_kubectl(tmp_path: Path) -> None:
     with LocalEnvironment(tmp_path) as local:
         local.up(*PORT)
         steps = [block for block in blocks(ROOT / "docs/tour-without-kubectl.md", "sh") if "local-up" not in block]
-        env = {**local.ctl.env, "PATH": f"{forbidden.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"}
-        said = paste_with("\n".join(steps), env, ROOT)
+        path = "export PATH=$PWD/.venv/bin:$PATH\n"
+        text = "\n".join(steps)
+        assert path in text
+        env = {**local.ctl.env, "PATH": f"{forbidden.parent}:{forking.shell_path()}"}
+        said = paste_with(text.replace(path, ""), env, ROOT)
         assert not local.pids()
     assert "kubectl was called" not in said
     for expected in (

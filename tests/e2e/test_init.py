@@ -5,16 +5,15 @@ The pods of the host cluster are processes, ready by their real probes.
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.plugin import install_plugin
 from tests.e2e.registering import wait
 from tests.e2e.sim_fleet import SimFleet
+from tests.support import forking
 from tests.support.programs import Program, Result
 
 pytestmark = pytest.mark.e2e
@@ -49,7 +48,7 @@ class Installed:
         self.host = sims.kubectl("host", "karmada-system")
         self.karmada = Program([kubectl], sims.home, self.kubeconfig)
         self.plugin = Program([kubectl, "karmada"], sims.home, sims.kubeconfig)
-        self.plugin.env["PATH"] = f"{install_plugin(root)}:{os.environ['PATH']}"
+        self.plugin.env["PATH"] = forking.shell_path()
 
     def init(self, *flags: str, check: bool = True) -> Result:
         words = ("init", "--context=host", "--karmada-data", str(self.data), *flags)

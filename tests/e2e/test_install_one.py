@@ -13,8 +13,8 @@ import pytest
 
 from karmada.install.addons.catalog import ADDONS
 from tests.e2e.installed_plane import NAMESPACE, Installed, policy
-from tests.e2e.plugin import install_plugin
 from tests.e2e.sim_fleet import SimFleet
+from tests.support import forking
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program, alive
 
@@ -29,7 +29,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> It
         fleet.create("member1")
         found = Installed(fleet, root, kubectl_path)
         kubectl = Program([kubectl_path], fleet.home, fleet.kubeconfig)
-        kubectl.env["PATH"] = f"{install_plugin(root)}:{os.environ['PATH']}"
+        kubectl.env["PATH"] = forking.shell_path()
         done = kubectl("karmada", "init", "--context=host", "--karmada-data", str(found.data), timeout=180)
         assert "Karmada is installed successfully" in done.out
         assert "everything in one Deployment, with SQLite on a volume (nothing was said about" in done.err

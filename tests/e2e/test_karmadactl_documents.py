@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 import yaml
 
 from tests.e2e.fleets import QUICK, Fleet
+from tests.support import forking
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Result
 from tests.support.terminals import TerminalSession
@@ -32,9 +32,9 @@ Row = dict[str, str]
 class Shell:
     """A terminal at home, where the kubeconfigs lie as the tutorials have them; $KARMADA is the control plane's."""
 
-    def __init__(self, home: Path, karmada: Path, kubectl: str) -> None:
+    def __init__(self, home: Path, karmada: Path) -> None:
         self.home = home
-        tools = f"{Path(sys.executable).parent}:{Path(kubectl).parent}:{os.environ['PATH']}"
+        tools = forking.shell_path()
         self.env = {**os.environ, "HOME": str(home), "PATH": tools, "KARMADA": str(karmada), "NO_COLOR": "1"}
         self.env.pop("KUBECONFIG", None)
 
@@ -117,8 +117,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterat
 
 
 @pytest.fixture
-def shell(fleet: Fleet, kubectl_path: str) -> Shell:
-    return Shell(fleet.sims.home, fleet.plane.kubeconfig, kubectl_path)
+def shell(fleet: Fleet) -> Shell:
+    return Shell(fleet.sims.home, fleet.plane.kubeconfig)
 
 
 # the first tutorial: two members, a Deployment divided between them, a custom resource and an override
@@ -184,9 +184,9 @@ EMITTED = [
 
 
 @pytest.fixture(scope="module")
-def members(fleet: Fleet, kubectl_path: str) -> Shell:
+def members(fleet: Fleet) -> Shell:
     """member1 and member2 have joined."""
-    shell = afresh(fleet, kubectl_path)
+    shell = afresh(fleet)
     for name in ("member1", "member2"):
         line = f"kubectl karmada --kubeconfig $KARMADA join {name} --cluster-kubeconfig=$HOME/.kube/{name}.config"
         assert shell.type(line) == f"cluster({name}) is joined successfully\n"
@@ -194,9 +194,9 @@ def members(fleet: Fleet, kubectl_path: str) -> Shell:
     return shell
 
 
-def afresh(fleet: Fleet, kubectl_path: str) -> Shell:
+def afresh(fleet: Fleet) -> Shell:
     """A tutorial begins: nothing is left of the one before."""
-    shell = Shell(fleet.sims.home, fleet.plane.kubeconfig, kubectl_path)
+    shell = Shell(fleet.sims.home, fleet.plane.kubeconfig)
     shell.type("kubectl --kubeconfig $KARMADA delete deploy,pp,cpp,op --all")
     for name in shell.type("kubectl --kubeconfig $KARMADA get clusters -o jsonpath={.items[*].metadata.name}").split():
         context = f"--cluster-kubeconfig=$HOME/.kube/{name}.config --cluster-context={name}"
@@ -344,9 +344,9 @@ CONFIGURED = "propagationpolicy.policy.karmada.io/propagaetion-nginx configured\
 
 
 @pytest.fixture(scope="module")
-def kind(fleet: Fleet, kubectl_path: str) -> Shell:
+def kind(fleet: Fleet) -> Shell:
     """kind-cluster01 and kind-cluster02 have joined."""
-    shell = afresh(fleet, kubectl_path)
+    shell = afresh(fleet)
     for name in ("kind-cluster01", "kind-cluster02"):
         flags = f"--kubeconfig=$KARMADA --cluster-kubeconfig=$HOME/.kube/config --cluster-context={name}"
         assert shell.type(f"kubectl karmada join {name} {flags}") == f"cluster({name}) is joined successfully\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from karmada.kube.objects.gvk import GVR
 from tests.e2e.pasting import blocks
 from tests.e2e.propagating import CONFIG_MAPS, DEPLOYMENTS, MANAGED, Propagation
+from tests.support import forking
 
 pytestmark = pytest.mark.e2e
 DOCS = Path(__file__).parents[2] / "docs"
@@ -20,7 +20,7 @@ PODS = GVR("", "v1", "pods")
 
 
 def paste(script: str, env: dict[str, str], folder: Path) -> str:
-    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    tools = forking.shell_path()
     done = subprocess.run(
         ["bash", "-e", "-o", "pipefail"], input=script, capture_output=True, text=True, cwd=folder, timeout=120,
         env={**env, "PATH": tools}, check=False,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -465,7 +463,7 @@ def test_the_page_on_logs_and_exec_can_be_pasted(three_members: Propagation) -> 
     try:
         for name in ("member1", "member2"):
             three_members.members[name].until(DEPLOYMENTS, "web", lambda one: one["status"].get("readyReplicas"))
-        env = {**three_members.kubectl.env, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        env = {**three_members.kubectl.env, "PATH": forking.shell_path()}
         done = subprocess.run(
             ["bash", "-e", "-o", "pipefail"], input=script, capture_output=True, text=True, env=env, check=False
         )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from tests.e2e.beside_kubectl import in_our_words
 from tests.e2e.pasting import blocks
 from tests.e2e.propagating import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, Place
+from tests.support import forking
 from tests.support.karmadactl import Karmadactl
 from tests.support.programs import Program, Result, ServerProcess
 
@@ -299,7 +299,7 @@ def test_the_page_on_changing_resources_can_be_pasted(server: ServerProcess, tmp
 def pasted(page: Path, server: ServerProcess, home: Path) -> str:
     """Everything that a shell said to the page's lines."""
     text = "".join(blocks(page, "sh"))
-    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    tools = forking.shell_path()
     env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(server.kubeconfig), "PATH": tools}
     done = subprocess.run(
         ["bash"], input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, cwd=home,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.pasting import blocks
 from tests.e2e.propagating import DEPLOYMENTS, WORKS, Propagation
+from tests.support import forking
 from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
@@ -27,7 +26,7 @@ def paste(fleet: Propagation, page: str, sooner: tuple[str, str] | None = None) 
         assert sooner[0] in script
         script = script.replace(*sooner)
     script = script.replace("~/.karmada/sim/members.config", str(fleet.sims.kubeconfig))
-    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    tools = forking.shell_path()
     done = subprocess.run(
         ["bash", "-e", "-o", "pipefail"],
         input=script,

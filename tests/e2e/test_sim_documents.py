@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -15,6 +14,7 @@ from karmada.cli.commands.sim_faults import fail
 from karmada.kube.sim.behaviours import parse_outcome
 from karmada.kube.sim.profile import Profile
 from tests.e2e.pasting import blocks
+from tests.support import forking
 
 pytestmark = pytest.mark.e2e
 DOCUMENT = Path(__file__).parents[2] / "docs/simulated-clusters.md"
@@ -24,7 +24,7 @@ PAGE = DOCUMENT.read_text()
 @pytest.mark.usefixtures("kubectl_path")
 def test_the_page_can_be_pasted(tmp_path: Path) -> None:
     script = "\n".join(blocks(DOCUMENT, "sh"))
-    env = {**os.environ, "HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    env = {**os.environ, "HOME": str(tmp_path), "PATH": forking.shell_path()}
     try:
         done = subprocess.run(
             ["bash", "-e"],

@@ -30,6 +30,8 @@ class Start:
     start_new_session: bool
     process_group: int
     targets: list[int]
+    name: str = ""
+    """By which it was started; its file if it is empty."""
     preexec: str = ""
     """A function that was pickled, in hexadecimal digits."""
 

@@ -1,4 +1,4 @@
-"""A process that has loaded our programs once and forks for each start: `python -m tests.support.fork_server FD`.
+"""A process that has loaded our programs once and forks for each start: `python -m tests.support.fork_server FD FD`.
 
 Loading is most of what a start costs: 0.4 to 0.7 s of CPU time. A forked program is a process as any other, with
 arguments, environment, folder, descriptors and session of its own. It runs what its console script runs and ends as
@@ -14,12 +14,13 @@ import atexit
 import ctypes
 import fcntl
 import gc
-import json
 import logging
+import marshal
 import os
 import pickle
 import pkgutil
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -29,6 +30,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, NoReturn
 
 import karmada
@@ -63,8 +65,11 @@ _START_OTHERS_ON_A_LOOP = frozenset({"karmada.components.sim"})
 
 
 class ForkServer:
-    def __init__(self, requests: socket.socket) -> None:
+    """`commands` is a bound socket for those who are no child of the one that holds the other end of `requests`."""
+
+    def __init__(self, requests: socket.socket, commands: socket.socket | None = None) -> None:
         self._requests = requests
+        self._sources = [requests] if commands is None else [requests, commands]
         self._reports: dict[int, int] = {}
         self._woken, waking = socket.socketpair()
         for end in (self._woken, waking):
@@ -77,16 +82,18 @@ class ForkServer:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._waking.fileno(), warn_on_full_buffer=False)
         while True:
-            readable, _, _ = select.select([self._requests, self._woken], [], [])
+            readable, _, _ = select.select([*self._sources, self._woken], [], [])
             if self._woken in readable:
                 self._woken.recv(MOST_BYTES)
                 self._report_ended()
-            if self._requests in readable:
-                request, descriptors, _, _ = socket.recv_fds(self._requests, MOST_BYTES, MOST_DESCRIPTORS)
-                if not request:
+            for source in self._sources:
+                if source not in readable:
+                    continue
+                request, descriptors, _, _ = socket.recv_fds(source, MOST_BYTES, MOST_DESCRIPTORS)
+                if not request and source is self._requests:
                     return None
                 if self._fork(descriptors):
-                    return Start(**json.loads(request)), descriptors
+                    return Start(**marshal.loads(request)), descriptors
 
     def _fork(self, descriptors: list[int]) -> bool:
         """True in the child. The first descriptor is for reports about it: its pid, then how it ended."""
@@ -192,7 +199,7 @@ def run(start: Start) -> None:
         start = _serve_beside(start)
     module = import_module(start.module)
     sys.modules["__main__"] = module
-    sys.argv = [str(module.__file__), *start.arguments]
+    sys.argv = [start.name or str(module.__file__), *start.arguments]
     subprocess.Popen = ForkingPopen  # type: ignore[misc]
     try:
         code = module.main()
@@ -270,10 +277,12 @@ def _end(code: int) -> NoReturn:
 
 
 def main() -> None:
-    requests = socket.socket(fileno=int(sys.argv[1]))
+    requests, commands = (socket.socket(fileno=int(word)) for word in sys.argv[1:])
     load_programs()
-    forked = ForkServer(requests).serve()
-    if forked is not None:
+    forked = ForkServer(requests, commands).serve()
+    if forked is None:
+        shutil.rmtree(Path(commands.getsockname()).parent)
+    else:
         become(*forked)
         run(forked[0])
 

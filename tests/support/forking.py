@@ -1,18 +1,19 @@
 """Programs of ours as processes that need not load first: they are forked from one that has (fork_server.py).
 
 `start` and `run` are `subprocess.Popen` and `subprocess.run` for tests that start `python -m karmada.…`. Tests of the
-command line itself (what it loads, its console scripts, closed streams) use subprocess.
+command line itself (what it loads, its console scripts, closed streams) use subprocess. `shell_path` is for shells.
 """
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import pickle
 import select
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -33,28 +34,46 @@ _READ_LATER = {
 }
 """But for those that the forked process heeds or reads itself, and for what only decides how fast numpy is."""
 
+_COMMANDS = {
+    "karmadactl": "karmada.cli.karmadactl",
+    "kubectl-karmada": "karmada.cli.karmadactl",
+    "kubectl_complete-karmada": "karmada.cli.parsing.complete",
+}
+"""Programs for people, and their modules."""
+_SCRIPT = """#!{python} -IS
+import sys
+sys.path.append("{library}")
+from forked_command import run
+run{call}
+"""
+
 
 class _Server:
     """It ends when this process ends, since then nobody holds the other end of its socket."""
 
-    def __init__(self, requests: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(
+        self, requests: socket.socket, process: subprocess.Popen[bytes] | None = None, commands: Path | None = None
+    ) -> None:
         self._socket = requests
         self.process = process
+        self.commands = commands
 
     @classmethod
     def started(cls) -> _Server:
         ours, theirs = request_socket_pair()
-        command = [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())]
-        env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # a process of several threads cannot be forked
-        process = _Popen(command, cwd=_ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),))
-        theirs.close()
-        return cls(ours, process)
+        commands = Path(tempfile.mkdtemp(prefix="forked-commands-"))  # which the server removes
+        with theirs, _commands_in(commands) as bound:
+            descriptors = (theirs.fileno(), bound.fileno())
+            command = [sys.executable, "-m", "tests.support.fork_server", *map(str, descriptors)]
+            env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # a process of several threads cannot be forked
+            process = _Popen(command, cwd=_ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=descriptors)
+        return cls(ours, process, commands)
 
     def fork(self, start: Start, descriptors: list[int]) -> int:
         """The descriptor from which to read the pid, and later how the process ended."""
         reading, writing = os.pipe()
         try:
-            socket.send_fds(self._socket, [json.dumps(asdict(start)).encode()], [writing, *descriptors])
+            socket.send_fds(self._socket, [marshal.dumps(asdict(start))], [writing, *descriptors])
         finally:
             os.close(writing)
         return reading
@@ -71,6 +90,26 @@ def _server() -> _Server:
         if not _servers:
             _servers.append(_Server.started())
         return _servers[0]
+
+
+def _commands_in(folder: Path) -> socket.socket:
+    """Write the scripts, which send requests to the socket that is returned."""
+    path = folder / "requests"
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    bound.bind(str(path))
+    for name, module in _COMMANDS.items():
+        script = folder / name
+        call = (str(path), name, module)
+        script.write_text(_SCRIPT.format(python=sys.executable, library=Path(__file__).parent, call=call))
+        script.chmod(0o755)
+    return bound
+
+
+def shell_path() -> str:
+    """The PATH of a shell that finds our programs; those for people are forked."""
+    commands = _server().commands if sys.platform == "linux" else None
+    folders = [commands, Path(sys.executable).parent, os.environ["PATH"]]
+    return os.pathsep.join(str(folder) for folder in folders if folder is not None)
 
 
 def use(requests: socket.socket) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,49 @@ def test_output_and_exit_code_are_those_of_a_fresh_process(words: list[str], tmp
     options: dict[str, Any] = {"text": True, "cwd": tmp_path, "env": {**os.environ, "HOME": str(tmp_path)}}
     forked, fresh = forking.run(words, **options), subprocess.run(words, capture_output=True, **options)
     assert (forked.returncode, forked.stdout, forked.stderr) == (fresh.returncode, fresh.stdout, fresh.stderr)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "karmadactl options",
+        "kubectl-karmada get --nonsense",
+        "karmadactl get pods --kubeconfig nowhere || echo $?",
+        "echo '{' | karmadactl --kubeconfig nowhere apply -f -",
+        "kubectl_complete-karmada get -",
+    ],
+)
+def test_a_shell_finds_commands_that_do_as_fresh_ones(line: str, tmp_path: Path) -> None:
+    fresh = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    forked = forking.shell_path()
+    assert forked.endswith(fresh)
+    done = [
+        subprocess.run(["bash", "-c", line], capture_output=True, cwd=tmp_path, env={**os.environ, "PATH": path})
+        for path in (forked, fresh)
+    ]
+    assert done[0].stdout or done[0].stderr
+    assert (done[0].returncode, done[0].stdout, done[0].stderr) == (done[1].returncode, done[1].stdout, done[1].stderr)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_a_shells_command_ends_what_was_forked_for_it(number: int, tmp_path: Path) -> None:
+    read = tmp_path / "read"
+    os.mkfifo(read)
+    command = ["bash", "-c", f"exec karmadactl interpret --check -f {read}"]
+    with subprocess.Popen(command, env={**os.environ, "PATH": forking.shell_path()}) as process:
+        writing = eventually_blocking(lambda: process.poll() is None and _writer(read))
+        process.send_signal(number)
+        assert process.wait(60) == -number
+        with pytest.raises(BrokenPipeError):
+            os.write(writing, b"nobody reads")
+        os.close(writing)
+
+
+def _writer(fifo: Path) -> int | None:
+    """None while nobody reads."""
+    with suppress(OSError):
+        return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+    return None
 
 
 def serving(folder: Path, **options: Any) -> subprocess.Popen[str]:

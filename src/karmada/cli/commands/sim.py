@@ -30,7 +30,8 @@ DEFAULT_VERSION = "1.36"
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path(os.environ.get("KARMADA_SIM_DIR", "~/.karmada/sim")),
+    default=Path("~/.karmada/sim"),
+    envvar="KARMADA_SIM_DIR",
     show_default=True,
     help="The folder of the clusters, or of local-up; $KARMADA_SIM_DIR sets another default.",
 )
