@@ -285,11 +285,11 @@ async def test_a_warning_waits_for_nothing(behind: EventRecorder, slow: SlowClie
 async def test_warnings_overtake_normal_events_of_which_many_wait(
     behind: EventRecorder, slow: SlowClient, clock: FakeClock
 ) -> None:
-    for number in range(200):
+    for number in range(400):
         behind.event(about(number), NORMAL, "Synced", "text")
     behind.event(POD, WARNING, "Failed", "text")
     await clock.advance(0.1)
-    assert (len(slow.written), slow.written[-1]) == (128, "Failed")
+    assert (len(slow.written), slow.written[-1]) == (256, "Failed")
 
 
 async def test_of_many_that_wait_many_are_written_at_once_so_that_a_burst_loses_none(
@@ -298,7 +298,7 @@ async def test_of_many_that_wait_many_are_written_at_once_so_that_a_burst_loses_
     for number in range(1000):
         behind.event(about(number), NORMAL, "Synced", "text")
     await clock.advance(0.1)
-    assert len(slow.written) == 128
+    assert len(slow.written) == 256
     await clock.advance(1.0)
     assert len(slow.written) == 1000
     assert behind.dropped == 0

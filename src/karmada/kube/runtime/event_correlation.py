@@ -41,9 +41,19 @@ class Correlated(NamedTuple):
     message: str
 
 
-def identity(about: Subject, type: str, reason: str, message: str) -> int:  # noqa: A002
+class Identity(NamedTuple):
+    """Hashes: of the object and its source, of these with type and reason, and of all that with the message."""
+
+    about: int
+    similar: int
+    key: int
     """Of an event that is not combined with others."""
-    return hash((hash((about, type, reason)), message))
+
+
+def identity(about: Subject, type: str, reason: str, message: str) -> Identity:  # noqa: A002
+    subject = hash(about)
+    similar = hash((subject, type, reason))
+    return Identity(subject, similar, hash((similar, message)))
 
 
 class Recent(Generic[K, V]):
@@ -54,9 +64,10 @@ class Recent(Generic[K, V]):
         self._entries: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        if key in self._entries:
+        value = self._entries.get(key)
+        if value is not None:
             self._entries.move_to_end(key)
-        return self._entries.get(key)
+        return value
 
     def set(self, key: K, value: V) -> None:
         self._entries[key] = value
@@ -87,15 +98,14 @@ class Correlator:
         self._buckets: Recent[int, _Bucket] = Recent()
         self._similar: Recent[int, _Similar] = Recent()
 
-    def correlate(self, about: Subject, type: str, reason: str, message: str) -> Correlated | None:  # noqa: A002
+    def correlate(self, event: Identity, message: str) -> Correlated | None:
         """None when the object has had too many events."""
         now = self._clock.monotonic()
-        if not self._has_token(hash(about), now):
+        if not self._has_token(event.about, now):
             return None
-        group = hash((about, type, reason))
-        if self._combined(group, message, now):
-            return Correlated(group, f"(combined from similar events): {message}")
-        return Correlated(hash((group, message)), message)
+        if self._combined(event.similar, message, now):
+            return Correlated(event.similar, f"(combined from similar events): {message}")
+        return Correlated(event.key, message)
 
     def _has_token(self, about: int, now: float) -> bool:
         bucket = self._buckets.get(about)

@@ -47,8 +47,8 @@ QUEUE_FULL, TOO_MANY, NOT_WRITTEN = "queue-full", "too-many-of-one-object", "not
 """Why an event was dropped."""
 
 _WAITING = 100_000
-_SMALL_BATCH, _LARGE_BATCH = 16, 128
-"""Events: the larger a batch, the less CPU for each; one of 128 has the event loop for some milliseconds."""
+_SMALL_BATCH, _LARGE_BATCH = 16, 256
+"""Events: the larger a batch, the less CPU for each; one of 256 has the event loop for some milliseconds."""
 _GATHER = 0.1
 _BUSY_PAUSE = 0.25
 """Seconds between two small batches on a busy event loop."""
@@ -150,10 +150,11 @@ class EventWriter:
     def add(self, event: Event, version: str) -> None:
         """`version` is the resourceVersion of the object."""
         line, now = self._line(event.type), self.clock.now()
-        key = identity(event.about, event.type, event.reason, event.message)
+        same = identity(event.about, event.type, event.reason, event.message)
+        key = same.key
         waits = line.get(key)
         if waits is None:
-            correlated = self._correlator.correlate(event.about, event.type, event.reason, event.message)
+            correlated = self._correlator.correlate(same, event.message)
             if correlated is None:
                 self._drop(event.about.component, TOO_MANY, event.reason)
                 return

@@ -348,7 +348,8 @@ class Collection:
         """
         if self._deferred is not None:
             self.changed = revision
-            self._deferred.write(Written(key, namespace, name, value, revision, time))
+            if self._deferred.loading:
+                self._deferred.write(Written(key, namespace, name, value, revision, time))
             return None
         bucket = self._buckets.get(namespace)
         previous = bucket.entries.get(name) if bucket is not None else None

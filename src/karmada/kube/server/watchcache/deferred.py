@@ -60,9 +60,13 @@ class Deferred:
     def has_any(self, prefix: str) -> bool:
         return bool(self._store.scan(prefix, limit=1))
 
+    @property
+    def loading(self) -> bool:
+        """Whether what is written meanwhile has to be remembered."""
+        return self._steps is not None
+
     def write(self, written: Written) -> None:
-        if self._steps is not None:
-            self._written.append(written)
+        self._written.append(written)
 
     async def finish(self) -> None:
         """Until everything is loaded; ServiceUnavailable if the store cannot be read."""
