@@ -35,6 +35,7 @@ _FLAGS: Final = (
 )
 _TOO_WIDE: Final = """() => [...document.querySelectorAll(".scroll:not(.sideways)")]
   .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent.trim().slice(0, 80))"""
+_HINDRANCES: Final = (Path(__file__).parent / "readability.js").read_text().partition("\n")[2]
 Scheme = Literal["light", "dark"]
 
 
@@ -109,12 +110,16 @@ class Tab:
     def is_live(self) -> None:
         expect(self.page.locator("#live")).to_have_attribute("data-state", "on", timeout=LIMIT_MS)
 
-    def fits(self) -> None:
-        """Nothing sticks out to the right: the page itself never scrolls sideways, and on a narrow screen no table."""
+    def is_readable(self) -> None:
+        """Nothing sticks out to the right: the page itself never scrolls sideways, and on a narrow screen no table.
+        Texts have contrast, and whatever can be used has a name."""
         sizes = self.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         assert sizes[0] <= sizes[1], f"the page is {sizes[0]} pixels wide, the window {sizes[1]}"
         if sizes[1] <= NARROW:
-            assert self.page.evaluate(_TOO_WIDE) == [], "tables that have to be moved sideways to be read"
+            wide = self.page.evaluate(_TOO_WIDE)
+            assert not wide, f"tables that have to be moved sideways to be read: {wide}"
+        hindrances = self.page.evaluate(_HINDRANCES)
+        assert not hindrances, "\n".join(hindrances)
 
     def reach(self, selector: str, most: int = 60) -> None:
         """Move the focus there with the Tab key alone, and see where it is."""

@@ -20,7 +20,7 @@ def test_only_who_has_credentials_gets_in_and_sees_what_their_rights_are(
     with open_tab() as tab:
         tab.open("/")
         expect(tab.page).to_have_url(f"{dashboard.url}/login")
-        tab.fits()
+        tab.is_readable()
         tab.shot("login")
         tab.expect_problem("status of 403")
         tab.page.fill("#token", "no.such.token")
@@ -47,18 +47,18 @@ def test_the_fleet_is_readable_on_every_screen_and_with_the_keyboard_alone(
         for name in ("member1", "member2", "member3"):
             tab.see(name)
         tab.see("p1 · r1")
-        tab.fits()
+        tab.is_readable()
         tab.reach(".cluster")
         tab.shot(f"fleet-{width}-{scheme}")
         tab.page.keyboard.press("Enter")
         expect(tab.page.locator("h1")).to_have_text("member1")
         tab.see("cluster is healthy")
         expect(tab.page.locator("#nodes tbody tr").first).to_be_visible()
-        tab.fits()
+        tab.is_readable()
         tab.shot(f"cluster-{width}-{scheme}", whole=True)
         tab.open("/?view=table&sort=cpu")
         expect(tab.page.locator("tbody tr")).to_have_count(3)
-        tab.fits()
+        tab.is_readable()
 
 
 def test_the_fleet_follows_what_kubectl_changes_and_the_switch_of_the_theme_stays(

@@ -83,22 +83,22 @@ def test_a_workload_is_seen_from_its_template_to_its_pods(
     with open_tab(width=width, scheme=scheme) as tab:
         tab.log_in(shop.admin, "/workloads")
         tab.reach(f"a[href='{PAGE}']")
-        tab.fits()
+        tab.is_readable()
         tab.page.keyboard.press("Enter")
         tab.see("4 of 4")
         tab.is_live()
         expect(tab.page.locator("#graph")).to_have_attribute("data-nodes", "11")  # 3, two for each cluster, and 4 pods
         tab.see("weight 3 of 4")
         tab.see("did not match the placement cluster affinity constraint")
-        tab.fits()
+        tab.is_readable()
         tab.shot("workload" if width == WIDE else "workload-narrow", whole=True)
         tab.reach("[data-node='object/member2']")
         tab.page.keyboard.press("Enter")
         expect(tab.page.locator(".difference .added", has_text="registry.example/nginx")).to_be_visible()
-        tab.fits()
+        tab.is_readable()
         tab.page.locator("#node a[href^='/pods/member2/']").first.click()
         tab.see("shop line 1", "#log")
-        tab.fits()
+        tab.is_readable()
 
 
 def test_a_workload_page_follows_what_kubectl_changes(shop: DashboardFleet, open_tab: Opens) -> None:
@@ -163,5 +163,6 @@ def test_what_is_forbidden_is_hidden_and_refused(shop: DashboardFleet, open_tab:
         assert tab.page.locator("main").get_by_text("shop", exact=True).count() == 0
         tab.open(PAGE)
         tab.see("You may not see this")
+        tab.is_readable()
         tab.open("/policies/new")
         assert tab.page.get_by_role("button", name="Apply").count() == 0
