@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
@@ -140,10 +140,21 @@ class Tab:
 
 
 @contextmanager
-def tab(browser: Browser, url: str, *, width: int = WIDE, height: int = 800, scheme: Scheme = "light") -> Iterator[Tab]:
-    """A tab with cookies of its own; at the end nothing unexpected was complained about."""
+def tab(
+    browser: Browser,
+    url: str,
+    *,
+    width: int = WIDE,
+    height: int = 800,
+    scheme: Scheme = "light",
+    certificate: tuple[bytes, bytes] | None = None,
+) -> Iterator[Tab]:
+    """A tab with cookies of its own, and a client certificate with its key if one is given; at the end nothing
+    unexpected was complained about."""
+    presented: Any = [{"origin": url, "cert": certificate[0], "key": certificate[1]}] if certificate else None
     context = browser.new_context(
         ignore_https_errors=True,
+        client_certificates=presented,
         viewport={"width": width, "height": height},
         color_scheme=scheme,
         reduced_motion="reduce",

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 import pytest
 from playwright.sync_api import expect
 
+from karmada.kube.client.kubeconfig import Kubeconfig
 from tests.e2e.dashboard.conftest import DashboardFleet
 from tests.support.browser import NARROW, WIDE, Scheme, Tab
 
@@ -36,6 +37,27 @@ def test_only_who_has_credentials_gets_in_and_sees_what_their_rights_are(
         expect(tab.page).to_have_url(f"{dashboard.url}/login")
         tab.open("/clusters/member1")
         expect(tab.page).to_have_url(f"{dashboard.url}/login?to=/clusters/member1")
+
+
+def test_a_kubeconfig_and_a_client_certificate_are_as_good_as_a_token(
+    dashboard: DashboardFleet, open_tab: Opens
+) -> None:
+    kubeconfig = dashboard.fleet.plane.kubeconfig
+    access = Kubeconfig.load(kubeconfig).resolve()
+    with open_tab() as tab:
+        tab.open("/login?to=/workloads")
+        tab.page.get_by_role("tab", name="Kubeconfig").click()
+        tab.page.locator("#file").set_input_files(kubeconfig)
+        tab.page.locator("#kubeconfig-form button[type=submit]").click()
+        expect(tab.page).to_have_url(f"{dashboard.url}/workloads")
+        expect(tab.page.locator(".user")).to_have_text("system:admin")
+    with open_tab(certificate=(access.certificate.data, access.key.data)) as tab:
+        tab.open("/login")
+        tab.page.get_by_role("tab", name="Certificate").click()
+        tab.page.get_by_role("button", name="Log in with the certificate").click()
+        expect(tab.page.locator(".user")).to_have_text("system:admin")
+        tab.see("member1")
+        tab.is_live()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(WIDE, "light"), (NARROW, "dark")])
