@@ -17,6 +17,7 @@ from karmada.kube.objects.shared import assert_unmutated, detect_mutations
 from karmada.kube.runtime.cache import OnDemandCache
 from karmada.kube.server.storage import memory
 from tests.support.collector import collect_rarely, free_the_dead
+from tests.support.constants import read_constants
 from tests.support.rsa_keys import reuse_keys
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell starts in the background, and all that it starts
@@ -28,6 +29,7 @@ os.environ.setdefault("GOMEMLIMIT", "128MiB")  # an etcd does when it has so muc
 os.fsync = lambda fd: None  # noqa: ARG005 - without power there is no test either; a server would sync 30 files
 memory.pack = bytes  # type: ignore[assignment,attr-defined]  # compressing takes a sixth of a server's start
 yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # type: ignore[misc]  # charts are long: a tenth of the time
+yaml.SafeDumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # type: ignore[misc]
 settings.register_profile(
     "any-machine",
     deadline=None,
@@ -62,7 +64,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.config.getoption("forks") and any(item.get_closest_marker("hypothesis") for item in session.items):
+        read_constants()
     free_the_dead()
 
 
