@@ -19,6 +19,7 @@ from karmada.kube.objects.differences import Sample
 from karmada.kube.server.storage import packing
 from karmada.kube.server.storage.dump import back_up, restore
 from karmada.kube.server.storage.encryption import Encryption, make_configuration, read_encryption
+from karmada.kube.server.storage.etcd import Layout
 from karmada.kube.server.storage.interface import StoreUnavailable
 from karmada.kube.server.storage.packing import PACKED, pack, unpack
 from karmada.kube.server.storage.sqlite import SqliteStore
@@ -155,3 +156,10 @@ async def test_encrypted_values_are_packed_first_and_backups_of_them_need_no_key
     store = await opened(tmp_path / "copy.db", read_encryption(tmp_path / "keys.yaml"))
     assert [stored.value for stored in (await store.range("")).items] == [value, value]
     await store.close()
+
+
+def test_etcd_stores_json_and_understands_what_is_packed() -> None:
+    """Servers of two successive versions may share an etcd: a form is understood by one before the next writes it."""
+    layout, value = Layout("/registry"), work()
+    assert layout.stamped(KEY, value).startswith(value)
+    assert layout.value(KEY, layout.stamped(KEY, pack(value))) == value
