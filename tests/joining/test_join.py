@@ -12,11 +12,11 @@ from karmada.api.cluster import Cluster
 from karmada.joining.join import JoinError, Joining, check_unique, cluster_id_of, join
 from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from karmada.joining.waiting import wait_for
-from karmada.kube.client.client import Client
+from karmada.kube.client.client import Client, Listing
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.objects.clock import FakeClock, RealClock
-from karmada.kube.objects.errors import AlreadyExists, Forbidden
-from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.errors import AlreadyExists, BadRequest, Forbidden
+from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.members.access import access_of
@@ -148,6 +148,35 @@ async def test_name_and_id_must_be_new(plane: ControlPlane, name: str, cluster_i
     with pytest.raises(JoinError) as caught:
         await check_unique(plane.client, name, cluster_id)
     assert str(caught.value) == f"the cluster ID {cluster_id} or the cluster name {name} has been registered"
+
+
+async def test_name_and_id_must_be_new_for_a_server_that_cannot_select_by_the_id(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await plane.add_cluster("m1", id="A")
+    list_all = Client.list_all
+
+    async def refusing(client: Client, kind: GVR, *, field_selector: str = "") -> Listing:
+        if "spec.id" in field_selector:
+            raise BadRequest('"spec.id" is not a known field selector: only "metadata.name", "metadata.namespace"')
+        return await list_all(client, kind, field_selector=field_selector)
+
+    monkeypatch.setattr(Client, "list_all", refusing)
+    await check_unique(plane.client, "m2", "B")
+    await check_unique(plane.client, "m1", "A", restarting=True)
+    for name, cluster_id in (("m2", "A"), ("m1", "B"), ("m1", "A")):
+        with pytest.raises(JoinError, match="has been registered"):
+            await check_unique(plane.client, name, cluster_id)
+
+
+async def test_clusters_are_found_by_their_id(plane: ControlPlane) -> None:
+    for name, cluster_id in (("m1", "A"), ("m2", "B")):
+        await plane.add_cluster(name, id=cluster_id)
+    for cluster_id, names in (("A", ["m1"]), ("B", ["m2"]), ("C", [])):
+        found = await plane.client.list_all(Cluster.gvr, field_selector=f"spec.id={cluster_id}")
+        assert [cluster["metadata"]["name"] for cluster in found.items] == names
+    others = await plane.client.list_all(Cluster.gvr, field_selector="spec.id!=A")
+    assert [cluster["metadata"]["name"] for cluster in others.items] == ["m2"]
 
 
 async def test_a_member_does_not_join_twice_and_is_left_alone(plane: ControlPlane, member: MemberServer) -> None:

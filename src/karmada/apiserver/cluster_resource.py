@@ -19,6 +19,8 @@ from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 
 CLUSTERS = GroupResource(Cluster.gvk.group, "clusters")
+ID = "spec.id"
+"""By which a cluster that joins finds out whether it has joined already, under another name."""
 TYPE_INVALID = "FieldValueTypeInvalid"
 _PROXY_VERBS = ("create", "delete", "get", "patch", "update")
 
@@ -56,6 +58,8 @@ def cluster_resource(clock: Clock, *, models: bool = True) -> Resource:
         generation=lambda obj: obj.get("spec"),
         name_errors=cluster_name_errors,
         unconditional_update=True,
+        fields={ID: lambda cluster: str((cluster.get("spec") or {}).get("id") or "")},
+        indexed=frozenset({ID}),
     )
     resource.native = True
     resource.subresources["status"] = replace(resource.subresources["status"], project=_as_given)

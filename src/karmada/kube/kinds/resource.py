@@ -132,6 +132,8 @@ class Strategy:
     """Fields that nothing here reads; objects that differ in those only need not be completed one by one."""
     fields: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
     """Field selectors besides metadata.name and metadata.namespace."""
+    indexed: frozenset[str] = frozenset()
+    """Those of `fields` by which objects are found without a look at all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import orjson
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.errors import ApiError, BadRequest, Expired, NotFound, ServerTimeout, Timeout, invalid
+from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.selectors import FieldRequirement
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.gojson import unmarshal
@@ -26,6 +27,7 @@ from karmada.kube.server.http.results import ListResult, ObjectResult, WatchResu
 from karmada.kube.server.storage.interface import Compacted, FutureRevision, StoreUnavailable
 from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.entry import Entry, entry_of, prefix
+from karmada.kube.server.watchcache.field_index import FieldIndex
 
 FRESHNESS_SECONDS = 3.0
 _TOKEN_VERSION = "meta.k8s.io/v1"
@@ -44,6 +46,8 @@ class Selection(NamedTuple):
 
     name: str
     matches: Callable[[Entry], bool] | None
+    indexed: FieldRequirement | None = None
+    """One by which the objects can be found; `matches` tests it, too."""
 
     def filter(self, entries: list[Entry], limit: int = 0) -> list[Entry]:
         """Those that match; with a limit, one more than that at most, by which a page knows that it is not the last.
@@ -59,6 +63,7 @@ class Reads:
     def __init__(self, cache: Cache, versions: Versions) -> None:
         self._cache = cache
         self._versions = versions
+        self._indexes: dict[tuple[GroupResource, str], FieldIndex] = {}
 
     def entry(self, resource: Resource, namespace: str, name: str) -> Entry:
         entry = self._cache.collection(resource.storage_resource).get(namespace, name)
@@ -79,6 +84,9 @@ class Reads:
         if selection.name and (namespace or not resource.namespaced):
             entry = collection.get(namespace, selection.name)
             entries = [entry] if entry is not None else []
+        elif selection.indexed is not None:
+            found = self._index(resource, selection.indexed.path).find(selection.indexed.value)
+            entries = [entry for entry in found if namespace in ("", entry.namespace)]
         else:
             entries = collection.list(namespace)
             if selection.name:
@@ -210,7 +218,7 @@ class Reads:
         return wanted
 
     def selection(self, resource: Resource, options: ListOptions) -> Selection:
-        name = ""
+        name, indexed = "", None
         tests: list[Callable[[Entry], bool]] = []
         labels = options.labels
         if labels is not None:
@@ -218,12 +226,22 @@ class Reads:
         for requirement in options.fields.requirements if options.fields is not None else ():
             if requirement.path == "metadata.name" and requirement.op == "=" and not name:
                 name = requirement.value
+            if requirement.path in resource.strategy.indexed and requirement.op == "=":
+                indexed = requirement
             tests.append(self._field_test(resource, requirement))
         if not tests:
             return Selection(name, None)
         if len(tests) == 1:
-            return Selection(name, tests[0])
-        return Selection(name, lambda entry: all(test(entry) for test in tests))
+            return Selection(name, tests[0], indexed)
+        return Selection(name, lambda entry: all(test(entry) for test in tests), indexed)
+
+    def _index(self, resource: Resource, path: str) -> FieldIndex:
+        key = (resource.storage_resource, path)
+        if key not in self._indexes:
+            value_of, present = resource.strategy.fields[path], self._versions.presenter(resource)
+            collection = self._cache.collection(resource.storage_resource)
+            self._indexes[key] = FieldIndex(collection, lambda obj: value_of(present(obj)))
+        return self._indexes[key]
 
     def _field_test(self, resource: Resource, requirement: FieldRequirement) -> Callable[[Entry], bool]:
         path, value, equal = requirement.path, requirement.value, requirement.op == "="
