@@ -41,6 +41,23 @@ async def test_work_that_takes_too_long_is_ended(clock: FakeClock) -> None:
     assert ended.is_set()
 
 
+@pytest.mark.parametrize("responds", [True, False])
+async def test_while_the_process_does_not_run_one_step_of_a_timeout_passes(clock: FakeClock, responds: bool) -> None:
+    response = asyncio.Event()
+    waiting = asyncio.ensure_future(with_timeout(clock, response.wait(), 8, steps=4))
+    await clock.advance(1)
+    clock.skip_to(clock.now() + 60)
+    await clock.advance(5.9)
+    assert not waiting.done()
+    if responds:
+        response.set()
+        assert await waiting
+        return
+    await clock.advance(0.2)
+    with pytest.raises(TimeoutError, match="no response within 8s"):
+        await waiting
+
+
 async def test_cancelling_the_wait_ends_the_work(clock: FakeClock) -> None:
     waiting = asyncio.ensure_future(with_timeout(clock, asyncio.Event().wait(), 5))
     await clock.advance(1)

@@ -12,7 +12,6 @@ agent is assumed dead and its Works are released.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from typing import Final
 
@@ -21,8 +20,8 @@ from karmada.api.cluster import Cluster
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.controllers.cluster.taints import describe, taints_for
 from karmada.controllers.cluster_state import cluster_of_execution_namespace, is_pull, is_ready, ready_condition
+from karmada.controllers.concurrently import for_each
 from karmada.controllers.context import Context
-from karmada.controllers.errors import raise_together
 from karmada.controllers.indexes import BY_CLUSTER, target_clusters
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -172,24 +171,20 @@ class Clusters(Reconciler):
     async def _works_remain(self, space: str) -> bool:
         """Delete them, and leave what follows to the agent."""
         works = self._works.list(space)
-        outcomes = await asyncio.gather(
-            *(
-                delete_if_exists(self._client, Work.gvr, meta.name(work), space, uid=meta.uid(work))
-                for work in works
-                if not meta.is_deleting(work)
-            ),
-            return_exceptions=True,
-        )
-        raise_together(outcomes)
+
+        async def delete(work: Obj) -> None:
+            await delete_if_exists(self._client, Work.gvr, meta.name(work), space, uid=meta.uid(work))
+
+        await for_each((work for work in works if not meta.is_deleting(work)), delete)
         return bool(works)
 
     async def _release_works(self, space: str) -> None:
         works = [work for work in self._works.list(space) if well_known.EXECUTION_FINALIZER in meta.finalizers(work)]
-        outcomes = await asyncio.gather(
-            *(remove_finalizer(self._client, Work.gvr, work, well_known.EXECUTION_FINALIZER) for work in works),
-            return_exceptions=True,
-        )
-        raise_together(outcomes)
+
+        async def release(work: Obj) -> None:
+            await remove_finalizer(self._client, Work.gvr, work, well_known.EXECUTION_FINALIZER)
+
+        await for_each(works, release)
 
     def _is_target(self, name: str) -> bool:
         return any(bindings.cache.has(BY_CLUSTER, name) for bindings in self._bindings)

@@ -3,7 +3,8 @@
 It requests `/readyz`, or `/healthz` where that page does not exist. No response and codes outside 200 to 206 mean that
 the cluster is not reachable; 200 is ready; anything between is a server that is reachable and not ready. The request
 has a time-out of its own, far shorter than that of others: a server that needs longer for this is of no use to
-workloads, and a worker is busy no longer than until the next probe is due.
+workloads, and a worker is busy no longer than until the next probe is due. That this process could not run for a while,
+on a machine that has too much to do, is no failure of a cluster.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from karmada.kube.runtime.waiting import with_timeout
 READY = "Ready"
 MOST_SECONDS = 10.0
 _MOST_BYTES = 500
+_STEPS = 4
+"""In which the time-out is counted: while this process does not run, one of them passes."""
 
 
 class Health(Enum):
@@ -59,7 +62,7 @@ def timeout_for(period: float) -> float:
 
 async def probe(transport: AnswerTransport, clock: Clock, timeout: float) -> Probed:
     try:
-        answer = await with_timeout(clock, _request(transport), timeout)
+        answer = await with_timeout(clock, _request(transport), timeout, steps=_STEPS)
     except ConnectionFailed as error:
         return Probed(Health.OFFLINE, str(error))
     except TimeoutError:

@@ -39,10 +39,14 @@ async def finish_within(clock: Clock, tasks: Iterable[asyncio.Task[Any]], second
     await cancel_and_wait(*pending)
 
 
-async def with_timeout(clock: Clock, work: Coroutine[Any, Any, T], seconds: float) -> T:
-    """The result of `work`, or TimeoutError when the clock has moved `seconds` on before it came."""
+async def with_timeout(clock: Clock, work: Coroutine[Any, Any, T], seconds: float, *, steps: int = 1) -> T:
+    """The result of `work`, or TimeoutError when the clock has moved `seconds` on before it came.
+
+    Time is counted in `steps`, each of which ends when this process has noticed: with several, a moment in which it
+    could not run counts as one of them, however long it was, and a response that came meanwhile is read.
+    """
     task = asyncio.create_task(work)
-    timer: asyncio.Task[None] = asyncio.create_task(_sleep(clock, seconds))
+    timer: asyncio.Task[None] = asyncio.create_task(_sleep(clock, seconds, steps))
     try:
         await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
@@ -52,8 +56,9 @@ async def with_timeout(clock: Clock, work: Coroutine[Any, Any, T], seconds: floa
         await cancel_and_wait(*(t for t in (task, timer) if not t.done()))
 
 
-async def _sleep(clock: Clock, seconds: float) -> None:
-    await clock.sleep(seconds)
+async def _sleep(clock: Clock, seconds: float, steps: int = 1) -> None:
+    for _ in range(steps):
+        await clock.sleep(seconds / steps)
 
 
 class Backoff:
