@@ -37,6 +37,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.names import dns1123_subdomain
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
+from karmada.kube.objects.variants import Pattern, Variant, Variants
 from karmada.kube.runtime.event_correlation import Correlator, Recent, Subject, identity
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
@@ -63,6 +64,17 @@ _PASSING = (ServiceUnavailable, ServerTimeout, Timeout, TooManyRequests, Connect
 
 log = get_logger("events")
 _SERIALS = itertools.count(1)
+_PLACES: Final = (
+    ("metadata", "name"),
+    ("involvedObject", "name"),
+    ("involvedObject", "uid"),
+    ("involvedObject", "resourceVersion"),
+    ("", "message"),
+    ("", "firstTimestamp"),
+    ("", "lastTimestamp"),
+    ("", "count"),
+)
+"""In which events of one source with the same reason differ."""
 T = TypeVar("T")
 
 
@@ -128,6 +140,7 @@ class EventWriter:
         self._normal: OrderedDict[int, _Due] = OrderedDict()
         self._correlator = Correlator(self.clock)
         self._written: Recent[int, _Written] = Recent()
+        self._patterns: Recent[tuple[str, ...], Pattern] = Recent()
         self._emitted = asyncio.Event()
         self._urgent = asyncio.Event()
         """Set while there is a Warning, or somebody waits for the events: nothing gathers."""
@@ -291,7 +304,7 @@ class EventWriter:
         """Those to be tried again later."""
         for due in group:
             due.name = due.name or self._new_name(due.event.about.name)
-        objects = [_object(due, namespace) for due in group]
+        objects = Variants([self._variant(due, namespace) for due in group])
         outcomes: Sequence[_Failure | None]
         try:
             outcomes = await self._client.create_all(EVENTS, objects, namespace)
@@ -308,6 +321,19 @@ class EventWriter:
                 due.sent = True
                 left.append(due)
         return left
+
+    def _variant(self, due: _Due, namespace: str) -> Variant:
+        """The object of an event; most have a pattern that earlier ones had, too."""
+        (about, type_, reason, message, host), version = due.event, due.version
+        if not (about.uid and version):
+            return Variant(Pattern(_object(due, namespace), ()), ())
+        key = (about.component, about.api_version, about.kind, about.namespace, type_, reason, host)
+        pattern = self._patterns.get(key)
+        if pattern is None:
+            pattern = Pattern(_object(due, namespace), _PLACES)
+            self._patterns.set(key, pattern)
+        times = rfc3339(due.first), rfc3339(due.last)
+        return Variant(pattern, (due.name, about.name, about.uid, version, message, *times, due.count))
 
     def _new_name(self, subject: str) -> str:
         """Unique by the time in nanoseconds; events of the same moment differ by a serial number.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.objects.variants import Pattern, Variant, Variants
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.handlers import prototypes
@@ -47,8 +48,9 @@ class Server:
         self.made += 1
         return f"event-{self.made:09d}"
 
-    def create_all(self, objects: list[Obj], namespace: str = "default", client: Client | None = None) -> list[Any]:
-        return list(self.run((client or self.client).create_all(EVENTS, copy_json(objects), namespace)))
+    def create_all(self, objects: Sequence[Obj], namespace: str = "default", client: Client | None = None) -> list[Any]:
+        given = objects if isinstance(objects, Variants) else copy_json(objects)
+        return list(self.run((client or self.client).create_all(EVENTS, given, namespace)))
 
     def create(self, obj: Obj, namespace: str) -> ApiError | None:
         try:
@@ -133,6 +135,27 @@ _VALUES: dict[tuple[str, ...], st.SearchStrategy[Any]] = {
 _change = st.sampled_from(sorted(_VALUES)).flatmap(lambda path: st.tuples(st.just(path), _VALUES[path]))
 
 
+_PLACES = (
+    ("metadata", "name"),
+    ("", "message"),
+    ("involvedObject", "uid"),
+    ("involvedObject", "name"),
+    ("", "count"),
+    ("", "firstTimestamp"),
+    ("involvedObject", "resourceVersion"),
+    ("", "lastTimestamp"),
+)
+
+
+def variants(objects: Sequence[Obj], places: Sequence[tuple[str, str]] = _PLACES) -> Variants:
+    """As their pattern and their values, if they have one in each place; else each with a pattern of its own."""
+    values = [[(obj[member] if member else obj).get(key, _NO) for member, key in places] for obj in objects]
+    if any(_NO in row for row in values):
+        return Variants([Variant(Pattern(obj, ()), ()) for obj in objects])
+    pattern = Pattern(objects[0], places)
+    return Variants([Variant(pattern, row) for row in values])
+
+
 def _put(obj: Obj, path: tuple[str, ...], value: Any) -> None:
     part = obj[path[0]] if len(path) > 1 else obj
     if value is _NO:
@@ -142,9 +165,9 @@ def _put(obj: Obj, path: tuple[str, ...], value: Any) -> None:
 
 
 @settings(max_examples=250, deadline=None)
-@given(namespace=st.sampled_from(["default", "one"]), changes=st.lists(_change, max_size=2))
+@given(namespace=st.sampled_from(["default", "one"]), changes=st.lists(_change, max_size=2), varied=st.booleans())
 def test_what_is_stored_of_a_group_is_what_is_stored_of_each_alone(
-    server: Server, namespace: str, changes: list[tuple[tuple[str, ...], Any]]
+    server: Server, namespace: str, changes: list[tuple[tuple[str, ...], Any]], varied: bool
 ) -> None:
     def one() -> Obj:
         made = event(server.name(), namespace)
@@ -162,11 +185,11 @@ def test_what_is_stored_of_a_group_is_what_is_stored_of_each_alone(
     server.create_all([event(server.name(), "default") for _ in range(3)])
     alone, some = one(), [one() for _ in range(3)]
     expected = outcome_of(alone, server.create(alone, namespace))
-    outcomes = server.create_all(some, namespace)
+    outcomes = server.create_all(variants(some) if varied else some, namespace)
     assert [outcome_of(obj, error) for obj, error in zip(some, outcomes, strict=True)] == [expected] * 3
 
 
-def made_of_prototypes(server: Server, objects: list[Obj], namespace: str = "default", **more: Any) -> int:
+def made_of_prototypes(server: Server, objects: Sequence[Obj], namespace: str = "default", **more: Any) -> int:
     before = server.completed
     assert server.create_all(objects, namespace, **more) == [None] * len(objects)
     return len(objects) - (server.completed - before)
@@ -179,6 +202,51 @@ def test_from_the_third_of_a_sort_on_objects_are_made_of_a_prototype_in_any_name
 
     assert made_of_prototypes(server, group("default", 5)) == 3
     assert made_of_prototypes(server, group("one", 5), "one") == 5
+
+
+def test_of_a_known_pattern_only_the_values_are_read(server: Server) -> None:
+    events = [event(server.name(), reason="G", message=str(number), count=number + 1) for number in range(5)]
+    assert made_of_prototypes(server, variants(events)) == 3
+    for number, one in enumerate(events):
+        found = server.run(server.client.get(EVENTS, one["metadata"]["name"], "default"))
+        assert (found["message"], found["count"]) == (str(number), number + 1)
+
+
+@pytest.mark.parametrize(
+    "places", [(("metadata", "name"), ("", "message")), (*_PLACES, ("", "type")), (*_PLACES[1:], ("", "reason"))]
+)
+def test_a_pattern_with_other_values_than_the_free_ones_is_divided_object_by_object(
+    server: Server, places: Sequence[tuple[str, str]]
+) -> None:
+    kept = server.name()
+    events = [event(server.name(), reason="H", type=kind) for kind in ("Normal", "Normal", "Normal", "Warning")]
+    if ("metadata", "name") not in places:
+        events = [event(kept, reason="H")]
+    assert server.create_all(variants(events, places)) == [None] * len(events)
+    found = [server.run(server.client.get(EVENTS, one["metadata"]["name"], "default")) for one in events]
+    assert [one["type"] for one in found] == [one["type"] for one in variants(events, places)]
+
+
+@pytest.mark.parametrize("value", [None, [], {}, "", "\ud800", 1.5, 2**40])
+def test_a_value_that_does_not_belong_in_its_place_of_a_known_pattern_is_judged_by_every_step(
+    server: Server, value: object
+) -> None:
+    def outcome(error: ApiError | None, name: str) -> str:
+        return "" if error is None else str(error).replace(name, "name")
+
+    pattern, good = variants([event(server.name(), reason="J") for _ in range(3)]).variants[0]
+    assert server.create_all(Variants([Variant(pattern, [server.name(), *good[1:]]) for _ in range(3)])) == [None] * 3
+    for at in range(1, len(_PLACES)):
+        one, other = server.name(), server.name()
+        rows = [[name, *good[1:at], value, *good[at + 1 :]] for name in (one, other)]
+        made = server.create_all(Variants([Variant(pattern, rows[0])]))[0]
+        assert outcome(made, one) == outcome(server.create(pattern.object(rows[1]), "default"), other)
+
+
+def test_a_pattern_is_known_in_the_namespace_that_it_has(server: Server) -> None:
+    events = variants([event(server.name(), reason="I") for _ in range(3)])
+    assert made_of_prototypes(server, events) == 1
+    assert ["does not match the namespace" in str(error) for error in server.create_all(events, "one")] == [True] * 3
 
 
 def test_an_event_without_the_namespace_of_what_it_is_about_belongs_in_the_default_one(server: Server) -> None:
@@ -262,7 +330,7 @@ def test_how_many_are_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(prototypes, "_KEPT", 3)
     found = Prototypes(Outlines({"": {"message": Free.TEXT}}))
     for number in range(10):
-        outline, _ = found.find({"reason": str(number), "message": "a", "metadata": {"name": "b"}}, "c")
+        [(outline, _)] = found.find([{"reason": str(number), "message": "a", "metadata": {"name": "b"}}], "c")
         assert outline is not None
         found.learn(outline, {"metadata": {}}, b"", "c")
         assert len(found._known) <= 3

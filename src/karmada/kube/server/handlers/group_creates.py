@@ -74,12 +74,12 @@ class GroupCreates:
         group: list[_Ready] = []
         prototypes = await self._usable_prototypes(request, resource, namespace, options)
         start, now = storage_key(resource.storage_resource, namespace, ""), rfc3339(self._clock.now())
-        for index, obj in enumerate(objects):
-            outline, prototype = prototypes.find(obj, namespace)
+        for index, (outline, prototype) in enumerate(prototypes.find(objects, namespace)):
             if outline is not None and prototype is not None:
                 value, packed = prototype.made(namespace, now, outline.values, names.random_uuid())
                 group.append(_Ready(index, outline.name, None, Write(start + outline.name, value, 0, packed)))
                 continue
+            obj = objects[index]
             try:
                 check(obj)
                 ready = await self._ready(index, request, resource, namespace, obj, options)

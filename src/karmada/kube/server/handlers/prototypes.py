@@ -9,8 +9,9 @@ has its text packed, too, so that a store need not compress what objects have in
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from karmada.kube.objects import names
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
+from karmada.kube.objects.variants import Pattern, Variant, Variants
 from karmada.kube.server.storage.forms import HOLE, UUID_HOLE, uuid_bytes
 from karmada.kube.server.storage.packing import form, unpack
 from karmada.kube.server.watchcache.entry import encode_value
@@ -36,11 +38,14 @@ _NAMESPACE, _NOW = "\0namespace\0", "\0now\0"
 _PLACE = re.compile(rb"\\u0000([0-9]+)\\u0000")
 
 
+Sort = tuple[bytes, str]
+"""All of an object but the values that are free; and where the namespace is not free, with its value."""
+
+
 class Outline(NamedTuple):
     """What an object has in common with others of its sort, and what is its own."""
 
-    sort: tuple[bytes, str]
-    """All but the values that are free; and where the namespace is not free, with its value."""
+    sort: Sort
     name: str
     values: list[bytes]
     """Of the free fields, as they stand in JSON."""
@@ -84,26 +89,32 @@ class Outlines:
                         part[key] = None
                     else:
                         bound += f"{member}.{key}={namespace} "
-            if not self._are_in_form(values):
-                return None
-            texts = orjson.dumps(_SEPARATOR.join(values))[1:-1].split(_SEPARATES)
-            sort = (orjson.dumps(rest), bound)
+            return self.with_values((orjson.dumps(rest), bound), values)
         except (KeyError, TypeError):  # a field is missing, or of another type
             return None
-        return Outline(sort, values[self._name], texts) if len(texts) == len(values) else None
 
-    def _are_in_form(self, values: list[Any]) -> bool:
-        """Numbers become text, in place."""
+    def with_values(self, sort: Sort, values: list[Any]) -> Outline | None:
+        """None if one is not in form; TypeError if it is of another type. Numbers become text, in place."""
         for at in self.numbers:
             value = values[at]
             values[at] = str(value) if type(value) is int and 0 < value <= _LARGEST else ""
         for at in self.times:
             if not _is_time(values[at]):
-                return False
+                return None
         for at in self.uuids:
             if not _is_uuid(values[at]):
-                return False
-        return all(values) and not self._name_errors(values[self._name])
+                return None
+        name = values[self._name]
+        if not all(values) or self._name_errors(name):
+            return None
+        texts = orjson.dumps(_SEPARATOR.join(values))[1:-1].split(_SEPARATES)
+        return Outline(sort, name, texts) if len(texts) == len(values) else None
+
+    def order_of(self, pattern: Pattern) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+        """From the values of a pattern to those of an outline; None unless the ones are the others."""
+        if sorted(pattern.places) != sorted(self.places):
+            return None
+        return itemgetter(*(pattern.places.index(place) for place in self.places))
 
 
 class Made(NamedTuple):
@@ -147,19 +158,61 @@ class Prototype:
         return Made(self._text_at % self._order(own), self._form.packed(texts, uuids))
 
 
+class _Known(NamedTuple):
+    """A pattern of which an object has been divided."""
+
+    namespace: str
+    sort: Sort
+    order: Callable[[Sequence[Any]], Sequence[Any]]
+
+
+Found = tuple[Outline | None, Prototype | None]
+"""The outline of an object, if there can be a prototype, and the prototype, if there is one."""
+_NOTHING: Found = (None, None)
+
+
 class Prototypes:
     """Of one kind and one writer."""
 
     def __init__(self, outlines: Outlines | None) -> None:
         """None: every object passes every step."""
         self._outlines = outlines
-        self._known: dict[tuple[bytes, str], Prototype | None] = {}
+        self._known: dict[Sort, Prototype | None] = {}
         """None of those of which one object was seen."""
+        self._patterns: dict[Pattern, _Known] = {}
 
-    def find(self, obj: Obj, namespace: str) -> tuple[Outline | None, Prototype | None]:
-        """The outline, if there can be a prototype, and the prototype, if there is one."""
-        outline = None if self._outlines is None else self._outlines.of(obj, namespace)
-        return (None, None) if outline is None else (outline, self._known.get(outline.sort))
+    def find(self, objects: Sequence[Obj], namespace: str) -> Iterator[Found]:
+        """For each object. It must not be changed before."""
+        outlines = self._outlines
+        if outlines is None:
+            return itertools.repeat(_NOTHING, len(objects))
+        if isinstance(objects, Variants):
+            return (self._of_variant(outlines, variant, namespace) for variant in objects.variants)
+        return (self._found(outlines.of(obj, namespace)) for obj in objects)
+
+    def _found(self, outline: Outline | None) -> Found:
+        return _NOTHING if outline is None else (outline, self._known.get(outline.sort))
+
+    def _of_variant(self, outlines: Outlines, variant: Variant, namespace: str) -> Found:
+        pattern, values = variant
+        known = self._patterns.get(pattern)
+        if known is None or known.namespace != namespace:
+            return self._found(self._recognised(outlines, variant, namespace))
+        try:
+            return self._found(outlines.with_values(known.sort, [*known.order(values)]))
+        except TypeError:
+            return _NOTHING
+
+    def _recognised(self, outlines: Outlines, variant: Variant, namespace: str) -> Outline | None:
+        """The outline of the first object of a pattern."""
+        pattern, values = variant
+        outline = outlines.of(pattern.object(values), namespace)
+        order = outlines.order_of(pattern)
+        if outline is not None and order is not None:
+            if len(self._patterns) >= _KEPT:
+                self._patterns.clear()
+            self._patterns[pattern] = _Known(namespace, outline.sort, order)
+        return outline
 
     def learn(self, outline: Outline, stored: Obj, value: bytes, namespace: str) -> None:
         """From an object that has passed every step; `value` is what is stored for it."""
