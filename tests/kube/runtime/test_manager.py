@@ -192,6 +192,20 @@ async def test_a_resource_that_does_not_exist_is_named_when_the_sync_takes_too_l
         await starting
 
 
+async def test_a_sync_may_take_as_long_as_objects_keep_coming(client: Client, clock: FakeClock) -> None:
+    manager = Manager(client, clock=clock, sync_timeout=60)
+    informer = manager.informers.of(GVR("example.io", "v1", "widgets"))
+    starting = asyncio.ensure_future(manager.start())
+    for number in range(5):
+        name = f"w{number}"
+        informer.cache.add(Key("", name), {"metadata": {"name": name}})
+        await clock.advance(60)
+        assert not starting.done()
+    await clock.advance(60)
+    with pytest.raises(TimeoutError, match="no sync within 60s"):
+        await starting
+
+
 async def test_a_name_can_be_taken_once(client: Client) -> None:
     manager = Manager(client)
     manager.add(Copier(client, manager))

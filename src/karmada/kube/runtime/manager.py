@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
@@ -187,15 +187,23 @@ class Manager:
             raise self._failure
 
     async def _sync(self) -> None:
-        try:
-            await with_timeout(self.clock, self.informers.wait_synced(), self._sync_timeout)
-        except TimeoutError:
-            missing = ", ".join(
-                f"{i.gvr.group_resource if isinstance(i.gvr, GVR) else i.gvr} ({i.last_error or 'no response yet'})"
-                for i in self.informers.unsynced()
-            )
-            await self.informers.stop()
-            raise TimeoutError(f"no sync within {self._sync_timeout:g}s: {missing}") from None
+        """TimeoutError when nothing was listed for that long: the whole takes as long as there are objects."""
+        stored, before = 0, -1
+        while stored != before:
+            try:
+                await with_timeout(self.clock, self.informers.wait_synced(), self._sync_timeout)
+                return
+            except TimeoutError:
+                before, stored = stored, sum(map(len, self.informers.unsynced()))
+        await self._not_synced()
+
+    async def _not_synced(self) -> NoReturn:
+        missing = ", ".join(
+            f"{i.gvr.group_resource if isinstance(i.gvr, GVR) else i.gvr} ({i.last_error or 'no response yet'})"
+            for i in self.informers.unsynced()
+        )
+        await self.informers.stop()
+        raise TimeoutError(f"no sync within {self._sync_timeout:g}s: {missing}")
 
     async def _start_all(self, components: list[Component]) -> None:
         """Controllers work on what is new while existing objects are delivered.
