@@ -23,6 +23,7 @@ from karmada.estimator.client.options import ClientOptions
 from karmada.features import default_gates
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.runtime.backlog import backlog_turns
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.manager import LeadershipLost, Manager
@@ -90,6 +91,7 @@ class ControlPlane:
         self.manager: Manager | None = None
         self.context: Context | None = None
         self._turns: asyncio.Task[None] | None = None
+        self._collecting: asyncio.Task[None] | None = None
         self._worker_options = workers
         self.workers: Workers | None = None
 
@@ -104,7 +106,7 @@ class ControlPlane:
     async def start(self) -> None:
         """Until the API is served and, unless another process holds the leases, everything runs.
 
-        The server's garbage collector reads all objects, so it begins after the controllers.
+        The server's garbage collector reads all objects, so it begins after the controllers, and after what is new.
         """
         builtin = self.server.controllers
         if builtin is not None:
@@ -113,7 +115,7 @@ class ControlPlane:
             await self._start()
         finally:
             if builtin is not None:
-                builtin.may_collect.set()
+                self._collecting = asyncio.create_task(_collect(builtin.may_collect), name="garbage collector's turn")
 
     async def _start(self) -> None:
         await self.server.start()
@@ -136,6 +138,8 @@ class ControlPlane:
             await self.workers.start()
 
     async def stop(self) -> None:
+        if self._collecting is not None:
+            await cancel_and_wait(self._collecting)
         if self.dashboard is not None:
             await self.dashboard.stop()
         if self.workers is not None:
@@ -186,3 +190,8 @@ class ControlPlane:
             await self.clock.sleep(_RETRY_SECONDS)
             manager, started = self._assemble(), False
             self.manager = manager
+
+
+async def _collect(may_collect: asyncio.Event) -> None:
+    await backlog_turns().until_quiet()
+    may_collect.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -84,4 +85,50 @@ async def test_a_key_that_becomes_urgent_waits_for_no_turn() -> None:
     work.open.set()
     await eventually(lambda: lanes.idle)
     assert sorted(work.begun) == sorted({*work.begun}), "each once"
+    await lanes.stop(0)
+
+
+async def test_turns_go_by_name_so_that_all_controllers_work_on_the_same_objects() -> None:
+    granted: list[tuple[str, str]] = []
+
+    async def controller(which: str) -> None:
+        for number in range(30):
+            await backlog_turns().next(f"web-{number:02}")
+            granted.append((f"web-{number:02}", which))
+
+    await asyncio.gather(controller("binding"), controller("status"), controller("execution"))
+    apart = [abs(int(a[0][4:]) - int(b[0][4:])) for a, b in pairwise(granted)]
+    assert max(apart) <= 1, "none is ahead of the others"
+
+
+async def test_a_name_that_others_always_precede_gets_its_turn_all_the_same() -> None:
+    others = 0
+
+    async def again() -> None:
+        nonlocal others
+        while not last.done():
+            await backlog_turns().next("a")
+            others += 1
+
+    last = asyncio.ensure_future(backlog_turns().next("z"))
+    await asyncio.gather(*(again() for _ in range(20)))
+    assert 20 < others < 200
+
+
+async def test_a_backlog_begins_when_nothing_urgent_was_begun_for_a_moment() -> None:
+    begun: list[str] = []
+
+    async def work(key: str) -> None:
+        await asyncio.sleep(0)
+        begun.append(key)
+
+    lanes: Lanes[str] = Lanes("test", work, limit=1, clock=FakeClock())
+    lanes.start()
+    quiet = asyncio.ensure_future(backlog_turns().until_quiet())
+    for number in range(5):
+        lanes.add(f"new-{number}")
+        await asyncio.sleep(0.03)
+        assert not quiet.done(), "something is begun in every moment"
+    await quiet
+    assert begun == [f"new-{number}" for number in range(5)]
     await lanes.stop(0)

@@ -21,6 +21,7 @@ from karmada.controllers.detector.eligible import SkippedApis
 from karmada.controllers.indexes import policy_ids
 from karmada.controllers.light_templates import light_of
 from karmada.controllers.template_refs import Ref
+from karmada.controllers.templates import keep_parsed
 from karmada.kube.client.discovery import Catalog, Mapping, NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
@@ -224,9 +225,11 @@ class Kinds(Reconciler):
         """The whole template, from the server."""
         kind = await self.get(ref.gvk)
         try:
-            return await self._client.get(kind.gvr if kind is not None else ref.gvk, ref.name, ref.namespace)
+            found = await self._client.get(kind.gvr if kind is not None else ref.gvk, ref.name, ref.namespace)
         except (NotFound, NoMatch):
             return None
+        keep_parsed(found)
+        return found
 
     async def claimed(self, gvk: GVK, namespace: str, name: str, id_label: str, policy_id: str) -> list[Obj]:
         """Templates of a kind, in a namespace ("" for all), that carry a policy's id; light.

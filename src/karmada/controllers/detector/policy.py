@@ -6,6 +6,7 @@ What it may claim is among the waiting templates.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from karmada.controllers.concurrently import for_each
@@ -75,11 +76,11 @@ class PolicyController(Reconciler):
 
     # claimed templates
 
-    async def _release_unselected(self, policy: Obj) -> set[Ref]:
-        """Release templates that the policy no longer selects; return the others that it has bindings of."""
+    async def _release_unselected(self, policy: Obj) -> dict[Ref, None]:
+        """Release templates that the policy no longer selects; return the others that it has bindings of, in order."""
         kinds, bindings, release = self._detector.kinds, self._detector.bindings, self._detector.release
         policy_id = self._kind.id_of(policy)
-        kept: set[Ref] = set()
+        kept: dict[Ref, None] = {}
         unverified: list[_Claimed] = []
         turn = TimeSlice()
         for gvr, key in bindings.of_policy(self._kind, policy):
@@ -89,7 +90,7 @@ class PolicyController(Reconciler):
             ref = ref_of_binding(binding)
             known = kinds.known(ref)
             if known is not None and selects(policy, known):
-                kept.add(ref)
+                kept[ref] = None
             else:
                 unverified.append(_Claimed(ref, gvr, key))
             if turn.is_over():
@@ -99,7 +100,7 @@ class PolicyController(Reconciler):
             ref, gvr, key = claimed
             template = await kinds.find(ref)
             if template is None or selects(policy, template):
-                kept.add(ref)
+                kept[ref] = None
                 return
             await release.one(await kinds.resource(ref), template, self._kind, policy_id)
             binding = bindings.get(gvr, key)
@@ -125,7 +126,7 @@ class PolicyController(Reconciler):
         await for_each(templates.values(), release)
 
 
-async def requeue_claimed(detector: Detector, kind: PolicyKind, policy: Obj, bound: set[Ref]) -> None:
+async def requeue_claimed(detector: Detector, kind: PolicyKind, policy: Obj, bound: Collection[Ref]) -> None:
     """Requeue the templates that a policy has bindings of, and those that it has claimed and that have no binding.
 
     They may be all there are: others get their turn in between.

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+import msgspec
 import orjson
 
 from karmada.kube.objects.differences import WORTHWHILE, Sample, pays, resembles
@@ -31,6 +32,26 @@ class SharedObject(dict[str, Any]):
     __slots__ = ("__weakref__", "source")
     source: Packed
     """Who makes it again."""
+
+
+class Part(dict[str, Any]):
+    """Some fields of an object that is kept as bytes; knows these, but is not given out as the object."""
+
+    __slots__ = ("source",)
+    source: Packed
+
+    @classmethod
+    def of(cls, source: Packed, fields: Obj) -> Part:
+        part = cls(fields)
+        part.source = source
+        return part
+
+
+class _Whole(msgspec.Struct):
+    metadata: dict[str, Any]
+
+
+_decode_metadata = msgspec.json.Decoder(_Whole).decode
 
 
 class Packed:
@@ -69,6 +90,11 @@ class Packed:
         """What keeps this object: the bytes it came from, or new ones."""
         return obj.source if isinstance(obj, SharedObject) else cls(orjson.dumps(obj))
 
+    @property
+    def alive(self) -> SharedObject | None:
+        """The parsed object, if somebody holds it."""
+        return None if self._shared is None else self._shared()
+
     def object(self) -> SharedObject:
         """The parsed object, the same one for all who hold it at the same time. Read-only."""
         if self._shared is not None:
@@ -77,6 +103,10 @@ class Packed:
                 return alive
         raw = self.raw
         return self._share(orjson.loads(raw), raw)
+
+    def metadata(self) -> Obj:
+        """The object's metadata, without parsing the rest."""
+        return _decode_metadata(self.raw).metadata
 
     def adopt(self, obj: Obj) -> SharedObject:
         """Use this as the parsed object; it must equal the bytes and is not changed any more."""

@@ -2,49 +2,96 @@
 
 After a start, or when a policy changes, tens of thousands of keys are reconciled, most of them without a request that
 would let others run in between. They have priorities below 0, and their workers, of all controllers of an event loop,
-take turns: a few keys in each iteration of the loop, those of every lane at about the same pace. So each iteration is
-short, and controllers that need the same object read it at about the same time, while it is still parsed.
+take turns: a few keys in each iteration of the loop, so that each iteration is short.
+
+Turns go by name. A template, its binding and its Works have names that begin alike, so all controllers work on the same
+objects at the same time, and what one of them has parsed the others need not. Now and then a turn goes to whoever has
+waited longest, so that no name waits for ever.
+
+What makes a backlog, or reads all there is, begins when nothing urgent was begun for a moment (`until_quiet`): what was
+created while the process started goes first.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from heapq import heappop, heappush
+from itertools import count
+from time import process_time
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 _AT_ONCE = 8
 """Turns in an iteration: some two milliseconds."""
+_BY_AGE = 64
+"""One of so many turns goes to whoever has waited longest."""
 URGENT = 0
 """The least priority that waits for no turn."""
+_QUIET_SECONDS, _QUIET_ITERATIONS = 0.05, 50
+"""A moment: on a busy machine, or while much is listed, an iteration of the loop takes long."""
+_LONGEST_SECONDS = 2.0
+"""Of CPU, for which a backlog waits for a quiet moment."""
 
 
 class BacklogTurns:
-    """First come, first served."""
+    """The least name first; of equal ones, first come, first served."""
+
+    urgent: ClassVar[int] = 0
+    """How often something urgent was begun in this process, which has one busy loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._by_name: list[tuple[str, int, asyncio.Future[None]]] = []
+        self._by_age: deque[asyncio.Future[None]] = deque()
+        """The same; those that are done are dropped when they come first."""
+        self._order = count()
+        self._granted = 0
         self._granting = False
 
-    async def next(self) -> None:
+    async def next(self, name: str = "") -> None:
         """Wait for a turn."""
         turn = self._loop.create_future()
-        self._waiting.append(turn)
+        heappush(self._by_name, (name, next(self._order), turn))
+        self._by_age.append(turn)
         if not self._granting:
             self._granting = True
             self._loop.call_soon(self._grant)
         await turn
 
+    async def until_quiet(self) -> None:
+        """Wait until nothing urgent was begun for a moment, or this process has worked on such for long."""
+        give_up = process_time() + _LONGEST_SECONDS
+        begun = -1
+        while begun != self.urgent and process_time() < give_up:
+            begun = self.urgent
+            await asyncio.sleep(_QUIET_SECONDS)
+            for _ in range(_QUIET_ITERATIONS):
+                await asyncio.sleep(0)
+
     def _grant(self) -> None:
-        granted = 0
-        while self._waiting and granted < _AT_ONCE:
-            turn = self._waiting.popleft()
-            if not turn.done():  # else its worker was cancelled
-                turn.set_result(None)
-                granted += 1
-        self._granting = bool(self._waiting)
+        for _ in range(_AT_ONCE):
+            turn = self._take()
+            if turn is None:
+                break
+            turn.set_result(None)
+        self._granting = self._waits()
         if self._granting:
             self._loop.call_soon(self._grant)
+
+    def _take(self) -> asyncio.Future[None] | None:
+        if not self._waits():
+            return None
+        self._granted += 1
+        return self._by_age.popleft() if self._granted % _BY_AGE == 0 else heappop(self._by_name)[2]
+
+    def _waits(self) -> bool:
+        """Whether anybody waits; drops what was granted by the other order, or whose worker was cancelled."""
+        while self._by_name and self._by_name[0][2].done():
+            heappop(self._by_name)
+        while self._by_age and self._by_age[0].done():
+            self._by_age.popleft()
+        return bool(self._by_name)
 
 
 _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, BacklogTurns] = WeakKeyDictionary()

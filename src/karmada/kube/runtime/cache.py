@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from karmada.kube.objects.shared import Compressor, Packed, SharedObject
+from karmada.kube.objects.shared import Compressor, Packed, Part, SharedObject
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 
@@ -179,14 +179,22 @@ class OnDemandCache(Cache):
     """By kind: objects of a kind resemble one another in all members."""
 
     def __init__(
-        self, indexes: Mapping[str, IndexFn] | None = None, transform: Callable[[Obj], Obj] | None = None
+        self,
+        indexes: Mapping[str, IndexFn] | None = None,
+        transform: Callable[[Obj], Obj] | None = None,
+        *,
+        metadata_only: bool = False,
     ) -> None:
-        """`transform` is what is shown of an object."""
+        """`transform` is what is shown of an object; with `metadata_only`, of its metadata, which alone is parsed."""
         self._transform = transform
+        self._metadata_only = metadata_only
         super().__init__(indexes)
 
     def _hold(self, obj: Obj) -> Packed:
+        if isinstance(obj, Part):
+            return obj.source
         if isinstance(obj, SharedObject):
+            self._recent.append(obj)
             return obj.source
         packed, obj = self._pack(obj)
         self._recent.append(packed.adopt(obj))
@@ -200,15 +208,21 @@ class OnDemandCache(Cache):
 
     def _listed(self, obj: Obj) -> tuple[Packed, Obj]:
         """Not kept parsed: those after it in the list would replace it before it is read, and memory stays hot."""
-        return (obj.source, self.view(obj)) if isinstance(obj, SharedObject) else self._pack(obj)
+        return (obj.source, self.view(obj)) if isinstance(obj, SharedObject | Part) else self._pack(obj)
 
     def glance(self, key: Key) -> Obj | None:
         held = self._objects.get(key)
-        return None if held is None else self.view(held.object())
+        if held is None:
+            return None
+        return self._show(held) if self._metadata_only else self.view(held.object())
 
     def _show(self, held: Packed) -> Obj:
-        obj = held.object()
-        self._recent.append(obj)
+        if self._metadata_only:
+            return self.view({"metadata": held.metadata()})
+        obj = held.alive
+        if obj is None:
+            obj = held.object()
+            self._recent.append(obj)
         return self.view(obj)
 
     def view(self, obj: Obj) -> Obj:

@@ -26,7 +26,7 @@ from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.informers import Informers
-from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.keys import Key, key_of, name_of
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import Logger, get_logger
 from karmada.kube.runtime.predicates import Predicate, always
@@ -184,6 +184,7 @@ class Controller:
             self._reconcile if sharing is None else self._reconcile_owned,
             limit=self.workers,
             lane_of=reconciler.lane_of,
+            order_of=name_of,
             clock=clock,
             base_delay=back_off.base_delay,
             max_delay=back_off.max_delay,

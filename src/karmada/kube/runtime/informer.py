@@ -71,7 +71,7 @@ class Informer(Reflector):
         self.label_selector = label_selector
         self.field_selector = field_selector
         self.metadata_only = metadata_only
-        self.cache = OnDemandCache(indexes, transform) if on_demand else Cache(indexes)
+        self.cache = OnDemandCache(indexes, transform, metadata_only=metadata_only) if on_demand else Cache(indexes)
         self.history = 0
         """Raised whenever the server may be another one, so that versions cannot be compared with those before."""
         self._client = client
@@ -184,8 +184,18 @@ class Informer(Reflector):
             if turn.is_over():
                 await turn.next()
 
+    def take_undelivered(self) -> Callable[[Key], None] | None:
+        """What delivers an existing object to the handlers that were not called for it; None if there are none.
+
+        Whoever takes it delivers all of them, no faster than they are reconciled: they are kept parsed.
+        """
+        handlers, self._undelivered = self._undelivered, []
+        return (lambda key: self._call_for(self.cache.get(key), handlers)) if handlers else None
+
     def _deliver(self, key: Key, handlers: Iterable[Handler]) -> None:
-        obj = self.cache.glance(key)
+        self._call_for(self.cache.glance(key), handlers)
+
+    def _call_for(self, obj: Obj | None, handlers: Iterable[Handler]) -> None:
         if obj is not None:
             self.delivering = True
             self._call(handlers, None, obj)

@@ -11,7 +11,12 @@ from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import IndexFn
+from karmada.kube.runtime.delivery import deliver_by_name
 from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.waiting import cancel_and_wait
+
+_FEW = 500
+"""Objects of a kind that are delivered at once."""
 
 
 class _Selection(NamedTuple):
@@ -56,6 +61,7 @@ class Informers:
         self.clock = clock or RealClock()
         self._informers: dict[_Selection, Informer] = {}
         self._started = False
+        self._delivering: set[asyncio.Task[None]] = set()
 
     def of(
         self,
@@ -124,10 +130,18 @@ class Informers:
         """Call the handlers that have subscribed (see Informer) for the objects that exist.
 
         The few of most kinds come first: a policy that came after tens of thousands of bindings would be reconciled
-        after many of these, and have what it selects checked a second time.
+        after many of these, and have what it selects checked a second time. Those of large kinds are delivered as they
+        are reconciled, which is not waited for.
         """
-        for informer in sorted(self._informers.values(), key=len):
-            await informer.deliver_existing()
+        found = sorted(self._informers.values(), key=len)
+        for informer in found:
+            if len(informer) <= _FEW:
+                await informer.deliver_existing()
+        many = [informer for informer in found if len(informer) > _FEW]
+        if many:
+            task = asyncio.create_task(deliver_by_name(many), name="deliver existing objects")
+            self._delivering.add(task)
+            task.add_done_callback(self._delivering.discard)
 
     async def drop(self, gvr: GVR | GVK) -> None:
         """Stop and forget every informer of a resource (e.g. when its CRD is gone)."""
@@ -152,4 +166,5 @@ class Informers:
 
     async def stop(self) -> None:
         self._started = False
+        await cancel_and_wait(*self._delivering)
         await asyncio.gather(*(informer.stop() for informer in self._informers.values()))

@@ -27,3 +27,8 @@ def key_of(obj: Obj) -> Key:
     """Its words are the same strings wherever they are kept: an object is in many caches, indexes and queues."""
     metadata = obj["metadata"]
     return Key(intern(metadata.get("namespace", "")), intern(metadata["name"]))
+
+
+def name_of(key: Key) -> str:
+    """The object's own name, also where a key has more in front of it: `kind/name`."""
+    return key.name.rpartition("/")[2]

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
-from karmada.kube.runtime.backlog import URGENT, backlog_turns
+from karmada.kube.runtime.backlog import URGENT, BacklogTurns, backlog_turns
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueMetrics
 from karmada.kube.runtime.slots import Slots
@@ -61,12 +61,14 @@ class Lanes(Generic[K]):
         total: int = 2_048,
         clock: Clock,
         lane_of: Callable[[K], str] | None = None,
+        order_of: Callable[[K], str] = lambda _key: "",
         base_delay: float = 0.005,
         max_delay: float = 1000.0,
         metrics: QueueMetrics | None = None,
     ) -> None:
         """`work` reconciles one key and must not raise; delays are those of Queue, and `metrics` are of all lanes.
 
+        `order_of` a key: the name by which its turn comes, if it is of the backlog.
         `limit` is the number of workers of one lane, `total` of all, but each lane has two.
         """
         self.name = name
@@ -78,6 +80,7 @@ class Lanes(Generic[K]):
         """A worker ended with an exception."""
         self._work = work
         self._lane_of = lane_of
+        self._order_of = order_of
         self._clock = clock
         self._make_queue = partial(Queue[K], name, clock=clock, base_delay=base_delay, max_delay=max_delay)
         self._metrics = metrics
@@ -218,6 +221,7 @@ class Lanes(Generic[K]):
                 if lane.has_backlog_only:
                     await self._run_behind(lane)
                 else:
+                    BacklogTurns.urgent += 1
                     await self._take_one(queue)
         except Exception as error:
             self.failed = True
@@ -233,8 +237,9 @@ class Lanes(Generic[K]):
     async def _run_behind(self, lane: _Lane[K]) -> None:
         """One key of the backlog, or what is more urgent when the turn comes."""
         lane.behind += 1
+        first = lane.queue.first
         try:
-            await backlog_turns().next()
+            await backlog_turns().next("" if first is None else self._order_of(first))
             await self._take_one(lane.queue)
         finally:
             lane.behind -= 1

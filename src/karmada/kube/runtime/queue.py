@@ -111,6 +111,12 @@ class Queue(Generic[K]):
                 return priority
         return None
 
+    @property
+    def first(self) -> K | None:
+        """The next key, which stays where it is; None when none is ready."""
+        top = self.top
+        return None if top is None else self._ready[top][0].key
+
     def longest_running(self) -> float:
         """How long the oldest key has been with a worker."""
         if not self._working:

@@ -162,7 +162,9 @@ class GarbageCollector:
         wanted = {m.gvr for m in catalog.by_group_resource.values() if _collectable(m)}
         wanted |= {gvr for gvr in self._informers if gvr.group_version in catalog.failed}  # it will answer again
         for gvr in wanted - self._informers.keys():
-            informer = Informer(self._client, gvr, transform=slim, clock=self._clock, on_demand=True)
+            informer = Informer(
+                self._client, gvr, metadata_only=True, transform=slim, clock=self._clock, on_demand=True
+            )
             informer.add_handler(self._handler(gvr))
             informer.start()
             self._informers[gvr] = informer

@@ -15,7 +15,7 @@ import orjson
 
 from karmada.kube.client.transport import Answer, Call, WatchEvent
 from karmada.kube.objects.errors import ApiError, BadRequest, error_from_status
-from karmada.kube.objects.shared import Packed
+from karmada.kube.objects.shared import Packed, Part
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.audit.interface import Audits, FollowsRequest, Sent, new_audit_id
 from karmada.kube.server.auth.user import User
@@ -152,13 +152,16 @@ def _shown(result: WatchResult, *, metadata_only: bool) -> Callable[[list[Entry]
         objects: list[Obj] = [entry.object() for entry in entries]
         if result.convert is not None:
             objects = await result.convert(objects)
-        return [partial(obj) for obj in objects] if metadata_only else objects
+            return [partial(obj) for obj in objects] if metadata_only else objects
+        if metadata_only:
+            return [Part.of(entry, partial(obj)) for entry, obj in zip(entries, objects, strict=True)]
+        return objects
 
     return show
 
 
 def _partial(entry: Entry) -> Obj:
-    return partial({"metadata": entry.metadata()})
+    return Part.of(entry, partial({"metadata": entry.metadata()}))
 
 
 def _parsed(result: RawResult) -> Any:

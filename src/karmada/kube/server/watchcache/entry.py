@@ -108,12 +108,7 @@ class _Labelled(msgspec.Struct):
     metadata: _Metadata
 
 
-class _Object(msgspec.Struct):
-    metadata: dict[str, Any]
-
-
 _decode_labels = msgspec.json.Decoder(_Labelled).decode
-_decode_metadata = msgspec.json.Decoder(_Object).decode
 
 
 class Entry(Packed):
@@ -152,10 +147,6 @@ class Entry(Packed):
         if self._sample is not None:
             self._labels = None
         return resembles
-
-    def metadata(self) -> Obj:
-        """The object's metadata, without parsing the rest."""
-        return _decode_metadata(self.raw).metadata
 
     def at(self, revision: int) -> Entry:
         """The same content under another resourceVersion."""
