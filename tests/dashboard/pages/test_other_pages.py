@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from typing import Any
 
 import pytest
@@ -190,8 +192,11 @@ async def test_every_page_shows_what_there_is_and_what_to_do_where_there_is_noth
         {"metadata": {"name": "q", "namespace": "default"}, "spec": {"overall": {"cpu": "4"}}},
     )
     assert "cpu 80 % / 60 %" in (await browser.get("/scaling")).text
+    listed_at = time.time()
     one = (await browser.get("/scaling/default/web")).text
     assert "between 2 and 9 replicas" in one
-    assert "&#34;cpu&#34;: [[" in one, "the first sample of its curve"
+    curve = re.search(r"&#34;cpu&#34;: \[\[([\d.]+)", one)
+    assert curve
+    assert float(curve[1]) < listed_at, "the first sample of its curve is that of the list"
     assert "0 of 4" in (await browser.get("/quota")).text
     assert (await browser.get("/scaling/default/moon")).status == 404

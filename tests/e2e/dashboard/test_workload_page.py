@@ -119,13 +119,20 @@ def test_what_a_policy_would_move_is_what_then_moves(shop: DashboardFleet, open_
         tab.see("Has claimed")
         expect(tab.page.locator(".CodeMirror")).to_be_visible()
         tab.page.evaluate(MOVE)
+        apply = tab.page.get_by_role("button", name="Apply")
+        expect(apply).to_be_disabled()
         tab.page.get_by_role("button", name="Show what would move").click()
         row = tab.page.locator("#radius tr[data-changed=yes]")
         expect(row.locator("td").nth(1)).to_have_text("member1: 3, member2: 1")
         expect(row.locator("td").nth(2)).to_have_text("member3: 4")
         assert clusters_of(shop) == {"member1": 3, "member2": 1}, "nothing is written yet"
         tab.shot("policy", whole=True)
-        tab.page.get_by_role("button", name="Apply").click()
+        tab.page.evaluate(
+            "document.querySelector('.CodeMirror').CodeMirror.replaceRange('# more\\n', {line: 0, ch: 0})"
+        )
+        expect(apply).to_be_disabled()
+        tab.page.get_by_role("button", name="Show what would move").click()
+        apply.click()
         tab.see("Has claimed")
         tab.open(PAGE)
         tab.see("4 of 4")

@@ -24,6 +24,8 @@ from karmada.kube.objects.types import Obj
 
 _MOST: Final = 100
 _SAMPLES: Final = 720
+_SAMPLED: Final = 40
+"""Autoscalers of the list whose metrics are noted, so that their own pages have a curve."""
 _RESCALED: Final = re.compile(r"New size: (\d+);")
 
 
@@ -123,8 +125,11 @@ async def scaling(view: View) -> web.StreamResponse:
     crons = await reads.allowed(reads.page(view.client, CronFederatedHPA.gvr, namespace, limit=_MOST))
     topics = [reads.topic(FederatedHPA.gvr, namespace, since=page.version)]
     topics += [reads.topic(CronFederatedHPA.gvr, namespace, since=crons.version)] if crons is not None else []
+    autoscalers = [autoscaler_of(one) for one in page.items]
+    for obj, one in zip(page.items[:_SAMPLED], autoscalers, strict=False):
+        _note(_samples(view, meta.uid(obj)), view.clock.now(), one)
     data: dict[str, Any] = {
-        "autoscalers": [autoscaler_of(one) for one in page.items],
+        "autoscalers": autoscalers,
         "crons": None if crons is None else [cron_of(one) for one in crons.items],
         "more": bool(page.token),
         "namespace": namespace,
