@@ -14,9 +14,8 @@ import yaml
 from hypothesis import HealthCheck, Phase, settings
 
 from karmada.kube.objects.shared import assert_unmutated, detect_mutations
-from karmada.kube.runtime.cache import OnDemandCache
 from karmada.kube.server.storage import memory
-from tests.support.collector import collect_rarely, free_the_dead
+from tests.support.collector import collect_rarely, free_the_dead, release_servers
 from tests.support.constants import read_constants
 from tests.support.rsa_keys import reuse_keys
 
@@ -93,6 +92,6 @@ def _shared_objects_stay_unchanged(request: pytest.FixtureRequest) -> Iterator[N
     detect_mutations()
     yield
     request.node.funcargs.clear()
-    OnDemandCache._recent.clear()  # a thousand objects, which would be examined after every test to come
+    release_servers()
     gc.collect(1)
     assert_unmutated()

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gc
 
+from aiohttp import web_app
+
+from karmada.kube.runtime.cache import OnDemandCache
+
 _THRESHOLDS = (100_000, 50, 50)
 _freeze = gc.freeze
 
@@ -18,6 +22,12 @@ def collect_rarely() -> None:
 def _leave() -> None:
     """In place of `gc.freeze`: programs that run in a test would exempt what is alive in its middle, so that their
     servers were never freed, and be examined after every test to come."""
+
+
+def release_servers() -> None:
+    """Empty the caches of the process that hold what servers had, which would be examined after every test to come."""
+    OnDemandCache._recent.clear()
+    web_app._cached_build_middleware.cache_clear()
 
 
 def free_the_dead() -> None:
