@@ -570,6 +570,25 @@ async def test_the_api_service_of_a_crd_comes_and_goes_with_it(server: ApiServer
     await eventually(lambda: server.cache.get(APISERVICES.group_resource, "", name) is None)
 
 
+async def test_objects_are_read_again_only_after_one_has_changed(
+    server: ApiServer, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registration, passes = server.aggregator.registration, list[Key]()
+    everything, reconcile = Key("", ""), registration._reconcile
+    await eventually(lambda: registration._reconciled == registration._state())
+
+    async def counted() -> None:
+        passes.append(everything)
+        await reconcile()
+
+    monkeypatch.setattr(registration, "_reconcile", counted)
+    await registration.reconcile(everything)
+    assert passes == []
+    await client.create(CRDS, toy_crd())
+    await registration.reconcile(everything)
+    assert passes
+
+
 @pytest.mark.usefixtures("served")
 async def test_an_api_service_of_another_owner_is_left_alone_and_wins_over_a_crd(
     server: ApiServer, client: Client, toys: Toys

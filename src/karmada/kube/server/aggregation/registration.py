@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 
 from karmada.kube.client.client import Client
 from karmada.kube.kinds.inventory import group_priority, version_priority
-from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, NotFound
 from karmada.kube.objects.gvk import GVR, GroupVersion
@@ -21,6 +20,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import any_of, deletion_changed, spec_changed
 from karmada.kube.server.aggregation.backends import APISERVICES
 from karmada.kube.server.registry import Registry
+from karmada.kube.server.watchcache.cache import Cache
 
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"
@@ -42,21 +42,34 @@ class Registration(Reconciler):
         Watch(APISERVICES, when=spec_changed, map_to=_all),
     )
 
-    def __init__(self, client: Client, reader: Reader, registry: Registry) -> None:
+    def __init__(self, client: Client, cache: Cache, registry: Registry) -> None:
         self._client = client
-        self._reader = reader
+        self._cache = cache
+        self._collections = [cache.collection(kind.group_resource) for kind in (CRDS, APISERVICES)]
         self._registry = registry
         self._made_once: set[str] = set()
+        self._reconciled: object = None
+        """The state that was reconciled last."""
 
     async def reconcile(self, _key: Key) -> Result:
+        state = self._state()
+        if state != self._reconciled:
+            await self._reconcile()
+            self._reconciled = state
+        return requeue(_LOOK_AGAIN)
+
+    def _state(self) -> object:
+        """Equal as long as nothing has changed of what is reconciled."""
+        return [(found.changed, found.count) for found in self._collections], self._registry.generation
+
+    async def _reconcile(self) -> None:
         wanted = {obj["metadata"]["name"]: obj for obj in self._wanted()}
-        existing = {obj["metadata"]["name"]: obj for obj in self._reader.list(APISERVICES.group_resource)}
+        existing = {obj["metadata"]["name"]: obj for obj in self._cache.list(APISERVICES.group_resource)}
         for name, obj in wanted.items():
             await self._ensure(name, obj, existing.get(name))
         for name, obj in existing.items():
             if name not in wanted and _managed(obj):
                 await self._delete(obj)
-        return requeue(_LOOK_AGAIN)
 
     async def _ensure(self, name: str, obj: Obj, known: Obj | None) -> None:
         once = _managed(obj) == ONCE
@@ -88,7 +101,7 @@ class Registration(Reconciler):
                 yield api_service(version, ONCE, group_priority(version.group), version_priority(version))
 
     def _custom_versions(self) -> Iterator[GroupVersion]:
-        for crd in self._reader.list(CRDS.group_resource):
+        for crd in self._cache.list(CRDS.group_resource):
             if "deletionTimestamp" not in crd["metadata"]:
                 group = crd["spec"]["group"]
                 yield from (GroupVersion(group, v["name"]) for v in crd["spec"]["versions"] if v.get("served"))
