@@ -165,6 +165,7 @@ def serving_context(directory: Path, certificate: str, key: str, minimum: str) -
                 _make_certificate(directory, cert_file, key_file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = TLS_VERSIONS[minimum]
+    context.num_tickets = 0  # as of every server of ours
     context.load_cert_chain(cert_file, key_file)
     return context
 

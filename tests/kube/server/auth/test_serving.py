@@ -51,6 +51,17 @@ async def call(port: int, trusted: CertificateAuthority, client: KeyPair | None 
         writer.close()
 
 
+async def test_a_session_is_not_resumed_so_every_connection_is_verified(tmp_path: Path) -> None:
+    tls = ssl.create_default_context(cadata=CA.cert_pem.decode())
+    tls.minimum_version = ssl.TLSVersion.TLSv1_3
+    async with listening(FollowedServing(*write(leaf(CA), tmp_path), "VersionTLS12", FakeClock())) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls, server_hostname="localhost")
+        assert await reader.readline() == b"nobody\n"
+        session = writer.get_extra_info("ssl_object").session
+        assert session is None or not session.has_ticket
+        writer.close()
+
+
 async def test_new_connections_get_the_certificate_that_is_in_the_files(tmp_path: Path) -> None:
     clock = FakeClock()
     cert, key = write(leaf(CA), tmp_path)

@@ -71,6 +71,7 @@ class ServingTls:
     def _new(self, certificate: Path, key: Path, client_ca_pem: bytes) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self._minimum
+        context.num_tickets = 0  # Kubernetes' clients resume no sessions; making tickets is a third of a handshake
         context.load_cert_chain(certificate, key)
         context.verify_mode = ssl.CERT_OPTIONAL
         if client_ca_pem:

@@ -102,6 +102,7 @@ class KubeletServer:
         pair = own.issue("sim-kubelet", sans=(self.address, "localhost", "127.0.0.1"), usages=SERVER_USAGES, now=now)
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.minimum_version = ssl.TLSVersion.TLSv1_2
+        tls.num_tickets = 0  # as of every server of ours
         tls.set_alpn_protocols(["http/1.1"])
         with tempfile.TemporaryDirectory() as folder:
             certificate, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
