@@ -34,6 +34,7 @@ from tests.e2e.propagating import (
     is_in,
     propagation,
 )
+from tests.support import forking
 from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
@@ -137,7 +138,7 @@ def test_a_replica_of_another_machine_joins_and_takes_its_part(fleet: Propagatio
     command += ["--kubeconfig", str(fleet.plane.kubeconfig), "--metrics-bind-address=0", *QUICK]
     command += ["--health-probe-bind-address=0"]
     until_members(fleet, 2)
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as joined:
+    with forking.start(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as joined:
         until_members(fleet, 3)
         for space in SPACES:
             fleet.kubectl("-n", space, "set", "image", "deployments", "--all", "web=nginx:1.27")

@@ -60,8 +60,9 @@ _LOADED_BY_EVERY_SERVER = (
     "uvloop",
 )
 """Modules that no program needs to be loaded itself."""
-_START_OTHERS_ON_A_LOOP = frozenset({"karmada.components.sim"})
-"""Programs that start programs of ours when they have an event loop and threads: the simulator, for pods."""
+_START_OTHERS_ON_A_LOOP = frozenset({"karmada.components.sim", "karmada.components.karmada"})
+"""Programs that start programs of ours when they have an event loop and threads: the simulator for pods, the control
+plane for its workers and the dashboard's drills."""
 
 
 class ForkServer:
