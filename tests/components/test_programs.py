@@ -42,12 +42,20 @@ def test_a_version_is_shown_before_other_flags_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "flag", ["--dashboard-writes", "--dashboard-port=0", "--dashboard-bind-address=::", "--dashboard-host=a.example"]
+    ("flag", "switch"),
+    [
+        ("--dashboard-writes", "--dashboard"),
+        ("--dashboard-port=0", "--dashboard"),
+        ("--dashboard-bind-address=::", "--dashboard"),
+        ("--dashboard-host=a.example", "--dashboard"),
+        ("--descheduling-interval=1m", "--enable-descheduler"),
+        ("--unschedulable-threshold=1m", "--enable-descheduler"),
+    ],
 )
-@pytest.mark.parametrize("switch", [[], ["--dashboard=false"]])
-def test_a_flag_that_needs_a_switch_is_refused_without_it(flag: str, switch: list[str]) -> None:
+@pytest.mark.parametrize("off", [False, True])
+def test_a_flag_that_needs_a_switch_is_refused_without_it(flag: str, switch: str, off: bool) -> None:
     command = program("karmada")
     assert isinstance(command, click.Command)
-    done = CliRunner().invoke(command, [*switch, flag])
+    done = CliRunner().invoke(command, [*([f"{switch}=false"] if off else []), flag])
     assert done.exit_code == 2
-    assert f"{flag.partition('=')[0]} has no effect without --dashboard: add --dashboard" in done.output
+    assert f"{flag.partition('=')[0]} has no effect without {switch}: add {switch}" in done.output

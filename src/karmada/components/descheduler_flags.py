@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from karmada.components.flags import Given, duration, refuse, switch, together
+from karmada.components.flags import F, Given, duration, refuse, switch, together
+from karmada.components.program import Dependent
 
 if TYPE_CHECKING:
     from karmada.descheduler.controller import Options
     from karmada.kube.objects.errors import FieldError
 
-descheduling_flags = together(
-    duration(
-        "--descheduling-interval", "2m", "How often workloads with too few ready replicas are checked; 1s at least."
-    ),
-    duration(
-        "--unschedulable-threshold",
-        "5m",
-        "How long a replica may find no node in its cluster before it is taken away from there.",
-    ),
-)
+
+def _flags(**more: Any) -> Callable[[F], F]:
+    return together(
+        duration(
+            "--descheduling-interval",
+            "2m",
+            "How often workloads with too few ready replicas are checked; 1s at least.",
+            **more,
+        ),
+        duration(
+            "--unschedulable-threshold",
+            "5m",
+            "How long a replica may find no node in its cluster before it is taken away from there.",
+            **more,
+        ),
+    )
+
+
+descheduling_flags = _flags()
 optional_descheduling_flags = together(
     switch(
         "--enable-descheduler",
@@ -28,7 +38,7 @@ optional_descheduling_flags = together(
         "Take replicas that find no node away from their cluster, as the add-on karmada-descheduler does. "
         "For clusters in mode Pull it needs --enable-scheduler-estimator.",
     ),
-    descheduling_flags,
+    _flags(cls=Dependent, needs="--enable-descheduler"),
 )
 
 

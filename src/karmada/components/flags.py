@@ -45,9 +45,9 @@ def together(*flags: Callable[[Any], Any]) -> Callable[[F], F]:
 # types of flags
 
 
-def duration(name: str, default: str, text: str, *, cls: type[click.Option] = click.Option) -> Callable[[F], F]:
+def duration(name: str, default: str, text: str, **more: Any) -> Callable[[F], F]:
     """Seconds, given as 10s or 1m30s."""
-    return click.option(name, cls=cls, callback=_seconds, default=default, metavar="DURATION", help=text)
+    return click.option(name, callback=_seconds, default=default, metavar="DURATION", help=text, **more)
 
 
 def switch(name: str, default: bool, text: str, **more: Any) -> Callable[[F], F]:
