@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from karmada.kube.objects.shared import assert_unmutated, detect_mutations
 from karmada.kube.server.storage import memory
+from tests.support import forking
 from tests.support.collector import collect_rarely, free_the_dead, release_servers
 from tests.support.constants import read_constants
 from tests.support.rsa_keys import reuse_keys
@@ -64,6 +66,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.config.getoption("forks") > 1 and sys.platform == "linux":
+        forking.share()
+        session.config.add_cleanup(forking.stop)
     if session.config.getoption("forks") and any(item.get_closest_marker("hypothesis") for item in session.items):
         read_constants()
     free_the_dead()
