@@ -105,7 +105,9 @@ def run_server(
 
     async def serve() -> None:
         from karmada.kube.server.auth.shared_keys import share_keys_through
+        from karmada.kube.server.storage.open import begin_check
 
+        begin_check(config.storage_url)
         stopping = begin(verbosity=given["verbosity"], logging_format=given["logging_format"])
         config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if config.shares_storage and not await start_unless(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.audit.config import AuditConfig
@@ -74,6 +75,11 @@ class ServerConfig:
     """Seconds between the deletion of a namespace and that of its content; the programs' flag has Kubernetes' five."""
     audit: AuditConfig = field(default_factory=AuditConfig)
     history: History = field(default_factory=History)
+
+    @property
+    def storage_url(self) -> str:
+        """Where the state is stored, also by default."""
+        return self.storage or f"sqlite://{quote(str((self.data_dir / 'state.db').absolute()))}"
 
     @property
     def shares_storage(self) -> bool:

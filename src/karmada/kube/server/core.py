@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from urllib.parse import quote
 
 import orjson
 
@@ -66,7 +65,7 @@ class ServerCore:
         self.clock = clock or RealClock()
         self.port = 0
         self.definitions = Definitions.load(config.kubernetes_version)
-        storage = config.storage or f"sqlite://{quote(str((config.data_dir / 'state.db').absolute()))}"
+        storage = config.storage_url
         self.store = open_store(storage, accept_loss=config.accept_loss, encryption=_encryption(config, storage))
         self.registry = Registry()
         self.cache = Cache(

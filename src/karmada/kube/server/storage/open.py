@@ -41,6 +41,15 @@ def open_store(url: str, *, accept_loss: bool = False, encryption: Encryption = 
     raise ValueError(f'unknown store "{url}" (known: memory://, sqlite:///path/to/file, etcd://host:port,host:port)')
 
 
+def begin_check(url: str) -> None:
+    """Examine the store at this address while the program loads, if that takes long; opening it uses the result."""
+    parts = _split(url)
+    if parts.scheme == "sqlite":
+        from karmada.kube.server.storage import sqlite_early_check
+
+        sqlite_early_check.begin_check(Path(unquote(parts.path)))
+
+
 def _split(url: str) -> SplitResult:
     """`urlsplit` takes what is between the slashes for one host, and some versions of it refuse several in brackets."""
     scheme, found, rest = url.partition("://")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from karmada.kube.server.storage.sqlite_check import examine, salvage
+from karmada.kube.server.storage.sqlite_early_check import problems_of
 from karmada.kube.server.storage.sqlite_files import connect, make_private
 from karmada.kube.server.storage.sqlite_log import refusal
 from karmada.kube.server.storage.sqlite_space import Space
@@ -45,7 +46,10 @@ class Opening:
     def _check_files(self) -> None:
         """Before anything is written: the first write would overwrite what a damaged WAL still holds."""
         make_private(self._path)
-        problems = examine(self._path, self._acknowledged, rows=self._accept_loss)
+        if self._accept_loss:
+            problems = examine(self._path, self._acknowledged, rows=True)
+        else:
+            problems = problems_of(self._path, self._acknowledged)
         if not problems:
             return
         if not self._accept_loss:
