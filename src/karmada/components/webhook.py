@@ -154,6 +154,7 @@ class _Measures:
 def serving_context(directory: Path, certificate: str, key: str, minimum: str) -> ssl.SSLContext:
     """TLS with the certificate of a directory, which is made when there is none, or only a part of one."""
     from karmada.kube.server.auth.files import check_trusted, locked, private_directory
+    from karmada.kube.server.auth.serving import server_context
 
     cert_file, key_file = directory / certificate, directory / key
     for path in (directory, cert_file, key_file):
@@ -163,9 +164,7 @@ def serving_context(directory: Path, certificate: str, key: str, minimum: str) -
         with locked(directory):
             if not (cert_file.exists() and key_file.exists()):
                 _make_certificate(directory, cert_file, key_file)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = TLS_VERSIONS[minimum]
-    context.num_tickets = 0  # as of every server of ours
+    context = server_context(TLS_VERSIONS[minimum])
     context.load_cert_chain(cert_file, key_file)
     return context
 

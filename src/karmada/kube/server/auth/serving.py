@@ -48,6 +48,14 @@ class TlsConfig:
         return tuple(path for path in (self.cert_file, self.key_file, self.client_ca_file) if path is not None)
 
 
+def server_context(minimum: ssl.TLSVersion) -> ssl.SSLContext:
+    """Without tickets: Kubernetes' clients resume no sessions, and they are a third of a handshake."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = minimum
+    context.num_tickets = 0
+    return context
+
+
 class ServingTls:
     def __init__(self, minimum: str = "VersionTLS12") -> None:
         self._minimum = TLS_VERSIONS[minimum]
@@ -69,15 +77,12 @@ class ServingTls:
         self._current = fresh
 
     def _new(self, certificate: Path, key: Path, client_ca_pem: bytes) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = self._minimum
-        context.num_tickets = 0  # Kubernetes' clients resume no sessions; making tickets is a third of a handshake
+        context = server_context(self._minimum)
         context.load_cert_chain(certificate, key)
         context.verify_mode = ssl.CERT_OPTIONAL
         if client_ca_pem:
             context.load_verify_locations(cadata=client_ca_pem.decode("ascii"))
         context.set_alpn_protocols(["http/1.1"])
-        context.num_tickets = 0  # Kubernetes' clients do not resume sessions, and tickets are a sixth of a handshake
         return context
 
     def _move_to_current(self, tls: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:

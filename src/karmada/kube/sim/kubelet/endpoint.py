@@ -26,6 +26,7 @@ from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.pki import SERVER_USAGES, CertificateAuthority
+from karmada.kube.server.auth.serving import server_context
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.http.request import Query
 from karmada.kube.server.http.results import RawResult, TakeOver
@@ -100,9 +101,7 @@ class KubeletServer:
         now = self._context.clock.now()
         own = CertificateAuthority.create("sim-kubelet-ca", now=now)
         pair = own.issue("sim-kubelet", sans=(self.address, "localhost", "127.0.0.1"), usages=SERVER_USAGES, now=now)
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.minimum_version = ssl.TLSVersion.TLSv1_2
-        tls.num_tickets = 0  # as of every server of ours
+        tls = server_context(ssl.TLSVersion.TLSv1_2)
         tls.set_alpn_protocols(["http/1.1"])
         with tempfile.TemporaryDirectory() as folder:
             certificate, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
