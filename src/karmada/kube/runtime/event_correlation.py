@@ -70,10 +70,12 @@ class Recent(Generic[K, V]):
         return value
 
     def set(self, key: K, value: V) -> None:
-        self._entries[key] = value
-        self._entries.move_to_end(key)
-        if len(self._entries) > self._size:
-            self._entries.popitem(last=False)
+        entries = self._entries
+        if key in entries:
+            entries.move_to_end(key)
+        entries[key] = value
+        if len(entries) > self._size:
+            entries.popitem(last=False)
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -19,6 +19,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from karmada.kube.client.client import Client
@@ -58,6 +59,8 @@ _BUSY_PAUSE = 0.25
 _BUSY_TURN = 0.001
 """Seconds that a turn of a busy event loop takes, on the average of some."""
 _TURNS = 4
+_DIGITS = 16
+"""Of the time in an event's name: nanoseconds in hexadecimal, until the year 2554."""
 _LOG_EVERY = 10_000
 _RETRIES = 12
 _RETRY_PAUSE = 10.0
@@ -118,7 +121,7 @@ class _Due:
 class _Written:
     name: str
     count: int
-    first: str
+    first: float
 
 
 class EventWriter:
@@ -289,7 +292,7 @@ class EventWriter:
         patch = {
             "count": written.count + due.count,
             "lastTimestamp": rfc3339(due.last),
-            "firstTimestamp": written.first,
+            "firstTimestamp": rfc3339(written.first),
             "message": due.event.message,
         }
         try:
@@ -318,7 +321,7 @@ class EventWriter:
         left: list[_Due] = []
         for due, outcome in zip(group, outcomes, strict=True):
             if outcome is None or (isinstance(outcome, AlreadyExists) and due.sent):
-                self._written.set(due.key, _Written(due.name, due.count, rfc3339(due.first)))
+                self._written.set(due.key, _Written(due.name, due.count, due.first))
             elif _is_passing(due, outcome):
                 due.sent = True
                 left.append(due)
@@ -342,8 +345,15 @@ class EventWriter:
 
         A subject whose name could not begin an event's (a role's colons, too long a name) is left out of it.
         """
-        name = f"{subject}.{int(self.clock.now() * 1_000_000) * 1000 + next(_SERIALS) % 1000:x}"
-        return str(uuid.uuid4()) if dns1123_subdomain(name) else name
+        if not _begins_a_name(subject):
+            return str(uuid.uuid4())
+        return f"{subject}.{int(self.clock.now() * 1_000_000) * 1000 + next(_SERIALS) % 1000:x}"
+
+
+@lru_cache(maxsize=4096)
+def _begins_a_name(subject: str) -> bool:
+    """Whether it can, with a dot and the digits of a time after it: there are many events of one object."""
+    return not dns1123_subdomain(f"{subject}.{'f' * _DIGITS}")
 
 
 def _serial(due: _Due) -> int:

@@ -132,7 +132,7 @@ class Prototype:
         self._text = text
         self._order = itemgetter(*order)
         self._texts = itemgetter(*texts)
-        self._uuids = [at for at in order if at in uuids]
+        self._uuids = [(at, uuid_bytes if at == len(outlines.places) else _known_uuid) for at in order if at in uuids]
         times = outlines.times
         self._repeating = [at for at in range(1, len(texts)) if texts[at] in times and texts[at - 1] in times]
         """Of texts, those that may equal the one before."""
@@ -154,7 +154,7 @@ class Prototype:
         for at in self._repeating:
             if texts[at] == texts[at - 1]:
                 texts[at] = b""
-        uuids = b"".join([uuid_bytes(own[at]) for at in self._uuids])
+        uuids = b"".join([binary(own[at]) for at, binary in self._uuids])
         return Made(self._text_at % self._order(own), self._form.packed(texts, uuids))
 
 
@@ -282,6 +282,7 @@ def _encoded(text: str) -> bytes:
 
 _is_uuid = lru_cache(maxsize=4096)(re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch)
 """There are many events of one object."""
+_known_uuid = lru_cache(maxsize=4096)(uuid_bytes)
 
 
 @lru_cache(maxsize=1024)

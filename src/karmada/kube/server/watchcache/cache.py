@@ -255,11 +255,20 @@ class Cache:
 
     def _apply(self, events: list[Event]) -> None:
         now = self._clock.monotonic()
+        start, resting = "", None
         for key, value, revision, _, packed in events:
+            if resting is not None and key.startswith(start):
+                resting.changed = revision
+                continue
             group, resource, namespace, name = split_key(key)
+            collection = self._collection(group, resource)
+            if collection.resting:  # as those of the Events that follow
+                start, resting = f"{group}/{resource}/", collection
+                collection.changed = revision
+                continue
             obj = self._announced.pop(id(value), None)
             kept = packed if obj is None else None  # nobody is about to read it
-            entry = self._collection(group, resource).apply(key, namespace, name, value, revision, now, kept)
+            entry = collection.apply(key, namespace, name, value, revision, now, kept)
             if obj is not None and entry is not None:
                 obj["metadata"]["resourceVersion"] = str(revision)
                 self._fresh.append(entry.adopt(obj))

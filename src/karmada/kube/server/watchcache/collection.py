@@ -137,6 +137,11 @@ class Collection:
         return self._deferred is not None
 
     @property
+    def resting(self) -> bool:
+        """Whether nobody reads the objects, and of a write nothing but its revision matters."""
+        return self._deferred is not None and not self._deferred.loading
+
+    @property
     def damage(self) -> StoreDamaged | None:
         """Why the objects cannot be loaded."""
         return self._deferred.damage if self._deferred is not None else None
@@ -348,8 +353,7 @@ class Collection:
         """
         if self._deferred is not None:
             self.changed = revision
-            if self._deferred.loading:
-                self._deferred.write(Written(key, namespace, name, value, revision, time))
+            self._deferred.write(Written(key, namespace, name, value, revision, time))
             return None
         bucket = self._buckets.get(namespace)
         previous = bucket.entries.get(name) if bucket is not None else None

@@ -66,7 +66,8 @@ class Deferred:
         return self._steps is not None
 
     def write(self, written: Written) -> None:
-        self._written.append(written)
+        if self._steps is not None:
+            self._written.append(written)
 
     async def finish(self) -> None:
         """Until everything is loaded; ServiceUnavailable if the store cannot be read."""
