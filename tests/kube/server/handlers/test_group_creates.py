@@ -12,11 +12,12 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Transport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import AlreadyExists, BadRequest, Forbidden, Invalid, NotFound
-from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvk import GVK, GVR, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.watchcache import deferred
 
 EVENTS, SERVICES = GVR("", "v1", "events"), GVR("", "v1", "services")
 POLICIES = GVR("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies")
@@ -103,3 +104,45 @@ async def test_kinds_with_steps_that_wait_are_created_one_by_one(
     outcomes = await client.create_all(EVENTS, [event("c"), event("d", count=2)], "default")
     assert [type(outcome) for outcome in outcomes] == [type(None), Forbidden]
     assert requested == ["a", "c", "d"]
+
+
+def alike(*names: str) -> list[Obj]:
+    """Of one sort: the third and those after it are made of a prototype."""
+    about = {"namespace": "default", "name": "web", "uid": "0b5b9f0e-3c7e-4f6e-9d53-5a3d4e1c2b7a"}
+    times = dict.fromkeys(("firstTimestamp", "lastTimestamp"), "2023-11-14T22:13:20Z")
+    involved = {"kind": "Pod", "apiVersion": "v1", "resourceVersion": "7", **about}
+    return [event(name, involvedObject=involved, message=f"of {name}", **times) for name in names]
+
+
+async def test_who_watches_sees_what_was_made_of_a_prototype_as_what_was_not(server: ApiServer) -> None:
+    client = server.client(user_agent="writer")
+    await client.create_all(EVENTS, alike("a", "b", "c"), "default")
+    since = (await client.list(EVENTS))["metadata"]["resourceVersion"]
+    assert not server.cache.collection(GroupResource("", "events")).resting, "somebody has listed them"
+    await client.create_all(EVENTS, alike("d", "e"), "default")
+    await client.delete(EVENTS, "d", "default")
+    watch = await client.watch(EVENTS, "default", resource_version=since)
+    seen = [await anext(watch) for _ in range(3)]
+    assert [(one.type, one.object["message"]) for one in seen] == [
+        ("ADDED", "of d"),
+        ("ADDED", "of e"),
+        ("DELETED", "of d"),
+    ]
+    listed = (await client.list(EVENTS, "default"))["items"]
+    assert [one["message"] for one in listed] == ["of a", "of b", "of c", "of e"]
+    assert listed[-1] == seen[1].object
+    same = [{**comparable(one), "message": ""} for one in listed]
+    assert same == same[:1] * 4
+
+
+async def test_what_is_made_of_a_prototype_while_events_are_loaded_is_not_missed(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deferred, "_STEP", 1)
+    client = server.client(user_agent="writer")
+    await client.create_all(EVENTS, alike("a", "b", "c"), "default")
+    events = server.cache.collection(GroupResource("", "events"))
+    assert events._deferred is not None
+    assert events._deferred._step(), "there is more to load"
+    await client.create_all(EVENTS, alike("d"), "default")
+    assert [one["message"] for one in (await client.list(EVENTS))["items"]] == ["of a", "of b", "of c", "of d"]

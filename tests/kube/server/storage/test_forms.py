@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from karmada.kube.objects.differences import Sample
 from karmada.kube.server.storage.forms import HOLE, UUID_HOLE, Form, restored, uuid_bytes
-from karmada.kube.server.storage.interface import StoreUnavailable, Write
+from karmada.kube.server.storage.interface import StoreFull, StoreUnavailable, Write
 from karmada.kube.server.storage.packing import form, unpack
 from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
@@ -66,8 +66,8 @@ async def test_a_store_keeps_what_a_writer_has_packed(tmp_path: Path) -> None:
     value = b'{"apiVersion":"v1","kind":"Event","metadata":{"name":"web","uid":"%b"},"message":"of web"}'
     values = [value % str(uuid.UUID(int=number)).encode() for number in range(3)]
     writes = [
-        Write(f"{KEY}{number}", text, 0, made.packed([b"web", b"of web"], uuid.UUID(int=number).bytes))
-        for number, text in enumerate(values)
+        Write(f"{KEY}{number}", None, 0, made.packed([b"web", b"of web"], uuid.UUID(int=number).bytes))
+        for number in range(len(values))
     ]
     store = SqliteStore(tmp_path / "s.db", synced=False)
     await store.open()
@@ -82,4 +82,18 @@ async def test_a_store_keeps_what_a_writer_has_packed(tmp_path: Path) -> None:
     assert [stored.value for stored in store.scan("")] == [write.packed for write in writes]
     assert [event.value for event in await store.history("", since=0, until=3)] == values
     await reader.close()
+    await store.close()
+
+
+async def test_on_a_full_disk_what_a_writer_has_packed_is_no_deletion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "s.db", synced=False)
+    await store.open()
+    revision = await store.write(KEY, b"{}", expected=0)
+    store._space.exceed("no space")
+    monkeypatch.setattr(store._space, "check", lambda: None)
+    packed = form(b"\0 \0").packed([b"a", b"b"], b"")
+    refused, deleted = await store.write_all([Write(f"{KEY}2", None, 0, packed), Write(KEY, None, revision)])
+    assert (type(refused), deleted) == (StoreFull, revision + 1)
     await store.close()

@@ -24,7 +24,14 @@ from karmada.kube.server.handlers.versions import Versions
 from karmada.kube.server.handlers.writes import Writes, encoded, manager_of, store_error
 from karmada.kube.server.http.options import WriteOptions
 from karmada.kube.server.http.request import Request
-from karmada.kube.server.storage.interface import Failure, RevisionConflict, StoreUnavailable, Write, write_all
+from karmada.kube.server.storage.interface import (
+    Failure,
+    GroupStore,
+    RevisionConflict,
+    StoreUnavailable,
+    Write,
+    write_all,
+)
 from karmada.kube.server.watchcache.cache import Cache, storage_key
 
 _WRITERS = 64
@@ -73,10 +80,12 @@ class GroupCreates:
         outcomes: list[ApiError | None] = [None] * len(objects)
         group: list[_Ready] = []
         prototypes = await self._usable_prototypes(request, resource, namespace, options)
+        packs = isinstance(self._cache.store, GroupStore)
         start, now = storage_key(resource.storage_resource, namespace, ""), rfc3339(self._clock.now())
         for index, (outline, prototype) in enumerate(prototypes.find(objects, namespace)):
             if outline is not None and prototype is not None:
-                value, packed = prototype.made(namespace, now, outline.values, names.random_uuid())
+                own = (namespace, now, outline.values, names.random_uuid())
+                value, packed = (None, prototype.packed(*own)) if packs else (prototype.value(*own), None)
                 group.append(_Ready(index, outline.name, None, Write(start + outline.name, value, 0, packed)))
                 continue
             obj = objects[index]

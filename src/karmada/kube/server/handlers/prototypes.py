@@ -117,11 +117,6 @@ class Outlines:
         return itemgetter(*(pattern.places.index(place) for place in self.places))
 
 
-class Made(NamedTuple):
-    value: bytes
-    packed: bytes
-
-
 class Prototype:
     __slots__ = ("_at", "_form", "_order", "_repeating", "_text", "_text_at", "_texts", "_uuids")
 
@@ -145,8 +140,15 @@ class Prototype:
         self._form = form(text)
         self._text_at = text.replace(b"%", b"%%").replace(HOLE, b"%b").replace(UUID_HOLE, b"%b")
 
-    def made(self, namespace: str, now: str, values: Sequence[bytes], uid: str) -> Made:
+    def value(self, namespace: str, now: str, values: Sequence[bytes], uid: str) -> bytes:
         """What is stored for an object with these values."""
+        if self._at != (namespace, now):
+            self._fill_in(namespace, now)
+        value: bytes = self._text_at % self._order((*values, uid.encode()))
+        return value
+
+    def packed(self, namespace: str, now: str, values: Sequence[bytes], uid: str) -> bytes:
+        """The same as `packing.unpack` reads it."""
         if self._at != (namespace, now):
             self._fill_in(namespace, now)
         own = (*values, uid.encode())
@@ -155,7 +157,7 @@ class Prototype:
             if texts[at] == texts[at - 1]:
                 texts[at] = b""
         uuids = b"".join([binary(own[at]) for at, binary in self._uuids])
-        return Made(self._text_at % self._order(own), self._form.packed(texts, uuids))
+        return self._form.packed(texts, uuids)
 
 
 class _Known(NamedTuple):
@@ -238,8 +240,8 @@ def _prototype(outlines: Outlines, outline: Outline, stored: Obj, value: bytes, 
         return None
     uuids = {*outlines.uuids, len(places)}
     found = Prototype(_PLACE.sub(lambda place: UUID_HOLE if int(place[1]) in uuids else HOLE, text), order, outlines)
-    own, packed = found.made(namespace, meta["creationTimestamp"], outline.values, meta["uid"])
-    return found if own == value == unpack("", packed) else None
+    own = (namespace, meta["creationTimestamp"], outline.values, meta["uid"])
+    return found if found.value(*own) == value == unpack("", found.packed(*own)) else None
 
 
 def _marked(

@@ -27,14 +27,14 @@ class Write(NamedTuple):
     value: bytes | None
     expected: int
     packed: bytes | None = None
-    """The value as `packing.unpack` reads it, if the writer has packed it; for stores that pack values."""
+    """In place of the value, as `packing.unpack` reads it: for a GroupStore."""
 
 
 class Event(NamedTuple):
     """A write: `value` is None when the key was deleted, `previous` is None when it was created.
 
-    An event for a listener need not have a `previous`: the listener has seen every write. It may have the value as the
-    store has packed it, too.
+    An event for a listener need not have a `previous`: the listener has seen every write. It may have the value as it
+    is packed, too, or in its place: only without both it is a deletion.
     """
 
     key: str
@@ -181,7 +181,7 @@ class PushStore(Store, Protocol):
 
 @runtime_checkable
 class GroupStore(Protocol):
-    """A store for which many writes at once are less work than one by one."""
+    """A store for which many writes at once are less work than one by one, and which keeps values packed."""
 
     async def write_all(self, writes: Sequence[Write]) -> list[int | Failure]:
         """The outcome of each: its revision, or why it has not happened."""

@@ -103,6 +103,10 @@ class _Pending(NamedTuple):
     answer: asyncio.Future[int]
     packed: bytes | None = None
 
+    @property
+    def deletes(self) -> bool:
+        return self.value is None and self.packed is None
+
 
 class _Batch(NamedTuple):
     """A committed transaction whose writers wait for the sync."""
@@ -320,7 +324,7 @@ class SqliteStore(LocalStore):
     def _enqueue(
         self, key: str, value: bytes | None, expected: int, packed: bytes | None = None
     ) -> asyncio.Future[int]:
-        if value is None and expected == 0:
+        if value is None and packed is None and expected == 0:
             raise ValueError(f"{key}: deleting needs the revision of what is deleted")
         answer: asyncio.Future[int] = self._loop.create_future()
         if self._closed or self._broken:
@@ -369,7 +373,7 @@ class SqliteStore(LocalStore):
         if full is None:
             return writes
         spare = self._space.spare
-        admitted = [write for write in writes if write.value is None or (spare and self._frees_space(write))]
+        admitted = [write for write in writes if write.deletes or (spare and self._frees_space(write))]
         accepted = {id(write) for write in admitted}
         self._refuse([write.answer for write in writes if id(write) not in accepted], full)
         return admitted
@@ -402,11 +406,11 @@ class SqliteStore(LocalStore):
                 answers.append((answer, RevisionConflict(key, current)))
                 continue
             revision += 1
-            latest[key] = 0 if value is None else revision
             if packed is None and value is not None:
                 packed = pack(value)
+            latest[key] = 0 if packed is None else revision
             stored = None if packed is None else encode(key, packed)
-            rows.append((revision, key, value is not None, current, stored, checksum(revision, key, stored)))
+            rows.append((revision, key, packed is not None, current, stored, checksum(revision, key, stored)))
             events.append(Event(key, value, revision, None, packed))
             answers.append((answer, revision))
             pages += 2 + (len(stored) // PAGE_SIZE if stored else 0)

@@ -267,7 +267,7 @@ class Cache:
                 collection.changed = revision
                 continue
             obj = self._announced.pop(id(value), None)
-            kept = packed if obj is None else None  # nobody is about to read it
+            kept = packed if obj is None else None  # else somebody is about to read it
             entry = collection.apply(key, namespace, name, value, revision, now, kept)
             if obj is not None and entry is not None:
                 obj["metadata"]["resourceVersion"] = str(revision)

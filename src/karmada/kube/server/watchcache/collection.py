@@ -348,16 +348,16 @@ class Collection:
     ) -> Entry | None:
         """A write happened: change the state, add it to the history, notify the subscribers.
 
-        `packed`: the value as the store has packed it, which is kept in its place. None is returned while the objects
-        are in the store only.
+        `packed`: the value as it is packed, which is kept in its place; without both it was a deletion. None is
+        returned while the objects are in the store only.
         """
         if self._deferred is not None:
             self.changed = revision
-            self._deferred.write(Written(key, namespace, name, value, revision, time))
+            self._deferred.write(Written(key, namespace, name, value, revision, time, packed))
             return None
         bucket = self._buckets.get(namespace)
         previous = bucket.entries.get(name) if bucket is not None else None
-        entry = None if value is None else new_entry(key, namespace, name, revision, value, packed)
+        entry = new_entry(key, namespace, name, revision, value, packed)
         change = change_of(key, entry, revision, previous, time)
         self.take(change)
         return change.entry

@@ -31,6 +31,7 @@ class Written(NamedTuple):
     value: bytes | None
     revision: int
     time: float
+    packed: bytes | None
 
 
 class Deferred:

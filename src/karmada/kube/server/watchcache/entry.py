@@ -234,10 +234,14 @@ def entry_of(key: str, value: bytes, revision: int) -> Entry:
     return Entry(key, parts.namespace, parts.name, revision, with_revision(value, revision))
 
 
-def new_entry(key: str, namespace: str, name: str, revision: int, value: bytes, packed: bytes | None) -> Entry:
-    """The entry for a write; of what the store has packed, where that is given."""
+def new_entry(
+    key: str, namespace: str, name: str, revision: int, value: bytes | None, packed: bytes | None
+) -> Entry | None:
+    """The entry for a write, of what is packed where that is given; None for a deletion."""
     if packed is not None and packed.startswith(PACKED):
         return StoredEntry(key, namespace, name, revision, packed)
+    if value is None:
+        return None
     return Entry(key, namespace, name, revision, with_revision(value, revision))
 
 
