@@ -142,3 +142,11 @@ def test_another_order_of_keys_is_no_mutation_and_a_change_after_it_is_reported_
     with pytest.raises(AssertionError, match='"c":3'):
         assert_unmutated()
     assert_unmutated()
+
+
+def test_metadata_is_parsed_alone_unless_somebody_holds_the_object() -> None:
+    packed = Packed(b'{"metadata":{"name":"web"},"spec":{"replicas":1}}')
+    assert packed.metadata() == {"name": "web"}
+    assert packed.alive is None
+    held = packed.object()
+    assert packed.metadata() is held["metadata"]

@@ -105,7 +105,11 @@ class Packed:
         return self._share(orjson.loads(raw), raw)
 
     def metadata(self) -> Obj:
-        """The object's metadata, without parsing the rest."""
+        """The metadata: that of the parsed object if somebody holds it, else without parsing the rest. Read-only."""
+        alive = self.alive
+        if alive is not None:
+            shared: Obj = alive["metadata"]
+            return shared
         return _decode_metadata(self.raw).metadata
 
     def adopt(self, obj: Obj) -> SharedObject:
