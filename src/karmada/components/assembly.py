@@ -22,6 +22,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.meta import without_managed_fields
+from karmada.kube.objects.shared import Parse, parse_custom
 from karmada.kube.runtime.controller import BackOff, Reconciler
 from karmada.kube.runtime.event_metrics import EventMetrics
 from karmada.kube.runtime.features import FeatureGates, FeatureMetrics
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
     from karmada.scheduler.estimators.protocol import Estimator, LocalEstimator, RemoteEstimator
     from karmada.scheduler.service.core import Core, Options
 
-MANY = frozenset({Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr})
+MANY: dict[GVR | GVK, Parse | None] = dict.fromkeys(
+    (Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr), parse_custom
+)
 """The most numerous kinds, of which few objects are read at a time: kept as bytes, parsed on read."""
 OPTIONAL = frozenset({ReplicaSchedulingPolicy.gvr, ClusterReplicaSchedulingPolicy.gvr})
 """Kinds that a server with Karmada's own CRDs does not have."""

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects.differences import Sample
-from karmada.kube.objects.shared import Compressor, Packed, SharedObject, assert_unmutated
+from karmada.kube.objects.meta import without_managed_fields
+from karmada.kube.objects.shared import Compressor, Packed, SharedObject, assert_unmutated, parse_custom
 from karmada.kube.objects.types import Obj
 
 
@@ -150,3 +151,24 @@ def test_metadata_is_parsed_alone_unless_somebody_holds_the_object() -> None:
     assert packed.alive is None
     held = packed.object()
     assert packed.metadata() is held["metadata"]
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+_METADATA = st.dictionaries(
+    st.sampled_from([
+        "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+        "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields",
+        "generateName", "selfLink",
+    ]),
+    _VALUES,
+)  # fmt: skip
+
+
+@given(metadata=_METADATA, rest=st.dictionaries(st.sampled_from(["apiVersion", "kind", "spec", "status"]), _VALUES))
+def test_a_custom_object_is_parsed_to_all_of_it_but_managed_fields(metadata: Obj, rest: Obj) -> None:
+    obj = {**rest, "metadata": metadata}
+    assert parse_custom(orjson.dumps(obj)) == without_managed_fields(obj)

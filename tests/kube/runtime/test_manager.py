@@ -95,7 +95,7 @@ async def test_the_initial_sync_of_all_controllers_visits_each_object_once(clien
 
     await client.create(PODS, pod("a"))
     await client.create(PODS, pod("b"))
-    manager = Manager(client, transform=shown, on_demand=(PODS,))
+    manager = Manager(client, transform=shown, on_demand={PODS: None})
     parts = [Noting(f"c{number}") for number in range(5)]
     for part in parts:
         manager.add(part)
@@ -368,7 +368,7 @@ async def test_teams_whose_leases_are_free_share_the_initial_sync(client: Client
             """Nothing to do."""
 
     await client.create(PODS, pod("a"))
-    manager = Manager(client, clock=clock, transform=shown, on_demand=(PODS,))
+    manager = Manager(client, clock=clock, transform=shown, on_demand={PODS: None})
     for lease in ("one", "two", "three"):
         manager.add(Idle(lease), team=manager.team(LeaderElector(client, lease, "ns", "me", clock=clock)))
     manager.informers.start()

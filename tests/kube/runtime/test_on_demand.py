@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from karmada.kube.objects.meta import without_managed_fields
-from karmada.kube.objects.shared import Packed
+from karmada.kube.objects.shared import Packed, Part, detect_mutations, parse_custom
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import _RECENT, _UNCOMPRESSED, Cache, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
@@ -115,3 +116,40 @@ def test_what_is_listed_is_not_kept_parsed(cache: Cache) -> None:
     assert not OnDemandCache._recent
     assert cache.get(key) == config_map("listed", "blue")
     assert bool(OnDemandCache._recent) is isinstance(cache, OnDemandCache)
+
+
+def work(name: str) -> Obj:
+    metadata: Obj = {"name": name, "namespace": "default", "labels": {"of": name}, "managedFields": [{"manager": "x"}]}
+    return {"apiVersion": "v1", "kind": "Work", "metadata": metadata, "spec": {"text": "a" * 600}}
+
+
+def test_what_a_cache_parses_in_its_own_way_is_parsed_once_for_all_that_read_it_soon() -> None:
+    parsed: list[bytes] = []
+
+    def parse(raw: bytes) -> Obj:
+        parsed.append(raw)
+        return parse_custom(raw)
+
+    detect_mutations(on=False)
+    indexes = {"of": lambda obj: [obj["metadata"]["labels"]["of"]]}
+    cache = OnDemandCache(indexes, without_managed_fields, parse=parse)
+    kept = [Packed(orjson.dumps(work(f"w-{number}"))) for number in range(_RECENT + 2)]
+    for packed in kept:
+        obj = parse_custom(packed.raw)
+        assert cache.add(key_of(obj), Part.of(packed, obj)) == without_managed_fields(work(key_of(obj).name))
+    assert not parsed
+    first, last = Key("default", "w-0"), Key("default", f"w-{_RECENT + 1}")
+    for key in (first, first, last, first):
+        assert cache.get(key) == without_managed_fields(work(key.name))
+    assert len(parsed) == 2
+    assert cache.by_index("of", "w-5") == [without_managed_fields(work("w-5"))]
+    list(cache)
+    assert len(cache._recent_parts.pop(parse)) == _RECENT, "no more are kept"
+
+
+def test_a_cache_of_metadata_parses_nothing_else() -> None:
+    cache = OnDemandCache(metadata_only=True)
+    packed = Packed(orjson.dumps(work("w")))
+    cache.add(Key("default", "w"), Part.of(packed, {"metadata": packed.metadata()}))
+    assert cache.get(Key("default", "w")) == {"metadata": work("w")["metadata"]} == cache.glance(Key("default", "w"))
+    assert packed.alive is None

@@ -16,6 +16,7 @@ from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.client.transport import Call, ConnectionFailed, GroupTransport, Transport, WatchEvent
 from karmada.kube.objects.errors import ApiError, Expired, Gone
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.shared import Parse
 from karmada.kube.objects.types import Obj
 
 PATCH_TYPES: Mapping[str, str] = {
@@ -156,6 +157,7 @@ class Client:
         resource_version: str = "",
         resource_version_match: str = "",
         one_by_one: bool = False,
+        parse: Parse | None = None,
         **which: Unpack[Which],
     ) -> Obj:
         """One page of a list, as the server answers it; `one_by_one`: its items are a sequence (see Call)."""
@@ -171,7 +173,7 @@ class Client:
             query["resourceVersionMatch"] = resource_version_match
         accept = METADATA_LIST if which.get("metadata_only") else JSON
         path = resource_path(gvr, namespace)
-        call = Call("GET", path, query, accept=accept, most=LIST_BYTES, one_by_one=one_by_one)
+        call = Call("GET", path, query, accept=accept, most=LIST_BYTES, one_by_one=one_by_one, parse=parse)
         return await self._object(call)
 
     async def list_all(
@@ -200,6 +202,7 @@ class Client:
         *,
         resource_version: str = "",
         page_size: int = PAGE_SIZE,
+        parse: Parse | None = None,
         **which: Unpack[Which],
     ) -> AsyncIterator[ListPage]:
         """A list page by page (see `list_all`), so that never more than one of them is in memory.
@@ -214,7 +217,14 @@ class Client:
             first, version = not token, "" if token else resource_version
             try:
                 answer = await self.list(
-                    gvr, namespace, limit=limit, continue_=token, resource_version=version, one_by_one=True, **which
+                    gvr,
+                    namespace,
+                    limit=limit,
+                    continue_=token,
+                    resource_version=version,
+                    one_by_one=True,
+                    parse=parse,
+                    **which,
                 )
             except (Expired, Gone):
                 if first:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from karmada.kube.client.limits import OBJECT_BYTES
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.shared import Parse
 from karmada.kube.objects.types import Obj
 
 
@@ -31,8 +32,9 @@ class Call:
     """One API request: `path` unescaped and without query, `body` a JSON value or None, never changed by the callee.
 
     `most` is how many bytes its answer may have when it comes over the network. `one_by_one`: who gets a list iterates
-    over its items once, so that they need not be parsed before. `retried`: it is sent again when the server requests
-    that (Retry-After); a request for a caller who can do so itself is not.
+    over its items once, so that they need not be parsed before; in the server's process, as `parse` does it.
+    `retried`: it is sent again when the server requests that (Retry-After); a request for a caller who can do so itself
+    is not.
     """
 
     method: str
@@ -43,6 +45,7 @@ class Call:
     accept: str = "application/json"
     most: int = OBJECT_BYTES
     one_by_one: bool = False
+    parse: Parse | None = None
     retried: bool = True
 
 

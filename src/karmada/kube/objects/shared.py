@@ -16,7 +16,7 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, cast
 
 import msgspec
 import orjson
@@ -45,6 +45,48 @@ class Part(dict[str, Any]):
         part = cls(fields)
         part.source = source
         return part
+
+
+Parse: TypeAlias = Callable[[bytes], Obj]
+"""Makes an object, or a part of it, of its bytes."""
+
+
+class _Metadata(TypedDict, total=False):
+    """All that an object's metadata may have, except managedFields."""
+
+    name: Any
+    generateName: Any
+    namespace: Any
+    selfLink: Any
+    uid: Any
+    resourceVersion: Any
+    generation: Any
+    creationTimestamp: Any
+    deletionTimestamp: Any
+    deletionGracePeriodSeconds: Any
+    labels: Any
+    annotations: Any
+    ownerReferences: Any
+    finalizers: Any
+
+
+class _Custom(TypedDict, total=False):
+    apiVersion: Any
+    kind: Any
+    metadata: _Metadata
+    spec: Any
+    status: Any
+
+
+_decode_custom = msgspec.json.Decoder(_Custom).decode
+
+
+def parse_custom(raw: bytes) -> Obj:
+    """An object that has nothing but a spec and a status, as most custom ones, without its managedFields.
+
+    These are up to half of an object, and are skipped here without being made.
+    """
+    return cast("Obj", _decode_custom(raw))
 
 
 class _Whole(msgspec.Struct):
@@ -201,6 +243,10 @@ def detect_mutations(on: bool = True) -> None:
     """Watch over the objects that are parsed from now on."""
     global _detecting
     _detecting = on
+
+
+def is_detecting() -> bool:
+    return _detecting
 
 
 def assert_unmutated() -> None:

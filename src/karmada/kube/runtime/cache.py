@@ -10,13 +10,13 @@ of an object that has indexes are reports.
 from __future__ import annotations
 
 import builtins
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from karmada.kube.objects.shared import Compressor, Packed, Part, SharedObject
+from karmada.kube.objects.shared import Compressor, Packed, Parse, Part, SharedObject, is_detecting
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 
@@ -175,6 +175,8 @@ class OnDemandCache(Cache):
     """
 
     _recent: ClassVar[deque[Obj]] = deque(maxlen=_RECENT)
+    _recent_parts: ClassVar[defaultdict[Parse, OrderedDict[Packed, Obj]]] = defaultdict(OrderedDict)
+    """The same of what was parsed in another way."""
     _compressors: ClassVar[defaultdict[str, Compressor[Packed]]] = defaultdict(partial(Compressor, _UNCOMPRESSED))
     """By kind: objects of a kind resemble one another in all members."""
 
@@ -183,10 +185,15 @@ class OnDemandCache(Cache):
         indexes: Mapping[str, IndexFn] | None = None,
         transform: Callable[[Obj], Obj] | None = None,
         *,
+        parse: Parse | None = None,
         metadata_only: bool = False,
     ) -> None:
-        """`transform` is what is shown of an object; with `metadata_only`, of its metadata, which alone is parsed."""
+        """`transform` is what is shown of an object; with `metadata_only`, of its metadata, which alone is parsed.
+
+        `parse` gives of an object's bytes all that `transform` leaves of the object.
+        """
         self._transform = transform
+        self._parse = parse
         self._metadata_only = metadata_only
         super().__init__(indexes)
 
@@ -220,10 +227,21 @@ class OnDemandCache(Cache):
         if self._metadata_only:
             return self.view({"metadata": held.metadata()})
         obj = held.alive
-        if obj is None:
+        return self.view(self._parsed(held) if obj is None else obj)
+
+    def _parsed(self, held: Packed) -> Obj:
+        """With the detector of mutations on, the object that it watches over."""
+        if self._parse is None or is_detecting():
             obj = held.object()
             self._recent.append(obj)
-        return self.view(obj)
+            return obj
+        recent = self._recent_parts[self._parse]
+        part = recent.get(held)
+        if part is None:
+            part = recent[held] = self._parse(held.raw)
+            if len(recent) > _RECENT:
+                recent.popitem(last=False)
+        return part
 
     def view(self, obj: Obj) -> Obj:
         return obj if self._transform is None else self._transform(obj)

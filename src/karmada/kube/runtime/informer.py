@@ -23,6 +23,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.errors import Expired, Gone, Timeout
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.shared import Parse
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache, IndexFn, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
@@ -51,6 +52,7 @@ class Informer(Reflector):
         paged: bool = False,
         on_demand: bool = False,
         optional: bool = False,
+        parse: Parse | None = None,
     ) -> None:
         """`transform` makes what is kept of an object; its name, namespace, uid and resourceVersion must stay.
 
@@ -58,7 +60,8 @@ class Informer(Reflector):
         comes, and neither the whole list nor one large answer is ever in memory.
 
         `on_demand` is for many large objects that are read one by one: they are paged, kept as bytes and parsed when
-        they are read. Then `transform` makes what is shown of one, each time, and may be applied to its own result.
+        they are read. Then `transform` makes what is shown of one, each time, and may be applied to its own result;
+        `parse`, if given, makes all that `transform` leaves of an object directly of its bytes.
 
         `optional` is for kinds that the server may not have: then there are no objects, until a later list finds some.
 
@@ -71,7 +74,10 @@ class Informer(Reflector):
         self.label_selector = label_selector
         self.field_selector = field_selector
         self.metadata_only = metadata_only
-        self.cache = OnDemandCache(indexes, transform, metadata_only=metadata_only) if on_demand else Cache(indexes)
+        self.cache = (
+            OnDemandCache(indexes, transform, parse=parse, metadata_only=metadata_only) if on_demand else Cache(indexes)
+        )
+        self._parse = parse
         self.history = 0
         """Raised whenever the server may be another one, so that versions cannot be compared with those before."""
         self._client = client
@@ -248,6 +254,7 @@ class Informer(Reflector):
                 field_selector=self.field_selector,
                 resource_version=since,
                 metadata_only=self.metadata_only,
+                parse=self._parse,
             ):
                 if page.first:
                     listing.seen.clear()

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.shared import Parse
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import IndexFn
 from karmada.kube.runtime.delivery import deliver_by_name
@@ -44,18 +45,19 @@ class Informers:
         *,
         clock: Clock | None = None,
         transform: Callable[[Obj], Obj] | None = None,
-        on_demand: Container[GVR | GVK] = (),
+        on_demand: Mapping[GVR | GVK, Parse | None] | None = None,
         limits: Mapping[GVR | GVK, Limit] | None = None,
         optional: Container[GVR | GVK] = (),
     ) -> None:
         """`transform` is what informers keep of whole objects, unless `of` gets another.
 
-        Whole objects of the resources `on_demand` are kept as bytes (see Informer). Of resources with a limit nothing
-        outside it is listed or watched, whoever gets the informer. The server may not have those that are `optional`.
+        Whole objects of the resources `on_demand` are kept as bytes, and parsed as is given for each (see Informer). Of
+        resources with a limit nothing outside it is listed or watched, whoever gets the informer. The server may not
+        have those that are `optional`.
         """
         self._limits = limits or {}
         self._transform = transform
-        self._on_demand = on_demand
+        self._on_demand = on_demand or {}
         self._optional = optional
         self.client = client
         self.clock = clock or RealClock()
@@ -82,10 +84,11 @@ class Informers:
         if limit is not None:
             namespace = namespace or limit.namespace
             field_selector = ",".join(filter(None, (field_selector, limit.field_selector)))
-        paged = transform is not None
+        paged, parse = transform is not None, None
         if transform is None and not metadata_only:
             transform = self._transform
             on_demand = on_demand or gvr in self._on_demand
+            parse = self._on_demand.get(gvr)
         selection = _Selection(gvr, namespace, label_selector, field_selector, metadata_only, transform)
         informer = self._informers.get(selection)
         if informer is None:
@@ -98,6 +101,7 @@ class Informers:
                 paged=paged,
                 on_demand=on_demand,
                 optional=gvr in self._optional,
+                parse=parse,
             )
             self._informers[selection] = informer
             if self._started:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.shared import Parse
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import BackOff, Controller, Reconciler
 from karmada.kube.runtime.health import Health
@@ -86,7 +87,7 @@ class Manager:
         back_off: BackOff | None = None,
         sync_timeout: float = 120.0,
         transform: Callable[[Obj], Obj] | None = None,
-        on_demand: Container[GVR | GVK] = (),
+        on_demand: Mapping[GVR | GVK, Parse | None] | None = None,
         limits: Mapping[GVR | GVK, Limit] | None = None,
         optional: Container[GVR | GVK] = (),
     ) -> None:

@@ -15,7 +15,7 @@ import orjson
 
 from karmada.kube.client.transport import Answer, Call, WatchEvent
 from karmada.kube.objects.errors import ApiError, BadRequest, error_from_status
-from karmada.kube.objects.shared import Packed, Part
+from karmada.kube.objects.shared import Packed, Parse, Part, is_detecting
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.audit.interface import Audits, FollowsRequest, Sent, new_audit_id
 from karmada.kube.server.auth.user import User
@@ -79,7 +79,7 @@ class InProcess:
         if isinstance(result, ListResult | StreamedList):
             metadata_only = bool(negotiate(call.accept, Offer("list")).transform)
             if isinstance(result, ListResult):
-                parse = _partial if metadata_only else Entry.object
+                parse = _partial if metadata_only else _parser(call.parse)
                 listed = list_of(result, result.one_by_one(parse) if call.one_by_one else result.items())
             else:
                 listed = await collected(result)
@@ -158,6 +158,13 @@ def _shown(result: WatchResult, *, metadata_only: bool) -> Callable[[list[Entry]
         return objects
 
     return show
+
+
+def _parser(parse: Parse | None) -> Callable[[Entry], Obj]:
+    """How items of a list are parsed, unless somebody holds them; with the detector of mutations on, all of each."""
+    if parse is None or is_detecting():
+        return Entry.object
+    return lambda entry: entry.alive or Part.of(entry, parse(entry.raw))
 
 
 def _partial(entry: Entry) -> Obj:
