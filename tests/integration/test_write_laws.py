@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -195,7 +196,7 @@ async def watched(http: Http, since: str, until: str, most: int) -> list[bytes]:
 def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """One server in a loop of its own, for all examples."""
     directory: Path = tmp_path_factory.mktemp("laws")
-    loop = asyncio.new_event_loop()
+    loop = uvloop.new_event_loop()
     server = ApiServer(ServerConfig(data_dir=directory, storage="memory://", port=0))
     loop.run_until_complete(server.start())
 

@@ -291,7 +291,7 @@ while true do
     ],
 )
 def test_no_script_runs_longer_than_it_may(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karmada.interpreter.lua.vm.SECONDS", 0.2)
+    monkeypatch.setattr("karmada.interpreter.lua.vm.SECONDS", 0.1)
     started = time.thread_time()
     script = LuaScript(f"function f(a) {body} end", library=Library(printed=lambda _: None))
     with pytest.raises(LuaError, match="context deadline exceeded"):

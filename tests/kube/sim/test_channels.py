@@ -70,7 +70,10 @@ def test_the_dictionary_is_the_one_everybody_has() -> None:
     assert (len(DICTIONARY), zlib.adler32(DICTIONARY)) == (1423, 0xE3C6A7C2)
 
 
-@given(st.lists(st.dictionaries(st.from_regex("[a-z-]{1,10}", fullmatch=True), st.text(max_size=50)), min_size=1))
+names = st.text("abcdefghijklmnopqrstuvwxyz-", min_size=1, max_size=10)
+
+
+@given(st.lists(st.dictionaries(names, st.text(max_size=50)), min_size=1))
 def test_headers_survive_compression_one_block_after_another(blocks: list[dict[str, str]]) -> None:
     writer, reader = HeaderWriter(), HeaderReader()
     assert [reader.read(writer.write(block)) for block in blocks] == blocks
