@@ -145,7 +145,7 @@ class EventWriter:
         self._normal: OrderedDict[int, _Due] = OrderedDict()
         self._correlator = Correlator(self.clock)
         self._written: Recent[int, _Written] = Recent()
-        self._patterns: Recent[tuple[str, ...], Pattern] = Recent()
+        self._patterns: Recent[tuple[object, ...], Pattern] = Recent()
         self._emitted = asyncio.Event()
         self._urgent = asyncio.Event()
         """Set while there is a Warning, or somebody waits for the events: nothing gathers."""
@@ -329,16 +329,18 @@ class EventWriter:
 
     def _variant(self, due: _Due, namespace: str) -> Variant:
         """The object of an event; most have a pattern that earlier ones had, too."""
-        (about, type_, reason, message, host), version = due.event, due.version
-        if not (about.uid and version):
-            return Variant(Pattern(_object(due, namespace), ()), ())
-        key = (about.component, about.api_version, about.kind, about.namespace, type_, reason, host)
+        about, type_, reason, message, host = due.event
+        involved: tuple[str, ...] = (about.name, about.uid, due.version)
+        present: tuple[bool, ...] = ()
+        if not all(involved):
+            present, involved = tuple(map(bool, involved)), tuple(filter(None, involved))
+        key = (about.component, about.api_version, about.kind, about.namespace, type_, reason, host, present)
         pattern = self._patterns.get(key)
         if pattern is None:
-            pattern = Pattern(_object(due, namespace), _PLACES)
+            obj = _object(due, namespace)
+            pattern = Pattern(obj, [(member, field) for member, field in _PLACES if field in obj.get(member, obj)])
             self._patterns.set(key, pattern)
-        times = rfc3339(due.first), rfc3339(due.last)
-        return Variant(pattern, (due.name, about.name, about.uid, version, message, *times, due.count))
+        return Variant(pattern, (due.name, *involved, message, rfc3339(due.first), rfc3339(due.last), due.count))
 
     def _new_name(self, subject: str) -> str:
         """Unique by the time in nanoseconds; events of the same moment differ by a serial number.

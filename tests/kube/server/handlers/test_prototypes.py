@@ -126,6 +126,7 @@ _VALUES: dict[tuple[str, ...], st.SearchStrategy[Any]] = {
     ("metadata", "uid"): _text,
     ("metadata", "resourceVersion"): _text,
     ("metadata", "unknown"): _text,
+    ("involvedObject",): st.sampled_from([_NO, None, {}, "", []]),
     ("involvedObject", "name"): _text | _wrong,
     ("involvedObject", "uid"): _text | _wrong | st.uuids().map(str) | st.sampled_from([UID.upper(), UID[:-1]]),
     ("involvedObject", "resourceVersion"): _text | _wrong,
@@ -148,16 +149,18 @@ _PLACES = (
 
 
 def variants(objects: Sequence[Obj], places: Sequence[tuple[str, str]] = _PLACES) -> Variants:
-    """As their pattern and their values, if they have one in each place; else each with a pattern of its own."""
-    values = [[(obj[member] if member else obj).get(key, _NO) for member, key in places] for obj in objects]
-    if any(_NO in row for row in values):
-        return Variants([Variant(Pattern(obj, ()), ()) for obj in objects])
-    pattern = Pattern(objects[0], places)
-    return Variants([Variant(pattern, row) for row in values])
+    """As their pattern and their values, in those of the places that they have."""
+    parts = {"": objects[0], **objects[0]}
+    found = [(member, key) for member, key in places if key in (parts.get(member) or ())]
+    rows = [[(obj[member] if member else obj)[key] for member, key in found] for obj in objects]
+    pattern = Pattern(objects[0], found)
+    return Variants([Variant(pattern, row) for row in rows])
 
 
 def _put(obj: Obj, path: tuple[str, ...], value: Any) -> None:
-    part = obj[path[0]] if len(path) > 1 else obj
+    part = obj.get(path[0]) if len(path) > 1 else obj
+    if not isinstance(part, dict):
+        return
     if value is _NO:
         part.pop(path[-1], None)
     else:
@@ -202,6 +205,27 @@ def test_from_the_third_of_a_sort_on_objects_are_made_of_a_prototype_in_any_name
 
     assert made_of_prototypes(server, group("default", 5)) == 3
     assert made_of_prototypes(server, group("one", 5), "one") == 5
+
+
+@pytest.mark.parametrize(
+    "missing", [("", "count"), ("", "message"), ("involvedObject", "uid"), ("involvedObject", "resourceVersion")]
+)
+def test_what_lacks_a_free_field_has_a_prototype_with_others_that_lack_it(
+    server: Server, missing: tuple[str, str]
+) -> None:
+    def group(lacking: bool) -> list[Obj]:
+        events = [event(server.name(), reason=f"K {missing}") for _ in range(4)]
+        for one in events if lacking else ():
+            del (one[missing[0]] if missing[0] else one)[missing[1]]
+        return events
+
+    assert made_of_prototypes(server, group(lacking=False)) == 2
+    (alone, *some), more = group(lacking=True), group(lacking=True)
+    assert server.create(alone, "default") is None
+    assert made_of_prototypes(server, some) == 1
+    assert made_of_prototypes(server, variants(more)) == 4
+    same = [server.comparable(one["metadata"]["name"], "default") for one in (alone, *some, *more)]
+    assert same == same[:1] * 8
 
 
 def test_of_a_known_pattern_only_the_values_are_read(server: Server) -> None:

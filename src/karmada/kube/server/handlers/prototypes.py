@@ -3,7 +3,7 @@
 The first two objects of a sort pass every step of a create. What is stored of the second, divided at its free fields
 (kinds/free_fields.py) and at what the server sets (uid and times), is the prototype: others of its sort, which have all
 the rest in common, are the prototype with their own values in between, byte for byte what the steps lead to. Whatever
-is not certain to be so (a value that is empty or of another form, a field that is missing) is left to them. A prototype
+is not certain to be so (a value that is empty or of another form) is left to them. A prototype
 has its text packed, too, so that a store need not compress what objects have in common (storage/forms.py).
 """
 
@@ -23,8 +23,8 @@ from karmada.kube.objects import names
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.objects.variants import Pattern, Variant, Variants
-from karmada.kube.server.storage.forms import HOLE, UUID_HOLE, uuid_bytes
+from karmada.kube.objects.variants import Pattern, Place, Variant, Variants
+from karmada.kube.server.storage.forms import FEWEST, HOLE, UUID_HOLE, uuid_bytes
 from karmada.kube.server.storage.packing import form, unpack
 from karmada.kube.server.watchcache.entry import encode_value
 
@@ -33,6 +33,7 @@ _LONGEST = 16_384
 _KEPT = 1024
 """Sorts of objects; when there are more, all are learned anew."""
 _LARGEST = 2**31 - 1
+_NAME: Place = ("metadata", "name")
 _SEPARATOR, _SEPARATES = "\x7f", b"\x7f"  # the same in JSON
 _NAMESPACE, _NOW = "\0namespace\0", "\0now\0"
 _PLACE = re.compile(rb"\\u0000([0-9]+)\\u0000")
@@ -49,6 +50,8 @@ class Outline(NamedTuple):
     name: str
     values: list[bytes]
     """Of the free fields, as they stand in JSON."""
+    by: Outlines
+    """Which free fields it has."""
 
 
 class _Member(NamedTuple):
@@ -60,9 +63,11 @@ class _Member(NamedTuple):
 
 
 class Outlines:
-    """Divides objects of one kind."""
+    """Divides objects of one kind that have all of its free fields, and leaves others to `without`."""
 
     def __init__(self, free: FreeFields, name_errors: Callable[[str], list[str]] | None = None) -> None:
+        self._free = free
+        self._without: dict[frozenset[Place], Outlines] = {}
         meta = {**free.get("metadata", {}), "name": Free.TEXT, "namespace": Free.NAMESPACE}
         fields = {"": free.get("", {}), **{member: free[member] for member in free if member}, "metadata": meta}
         self._own, *self._members = (_member(name, forms) for name, forms in fields.items())
@@ -73,7 +78,7 @@ class Outlines:
         self.numbers = [at for at, form in enumerate(forms) if form is Free.NUMBER]
         self.uuids = [at for at, form in enumerate(forms) if form is Free.UUID]
         self.times = [at for at, form in enumerate(forms) if form is Free.TIME]
-        self._name = self.places.index(("metadata", "name"))
+        self._name = self.places.index(_NAME)
         self._name_errors = name_errors or names.dns1123_subdomain
 
     def of(self, obj: Obj, namespace: str) -> Outline | None:
@@ -90,8 +95,22 @@ class Outlines:
                     else:
                         bound += f"{member}.{key}={namespace} "
             return self.with_values((orjson.dumps(rest), bound), values)
-        except (KeyError, TypeError):  # a field is missing, or of another type
+        except KeyError:
+            missing = frozenset(place for place in self.places if not _has(obj, place))
+            return None if not missing or _NAME in missing else self.without(missing).of(obj, namespace)
+        except TypeError:  # a field is of another type
             return None
+
+    def without(self, missing: frozenset[Place]) -> Outlines:
+        """For objects that do not have these fields."""
+        found = self._without.get(missing)
+        if found is None:
+            fewer = {
+                member: {key: form for key, form in forms.items() if (member, key) not in missing}
+                for member, forms in self._free.items()
+            }
+            found = self._without[missing] = Outlines(fewer, self._name_errors)
+        return found
 
     def with_values(self, sort: Sort, values: list[Any]) -> Outline | None:
         """None if one is not in form; TypeError if it is of another type. Numbers become text, in place."""
@@ -108,7 +127,7 @@ class Outlines:
         if not all(values) or self._name_errors(name):
             return None
         texts = orjson.dumps(_SEPARATOR.join(values))[1:-1].split(_SEPARATES)
-        return Outline(sort, name, texts) if len(texts) == len(values) else None
+        return Outline(sort, name, texts, self) if len(texts) == len(values) else None
 
     def order_of(self, pattern: Pattern) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
         """From the values of a pattern to those of an outline; None unless the ones are the others."""
@@ -165,6 +184,7 @@ class _Known(NamedTuple):
 
     namespace: str
     sort: Sort
+    outlines: Outlines
     order: Callable[[Sequence[Any]], Sequence[Any]]
 
 
@@ -201,7 +221,7 @@ class Prototypes:
         if known is None or known.namespace != namespace:
             return self._found(self._recognised(outlines, variant, namespace))
         try:
-            return self._found(outlines.with_values(known.sort, [*known.order(values)]))
+            return self._found(known.outlines.with_values(known.sort, [*known.order(values)]))
         except TypeError:
             return _NOTHING
 
@@ -209,44 +229,40 @@ class Prototypes:
         """The outline of the first object of a pattern."""
         pattern, values = variant
         outline = outlines.of(pattern.object(values), namespace)
-        order = outlines.order_of(pattern)
+        order = None if outline is None else outline.by.order_of(pattern)
         if outline is not None and order is not None:
             if len(self._patterns) >= _KEPT:
                 self._patterns.clear()
-            self._patterns[pattern] = _Known(namespace, outline.sort, order)
+            self._patterns[pattern] = _Known(namespace, outline.sort, outline.by, order)
         return outline
 
     def learn(self, outline: Outline, stored: Obj, value: bytes, namespace: str) -> None:
         """From an object that has passed every step; `value` is what is stored for it."""
-        if self._outlines is None:
-            return
         if len(self._known) >= _KEPT:
             self._known.clear()
         again = outline.sort in self._known
-        self._known[outline.sort] = _prototype(self._outlines, outline, stored, value, namespace) if again else None
+        self._known[outline.sort] = _prototype(outline, stored, value, namespace) if again else None
 
 
 NO_PROTOTYPES = Prototypes(None)
 
 
-def _prototype(outlines: Outlines, outline: Outline, stored: Obj, value: bytes, namespace: str) -> Prototype | None:
+def _prototype(outline: Outline, stored: Obj, value: bytes, namespace: str) -> Prototype | None:
     """None unless it has for this object what is stored for it."""
-    meta, places = stored["metadata"], outlines.places
+    outlines, meta, places = outline.by, stored["metadata"], outline.by.places
     text = encode_value(_marked(stored, places, outlines.namespaces, namespace))
     for at in outlines.numbers:
         text = text.replace(orjson.dumps(_mark(at)), _encoded(_mark(at)))
     order = [int(at) for at in _PLACE.findall(text)]
-    if sorted(order) != list(range(len(places) + 1)) or len(text) > _LONGEST:
-        return None
     uuids = {*outlines.uuids, len(places)}
+    if sorted(order) != list(range(len(places) + 1)) or len(order) - len(uuids) < FEWEST or len(text) > _LONGEST:
+        return None
     found = Prototype(_PLACE.sub(lambda place: UUID_HOLE if int(place[1]) in uuids else HOLE, text), order, outlines)
     own = (namespace, meta["creationTimestamp"], outline.values, meta["uid"])
     return found if found.value(*own) == value == unpack("", found.packed(*own)) else None
 
 
-def _marked(
-    stored: Obj, places: Sequence[tuple[str, str]], namespaces: Iterable[tuple[str, str]], namespace: str
-) -> Obj:
+def _marked(stored: Obj, places: Sequence[Place], namespaces: Iterable[Place], namespace: str) -> Obj:
     """A copy with a mark in each place that has a value of its own."""
     marked: Obj = copy_json(stored)
     for at, (member, key) in enumerate(places):
@@ -272,6 +288,12 @@ def _member(name: str, forms: Mapping[str, Free]) -> _Member:
 
 def _valued(forms: Mapping[str, Free]) -> list[str]:
     return [key for key, form in forms.items() if form is not Free.NAMESPACE]
+
+
+def _has(obj: Obj, place: Place) -> bool:
+    member, key = place
+    part = obj.get(member) if member else obj
+    return isinstance(part, dict) and key in part
 
 
 def _mark(at: int) -> str:
