@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from karmada.kube.objects import shared
 from karmada.kube.objects.differences import Sample
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.server.storage.packing import PACKED, pack
 from karmada.kube.server.watchcache.entry import (
     ADDED,
     DELETED,
@@ -212,3 +213,20 @@ def test_an_object_is_stored_only_if_lists_and_reviews_can_be_written_around_it(
     assert orjson.loads(encode_value(deep(storable)))["others"] == [{}] * siblings
     with pytest.raises(ValueError, match="cannot be stored"):
         encode_value(deep(storable + 1))
+
+
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=300), max_size=8), st.booleans())
+def test_an_entry_becomes_what_the_store_has_packed_and_stays_the_same(annotations: dict[str, str], held: bool) -> None:
+    value = encode_value(pod(labels={"app": "web"}, annotations=annotations))
+    found = entry_of("core/pods/a/p", value, 7)
+    raw, parsed = found.raw, orjson.loads(found.raw)
+    reader = found.object() if held else None
+    found.keep_stored(pack(value))
+    assert found.has_stored == pack(value).startswith(PACKED)
+    found.compress(Sample(b"nothing that resembles it"))
+    assert found.raw == raw
+    assert found.object() == parsed
+    assert reader is None or found.object() is reader
+    assert (found.labels, found.key, found.at(8).raw) == ({"app": "web"}, "core/pods/a/p", with_revision(value, 8))
+    assert not found.has_stored
+    assert found.size == len(pack(value)) or not pack(value).startswith(PACKED)

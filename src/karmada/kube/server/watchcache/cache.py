@@ -271,6 +271,7 @@ class Cache:
             entry = collection.apply(key, namespace, name, value, revision, now, kept)
             if obj is not None and entry is not None:
                 obj["metadata"]["resourceVersion"] = str(revision)
+                entry.keep_stored(packed)
                 self._fresh.append(entry.adopt(obj))
         if events:
             self._advance(events[-1].revision)

@@ -106,7 +106,7 @@ class Collection:
         self._subscribers = subscribers
         self._buckets: dict[str, _Bucket] = {}
         self._namespaces: list[str] = []
-        self._compressor: Compressor[Entry] = Compressor(keep.uncompressed, worth=self._is_current)
+        self._compressor: Compressor[Entry] = Compressor(keep.uncompressed, worth=self._is_worth_compressing)
         self._history: deque[Change] = deque()
         self._history_bytes = 0
         self._floor = floor
@@ -185,7 +185,10 @@ class Collection:
             return self._deferred.has_any(prefix(self.resource, namespace))
         return namespace in self._buckets
 
-    def _is_current(self, entry: Entry) -> bool:
+    def _is_worth_compressing(self, entry: Entry) -> bool:
+        """What is not current is in the history, and goes with it; but some cost nothing."""
+        if entry.has_stored:
+            return True
         bucket = self._buckets.get(entry.namespace)
         return bucket is not None and bucket.entries.get(entry.name) is entry
 

@@ -114,10 +114,11 @@ _decode_labels = msgspec.json.Decoder(_Labelled).decode
 class Entry(Packed):
     """An object at one revision. Never changes; `raw` is as clients get it, resourceVersion included.
 
-    There may be a million: strings that others have, too, are the same string.
+    There may be a million: strings that others have, too, are the same string. One that was just written has its bytes
+    in both forms; when it is no longer recent it becomes a StoredEntry, without being compressed a second time.
     """
 
-    __slots__ = ("_labels", "_start", "name", "namespace", "revision")
+    __slots__ = ("_labels", "_start", "_stored", "name", "namespace", "revision")
 
     def __init__(self, key: str, namespace: str, name: str, revision: int, raw: bytes) -> None:
         super().__init__(raw)
@@ -127,6 +128,18 @@ class Entry(Packed):
         self.name = intern(name)
         self.revision = revision
         self._labels: Mapping[str, str] | None = None
+        self._stored: bytes | None = None
+        """As the store has packed it, until that takes the place of the other bytes."""
+
+    def keep_stored(self, packed: bytes | None) -> None:
+        """What the store has packed of it, if anything."""
+        if packed is not None and packed.startswith(PACKED):
+            self._stored = packed
+
+    @property
+    def has_stored(self) -> bool:
+        """Whether it costs nothing to compress it."""
+        return self._stored is not None
 
     @property
     def key(self) -> str:
@@ -143,6 +156,10 @@ class Entry(Packed):
         return labels
 
     def compress(self, sample: Sample) -> bool:
+        if self._stored is not None:
+            self._bytes, self._stored, self._labels = self._stored, None, None
+            self.__class__ = StoredEntry
+            return True
         resembles = super().compress(sample)
         if self._sample is not None:
             self._labels = None
