@@ -150,7 +150,139 @@ def test_a_plain_api_server_is_a_member_and_may_be_upgraded(fleet: Fleet, tmp_pa
         server.stop()
 
 
-# taints
+# credentials
+
+
+def test_a_member_made_anew_at_its_address_is_reached_with_its_kubeconfig(fleet: Fleet, made: Made) -> None:
+    name = made("--kubernetes-version=1.36")
+    fleet.until(name, lambda cluster: node_count(cluster) == 3)
+    endpoint = fleet.cluster(name)["spec"]["apiEndpoint"]
+    fleet.sims.ctl("delete", name)
+    fleet.until_condition(name, "ClusterNotReachable")
+    profile = {"name": name, "version": "1.33", "pools": [{"name": "node", "count": 2}]}
+    stored = {"profile": profile, "port": int(endpoint.rsplit(":", 1)[1])}
+    AdminClient(fleet.sims.folder).request("POST", "/clusters", stored)
+    flags = ("config", "view", "--minify", "--flatten")
+    whole = fleet.sims.kubectl(name)(*flags).out.encode()
+    change_secret(fleet, name, {"data": {"kubeconfig": base64.b64encode(whole).decode()}})
+    cluster = fleet.until(name, lambda cluster: cluster["status"]["kubernetesVersion"] == "v1.33.0")
+    assert cluster["spec"]["apiEndpoint"] == endpoint
+    fleet.until(name, lambda cluster: node_count(cluster) == 2)
+    fleet.until_ready(name)
+
+
+# what comes to every member
+
+
+def test_namespaces_come_to_members_and_go(fleet: Fleet, made: Made) -> None:
+    first = made()
+    shared, kept = f"shop-{uuid.uuid4().hex[:6]}", f"kept-{uuid.uuid4().hex[:6]}"
+    fleet.kubectl("create", "namespace", shared)
+    label = {"namespace.karmada.io/skip-auto-propagation": "true"}
+    mine = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kept, "labels": label}}
+    fleet.kubectl("create", "-f", "-", stdin=json.dumps(mine))
+    second = made()
+    members = [fleet.sims.kubectl(name) for name in (first, second)]
+
+    def namespaces(member: Program) -> set[str]:
+        return {line.removeprefix("namespace/") for line in member("get", "namespaces", "-o", "name").lines}
+
+    for member in members:
+        eventually_blocking(lambda member=member: shared in namespaces(member))
+        assert namespaces(member).isdisjoint({kept, "karmada-system", f"karmada-es-{first}", f"karmada-es-{second}"})
+    fleet.kubectl("delete", "namespace", shared, kept)
+    for member in members:
+        eventually_blocking(lambda member=member: shared not in namespaces(member))
+
+
+# the documentation
+
+
+def test_what_the_page_about_clusters_says_can_be_pasted(fleet: Fleet) -> None:
+    fleet.create("member1", "member2", "--nodes=1")
+    home = fleet.sims.home
+    (home / ".kube").mkdir(exist_ok=True)
+    for place in (".kube/members.config", "members.config"):
+        (home / place).symlink_to(fleet.sims.kubeconfig)
+    alone = fleet.sims.kubectl("member2")("config", "view", "--minify", "--flatten").out
+    (home / "member2.config").write_text(alone)
+    steps = blocks(PAGE, "sh")
+    lines = [line for step in steps for line in step.splitlines() if not line.startswith(("karmada ", "export "))]
+    waiting = 'until kubectl get --raw "$NODES" >/dev/null 2>&1; do sleep 0.1; done'
+    nodes = next(line for line in lines if "/proxy/api/v1/nodes" in line)
+    lines.insert(lines.index(nodes), f"NODES={nodes.split()[-1]}; {waiting}")
+    again = "karmadactl join member1 --cluster-kubeconfig members.config --cluster-context member1"
+    lines.insert(next(i for i, line in enumerate(lines) if re.match(r"karmadactl unjoin member1 +#", line)), again)
+    shell = Program(["bash", "-eu"], home, fleet.plane.kubeconfig)
+    shell.env["PATH"] = forking.shell_path()
+    done = shell("-c", f"cd\n{chr(10).join(lines)}")
+    assert "cluster(member2) is joined successfully" in done.out
+    assert 'cluster_ready_state{member_cluster="member1"}' in done.out
+    assert fleet.get(Cluster.gvr, "member1") is None
+    fleet.ctl("unjoin", "member2")
+
+
+# leaving
+
+
+def test_a_cluster_leaves_and_may_come_again(fleet: Fleet, made: Made) -> None:
+    name = made(joined=False)
+    member = fleet.sims.kubectl(name)
+    fleet.join(name)
+    output = fleet.ctl("unjoin", name).out
+    assert output.startswith(f"cluster({name}) is unjoined successfully: propagated resources are removed")
+    assert "remain in the cluster (--cluster-kubeconfig removes them)" in output
+    assert fleet.get(Cluster.gvr, name) is None
+    fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
+    assert len(left_behind(member, name)) == 3
+    fleet.join(name)
+    fleet.until_ready(name)
+    fleet.ctl("unjoin", name, "--cluster-kubeconfig", str(fleet.sims.kubeconfig))
+    eventually_blocking(lambda: left_behind(member, name) == [])
+    secrets = fleet.kubectl("-n", "karmada-cluster", "get", "secrets", "-o", "name").out
+    assert name not in secrets
+    missing = fleet.ctl("unjoin", name, check=False)
+    assert (missing.code, missing.err) == (1, f"error: no cluster object {name} found in karmada control Plane\n")
+
+
+def test_a_deleted_cluster_takes_along_what_came_to_it(fleet: Fleet, made: Made) -> None:
+    name = made()
+    member, namespace = fleet.sims.kubectl(name), f"shop-{uuid.uuid4().hex[:6]}"
+    fleet.kubectl("create", "namespace", namespace)
+    member("wait", "--for=create", f"namespace/{namespace}", "--timeout=60s")
+    assert fleet.kubectl("-n", f"karmada-es-{name}", "get", "works", "-o", "name").lines
+    fleet.kubectl("delete", "cluster", name, "--timeout=60s")
+    member("wait", "--for=delete", f"namespace/{namespace}", "--timeout=60s")
+    fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
+    fleet.kubectl("delete", "namespace", namespace)
+
+
+def test_a_dead_cluster_leaves_when_it_is_known_to_be_dead(fleet: Fleet, made: Made) -> None:
+    name = made()
+    fleet.sims.ctl("fail", name, "down")
+    fleet.ctl("unjoin", name, "--wait=20s")
+    assert fleet.get(Cluster.gvr, name) is None
+    fleet.sims.ctl("heal", name)
+
+
+def test_a_cluster_that_hangs_is_waited_for_and_then_forced_out(fleet: Fleet, made: Made) -> None:
+    name, namespace = made(), f"shop-{uuid.uuid4().hex[:6]}"
+    fleet.kubectl("create", "namespace", namespace)
+    fleet.sims.kubectl(name)("wait", "--for=create", f"namespace/{namespace}", "--timeout=60s")
+    fleet.sims.ctl("fail", name, "black-hole", "--resource=namespaces")  # healthy, but cannot be cleaned up
+    late = fleet.ctl("unjoin", name, "--wait=200ms", check=False)
+    assert (late.code, late.err) == (1, f"error: timed out waiting for cluster {name} to be deleted, after 0.2s\n")
+    assert "deletionTimestamp" in fleet.cluster(name)["metadata"]
+    began = time.monotonic()
+    fleet.ctl("unjoin", name, "--wait=1s", "--force", "--cluster-kubeconfig", str(fleet.sims.kubeconfig))
+    assert time.monotonic() - began < LIMIT
+    fleet.until_gone(Cluster.gvr, name)
+    fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
+    fleet.sims.ctl("heal", name)
+    fleet.kubectl("delete", "namespace", namespace)
+
+
+# with a crowd, which costs CPU time from here on: what is made for one test comes first
 
 
 def test_a_cluster_is_cordoned_and_tainted(fleet: Fleet, crowd: list[str]) -> None:
@@ -169,8 +301,6 @@ def test_a_cluster_is_cordoned_and_tainted(fleet: Fleet, crowd: list[str]) -> No
     assert fleet.ctl("taint", "cluster", name, "maintenance-").out == f"cluster/{name} untainted\n"
     assert taints(fleet.cluster(name)) == []
 
-
-# health
 
 NOT_REACHABLE = ("Ready", "ClusterNotReachable", "cluster is not reachable")
 PARTIAL = ("CompleteAPIEnablements", "Partial", "might collect partial APIEnablements({known}) from the cluster")
@@ -272,9 +402,6 @@ def test_an_api_whose_own_server_is_dead_makes_the_list_partial(fleet: Fleet, cr
     fleet.until_condition(name, "Complete", "CompleteAPIEnablements")
 
 
-# credentials
-
-
 def test_a_rotated_token_is_used_at_once_and_a_wrong_one_is_noticed(fleet: Fleet, crowd: list[str]) -> None:
     name = crowd[17]
     member = fleet.sims.kubectl(name, "karmada-cluster")
@@ -290,48 +417,6 @@ def test_a_rotated_token_is_used_at_once_and_a_wrong_one_is_noticed(fleet: Fleet
     fleet.sims.ctl("scale", name, "--nodes=2")
     fleet.until(name, lambda cluster: node_count(cluster) == 2)
     fleet.until_ready(name)
-
-
-def test_a_member_made_anew_at_its_address_is_reached_with_its_kubeconfig(fleet: Fleet, made: Made) -> None:
-    name = made("--kubernetes-version=1.36")
-    fleet.until(name, lambda cluster: node_count(cluster) == 3)
-    endpoint = fleet.cluster(name)["spec"]["apiEndpoint"]
-    fleet.sims.ctl("delete", name)
-    fleet.until_condition(name, "ClusterNotReachable")
-    profile = {"name": name, "version": "1.33", "pools": [{"name": "node", "count": 2}]}
-    stored = {"profile": profile, "port": int(endpoint.rsplit(":", 1)[1])}
-    AdminClient(fleet.sims.folder).request("POST", "/clusters", stored)
-    flags = ("config", "view", "--minify", "--flatten")
-    whole = fleet.sims.kubectl(name)(*flags).out.encode()
-    change_secret(fleet, name, {"data": {"kubeconfig": base64.b64encode(whole).decode()}})
-    cluster = fleet.until(name, lambda cluster: cluster["status"]["kubernetesVersion"] == "v1.33.0")
-    assert cluster["spec"]["apiEndpoint"] == endpoint
-    fleet.until(name, lambda cluster: node_count(cluster) == 2)
-    fleet.until_ready(name)
-
-
-# what comes to every member
-
-
-def test_namespaces_come_to_members_and_go(fleet: Fleet, made: Made) -> None:
-    first = made()
-    shared, kept = f"shop-{uuid.uuid4().hex[:6]}", f"kept-{uuid.uuid4().hex[:6]}"
-    fleet.kubectl("create", "namespace", shared)
-    label = {"namespace.karmada.io/skip-auto-propagation": "true"}
-    mine = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kept, "labels": label}}
-    fleet.kubectl("create", "-f", "-", stdin=json.dumps(mine))
-    second = made()
-    members = [fleet.sims.kubectl(name) for name in (first, second)]
-
-    def namespaces(member: Program) -> set[str]:
-        return {line.removeprefix("namespace/") for line in member("get", "namespaces", "-o", "name").lines}
-
-    for member in members:
-        eventually_blocking(lambda member=member: shared in namespaces(member))
-        assert namespaces(member).isdisjoint({kept, "karmada-system", f"karmada-es-{first}", f"karmada-es-{second}"})
-    fleet.kubectl("delete", "namespace", shared, kept)
-    for member in members:
-        eventually_blocking(lambda member=member: shared not in namespaces(member))
 
 
 def test_who_is_granted_the_proxy_goes_through_as_themselves(fleet: Fleet, crowd: list[str]) -> None:
@@ -354,9 +439,6 @@ def test_who_is_granted_the_proxy_goes_through_as_themselves(fleet: Fleet, crowd
     fleet.kubectl("delete", "clusterrole,clusterrolebinding", role)
 
 
-# the control plane itself
-
-
 @pytest.mark.parametrize("how", ["kill", "stop"])
 def test_clusters_are_still_there_after_a_restart(fleet: Fleet, crowd: list[str], how: str) -> None:
     name = crowd[15]
@@ -369,87 +451,3 @@ def test_clusters_are_still_there_after_a_restart(fleet: Fleet, crowd: list[str]
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["spec"] == before["spec"]
     assert condition(after) == condition(before)
-
-
-def test_what_the_page_about_clusters_says_can_be_pasted(fleet: Fleet) -> None:
-    fleet.create("member1", "member2", "--nodes=1")
-    home = fleet.sims.home
-    (home / ".kube").mkdir(exist_ok=True)
-    for place in (".kube/members.config", "members.config"):
-        (home / place).symlink_to(fleet.sims.kubeconfig)
-    alone = fleet.sims.kubectl("member2")("config", "view", "--minify", "--flatten").out
-    (home / "member2.config").write_text(alone)
-    steps = blocks(PAGE, "sh")
-    lines = [line for step in steps for line in step.splitlines() if not line.startswith(("karmada ", "export "))]
-    waiting = 'until kubectl get --raw "$NODES" >/dev/null 2>&1; do sleep 0.1; done'
-    nodes = next(line for line in lines if "/proxy/api/v1/nodes" in line)
-    lines.insert(lines.index(nodes), f"NODES={nodes.split()[-1]}; {waiting}")
-    again = "karmadactl join member1 --cluster-kubeconfig members.config --cluster-context member1"
-    lines.insert(next(i for i, line in enumerate(lines) if re.match(r"karmadactl unjoin member1 +#", line)), again)
-    shell = Program(["bash", "-eu"], home, fleet.plane.kubeconfig)
-    shell.env["PATH"] = forking.shell_path()
-    done = shell("-c", f"cd\n{chr(10).join(lines)}")
-    assert "cluster(member2) is joined successfully" in done.out
-    assert 'cluster_ready_state{member_cluster="member1"}' in done.out
-    assert fleet.get(Cluster.gvr, "member1") is None
-    fleet.ctl("unjoin", "member2")
-
-
-# leaving
-
-
-def test_a_cluster_leaves_and_may_come_again(fleet: Fleet, made: Made) -> None:
-    name = made(joined=False)
-    member = fleet.sims.kubectl(name)
-    fleet.join(name)
-    output = fleet.ctl("unjoin", name).out
-    assert output.startswith(f"cluster({name}) is unjoined successfully: propagated resources are removed")
-    assert "remain in the cluster (--cluster-kubeconfig removes them)" in output
-    assert fleet.get(Cluster.gvr, name) is None
-    fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
-    assert len(left_behind(member, name)) == 3
-    fleet.join(name)
-    fleet.until_ready(name)
-    fleet.ctl("unjoin", name, "--cluster-kubeconfig", str(fleet.sims.kubeconfig))
-    eventually_blocking(lambda: left_behind(member, name) == [])
-    secrets = fleet.kubectl("-n", "karmada-cluster", "get", "secrets", "-o", "name").out
-    assert name not in secrets
-    missing = fleet.ctl("unjoin", name, check=False)
-    assert (missing.code, missing.err) == (1, f"error: no cluster object {name} found in karmada control Plane\n")
-
-
-def test_a_deleted_cluster_takes_along_what_came_to_it(fleet: Fleet, made: Made) -> None:
-    name = made()
-    member, namespace = fleet.sims.kubectl(name), f"shop-{uuid.uuid4().hex[:6]}"
-    fleet.kubectl("create", "namespace", namespace)
-    member("wait", "--for=create", f"namespace/{namespace}", "--timeout=60s")
-    assert fleet.kubectl("-n", f"karmada-es-{name}", "get", "works", "-o", "name").lines
-    fleet.kubectl("delete", "cluster", name, "--timeout=60s")
-    member("wait", "--for=delete", f"namespace/{namespace}", "--timeout=60s")
-    fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
-    fleet.kubectl("delete", "namespace", namespace)
-
-
-def test_a_dead_cluster_leaves_when_it_is_known_to_be_dead(fleet: Fleet, made: Made) -> None:
-    name = made()
-    fleet.sims.ctl("fail", name, "down")
-    fleet.ctl("unjoin", name, "--wait=20s")
-    assert fleet.get(Cluster.gvr, name) is None
-    fleet.sims.ctl("heal", name)
-
-
-def test_a_cluster_that_hangs_is_waited_for_and_then_forced_out(fleet: Fleet, made: Made) -> None:
-    name, namespace = made(), f"shop-{uuid.uuid4().hex[:6]}"
-    fleet.kubectl("create", "namespace", namespace)
-    fleet.sims.kubectl(name)("wait", "--for=create", f"namespace/{namespace}", "--timeout=60s")
-    fleet.sims.ctl("fail", name, "black-hole", "--resource=namespaces")  # healthy, but cannot be cleaned up
-    late = fleet.ctl("unjoin", name, "--wait=200ms", check=False)
-    assert (late.code, late.err) == (1, f"error: timed out waiting for cluster {name} to be deleted, after 0.2s\n")
-    assert "deletionTimestamp" in fleet.cluster(name)["metadata"]
-    began = time.monotonic()
-    fleet.ctl("unjoin", name, "--wait=1s", "--force", "--cluster-kubeconfig", str(fleet.sims.kubeconfig))
-    assert time.monotonic() - began < LIMIT
-    fleet.until_gone(Cluster.gvr, name)
-    fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
-    fleet.sims.ctl("heal", name)
-    fleet.kubectl("delete", "namespace", namespace)
