@@ -143,13 +143,9 @@ class Propagation(Fleet):
             for name in names
         }
 
-    @property
-    def _karmadactl(self) -> Karmadactl:
-        return Karmadactl(self.sims.home, self.plane.kubeconfig)
-
     def apply(self, *objects: Obj, namespace: str = "default") -> Result:
         """All of them, as kubectl does, in this process: a kubectl takes ten times the CPU time."""
-        return self._karmadactl("-n", namespace, "apply", "-f", "-", stdin=as_text(*objects))
+        return self.ours("-n", namespace, "apply", "-f", "-", stdin=as_text(*objects))
 
     def kubectl_apply(self, *objects: Obj, namespace: str = "default") -> Result:
         """All of them with one kubectl."""
@@ -157,7 +153,7 @@ class Propagation(Fleet):
 
     def delete(self, *objects: Obj, namespace: str = "default") -> Result:
         words = ("-n", namespace, "delete", "--ignore-not-found", "-f", "-")
-        return self._karmadactl(*words, stdin=as_text(*objects))
+        return self.ours(*words, stdin=as_text(*objects))
 
     def binding(self, kind: str, name: str, namespace: str = "default") -> Obj | None:
         return self.here.get(*binding_of(kind, name, namespace))

@@ -45,6 +45,10 @@ class SimFleet:
     def kubectl(self, cluster: str, namespace: str = "default") -> Program:
         return Program([self._kubectl, "--context", cluster, "-n", namespace], self.home, self.kubeconfig)
 
+    def ours(self, cluster: str, namespace: str = "default") -> Karmadactl:
+        """karmadactl in place of kubectl, in this process: for what a test prepares, looks up and removes."""
+        return Karmadactl(self.home, self.kubeconfig, "--karmada-context", cluster, "-n", namespace)
+
     def helm(self, cluster: str, namespace: str) -> Program:
         binary = Path(sys.executable).with_name("helm")
         program = Program([str(binary), "--kube-context", cluster, "-n", namespace], self.home, self.kubeconfig)

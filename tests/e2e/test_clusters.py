@@ -21,6 +21,7 @@ from tests.e2e.fleets import Fleet, condition, taints
 from tests.e2e.pasting import blocks
 from tests.support import forking
 from tests.support.eventually import LIMIT, eventually_blocking
+from tests.support.karmadactl import Karmadactl
 from tests.support.programs import Program, ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -52,7 +53,7 @@ def made(fleet: Fleet) -> Iterator[Made]:
         return name
 
     yield make
-    fleet.kubectl("delete", "clusters", *names, "--ignore-not-found", "--wait=false")
+    fleet.ours("delete", "clusters", *names, "--ignore-not-found", "--wait=false")
     for name in names:
         fleet.until_gone(Cluster.gvr, name)
     fleet.sims.ctl("delete", *names)
@@ -74,7 +75,7 @@ def node_count(cluster: Obj) -> Any:
 
 
 def change_secret(fleet: Fleet, name: str, change: Obj) -> None:
-    fleet.kubectl("-n", "karmada-cluster", "patch", "secret", name, "--type=merge", "-p", json.dumps(change))
+    fleet.ours("-n", "karmada-cluster", "patch", "secret", name, "--type=merge", "-p", json.dumps(change))
 
 
 def left_behind(member: Program, name: str) -> list[str]:
@@ -143,7 +144,7 @@ def test_a_plain_api_server_is_a_member_and_may_be_upgraded(fleet: Fleet, tmp_pa
             "unjoin", "plain", "--cluster-kubeconfig", str(server.kubeconfig), "--cluster-context=karmada-apiserver"
         )
         assert fleet.get(Cluster.gvr, "plain") is None
-        member = Program(fleet.kubectl._command, tmp_path, server.kubeconfig)
+        member = Karmadactl(tmp_path, server.kubeconfig)
         eventually_blocking(lambda: left_behind(member, "plain") == [])
     finally:
         fleet.kubectl("delete", "cluster", "plain", "--ignore-not-found", "--wait=false")
@@ -177,12 +178,12 @@ def test_a_member_made_anew_at_its_address_is_reached_with_its_kubeconfig(fleet:
 def test_namespaces_come_to_members_and_go(fleet: Fleet, made: Made) -> None:
     first = made()
     shared, kept = f"shop-{uuid.uuid4().hex[:6]}", f"kept-{uuid.uuid4().hex[:6]}"
-    fleet.kubectl("create", "namespace", shared)
+    fleet.ours("create", "namespace", shared)
     label = {"namespace.karmada.io/skip-auto-propagation": "true"}
     mine = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kept, "labels": label}}
-    fleet.kubectl("create", "-f", "-", stdin=json.dumps(mine))
+    fleet.ours("create", "-f", "-", stdin=json.dumps(mine))
     second = made()
-    members = [fleet.sims.kubectl(name) for name in (first, second)]
+    members = [fleet.sims.ours(name) for name in (first, second)]
 
     def namespaces(member: Program) -> set[str]:
         return {line.removeprefix("namespace/") for line in member("get", "namespaces", "-o", "name").lines}
@@ -190,7 +191,7 @@ def test_namespaces_come_to_members_and_go(fleet: Fleet, made: Made) -> None:
     for member in members:
         eventually_blocking(lambda member=member: shared in namespaces(member))
         assert namespaces(member).isdisjoint({kept, "karmada-system", f"karmada-es-{first}", f"karmada-es-{second}"})
-    fleet.kubectl("delete", "namespace", shared, kept)
+    fleet.ours("delete", "namespace", shared, kept)
     for member in members:
         eventually_blocking(lambda member=member: shared not in namespaces(member))
 
@@ -227,7 +228,7 @@ def test_what_the_page_about_clusters_says_can_be_pasted(fleet: Fleet) -> None:
 
 def test_a_cluster_leaves_and_may_come_again(fleet: Fleet, made: Made) -> None:
     name = made(joined=False)
-    member = fleet.sims.kubectl(name)
+    member = fleet.sims.ours(name)
     fleet.join(name)
     output = fleet.ctl("unjoin", name).out
     assert output.startswith(f"cluster({name}) is unjoined successfully: propagated resources are removed")
@@ -248,13 +249,13 @@ def test_a_cluster_leaves_and_may_come_again(fleet: Fleet, made: Made) -> None:
 def test_a_deleted_cluster_takes_along_what_came_to_it(fleet: Fleet, made: Made) -> None:
     name = made()
     member, namespace = fleet.sims.kubectl(name), f"shop-{uuid.uuid4().hex[:6]}"
-    fleet.kubectl("create", "namespace", namespace)
+    fleet.ours("create", "namespace", namespace)
     member("wait", "--for=create", f"namespace/{namespace}", "--timeout=60s")
     assert fleet.kubectl("-n", f"karmada-es-{name}", "get", "works", "-o", "name").lines
     fleet.kubectl("delete", "cluster", name, "--timeout=60s")
     member("wait", "--for=delete", f"namespace/{namespace}", "--timeout=60s")
     fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
-    fleet.kubectl("delete", "namespace", namespace)
+    fleet.ours("delete", "namespace", namespace)
 
 
 def test_a_dead_cluster_leaves_when_it_is_known_to_be_dead(fleet: Fleet, made: Made) -> None:
@@ -267,7 +268,7 @@ def test_a_dead_cluster_leaves_when_it_is_known_to_be_dead(fleet: Fleet, made: M
 
 def test_a_cluster_that_hangs_is_waited_for_and_then_forced_out(fleet: Fleet, made: Made) -> None:
     name, namespace = made(), f"shop-{uuid.uuid4().hex[:6]}"
-    fleet.kubectl("create", "namespace", namespace)
+    fleet.ours("create", "namespace", namespace)
     fleet.sims.kubectl(name)("wait", "--for=create", f"namespace/{namespace}", "--timeout=60s")
     fleet.sims.ctl("fail", name, "black-hole", "--resource=namespaces")  # healthy, but cannot be cleaned up
     late = fleet.ctl("unjoin", name, "--wait=200ms", check=False)
@@ -279,7 +280,7 @@ def test_a_cluster_that_hangs_is_waited_for_and_then_forced_out(fleet: Fleet, ma
     fleet.until_gone(Cluster.gvr, name)
     fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
     fleet.sims.ctl("heal", name)
-    fleet.kubectl("delete", "namespace", namespace)
+    fleet.ours("delete", "namespace", namespace)
 
 
 # with a crowd, which costs CPU time from here on: what is made for one test comes first

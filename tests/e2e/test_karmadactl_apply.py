@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from karmada.cli.karmadactl import main
 from karmada.kube.objects.types import Obj
+from tests.e2e.propagating import NAMESPACES, Place
 from tests.support.programs import Program, Result, ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -155,7 +156,6 @@ class Pair:
     def __init__(self, kubectl: Program, server: ServerProcess, namespace: str) -> None:
         self._kubectl, self._kubeconfig = kubectl, str(server.kubeconfig)
         self._theirs, self._mine = namespace, f"{namespace}-ours"
-        kubectl("create", "namespace", self._mine)
 
     def theirs(self, *words: str, stdin: str = "", check: bool = True, namespace: str = "") -> Result:
         """kubectl, in its own namespace or in another."""
@@ -210,9 +210,10 @@ def gadgets(kubectl: Program) -> None:
 
 
 @pytest.fixture
-def pair(server: ServerProcess, kubectl: Program, namespace: str) -> Iterator[Pair]:
+def pair(server: ServerProcess, kubectl: Program, place: Place, namespace: str) -> Iterator[Pair]:
+    place.create(NAMESPACES, {"metadata": {"name": f"{namespace}-ours"}})
     yield Pair(kubectl, server, namespace)
-    kubectl("delete", "namespace", f"{namespace}-ours", "--wait=false", check=False)
+    place.delete(NAMESPACES, f"{namespace}-ours")
 
 
 @pytest.mark.usefixtures("gadgets")

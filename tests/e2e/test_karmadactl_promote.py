@@ -39,12 +39,12 @@ def cleaned(three_members: Propagation) -> Callable[[], None]:
         fleet = three_members
         for name in ("legacy", "everywhere", "old"):
             for kind in ("propagationpolicy", "deployment", "configmap"):
-                found = fleet.kubectl("get", kind, "-o", "name").lines
+                found = fleet.ours("get", kind, "-o", "name").lines
                 mine = [line for line in found if f"/{name}" in line]
                 if mine:
-                    fleet.kubectl("delete", "--wait=false", *mine)
+                    fleet.ours("delete", "--wait=false", *mine)
             for member in fleet.members:
-                fleet.sims.kubectl(member)("delete", "deploy,cm", name, f"{name}-settings", "--ignore-not-found")
+                fleet.sims.ours(member)("delete", "deploy,cm", name, f"{name}-settings", "--ignore-not-found")
 
     return clean
 

@@ -46,7 +46,7 @@ def settings(fleet: Propagation) -> Iterator[Obj]:
     fleet.apply(template, policy("settings", [selector(template)], ["member1", "member2"]))
     fleet.until_bound("ConfigMap", "settings", "member1", "member2")
     yield template
-    fleet.kubectl("delete", "propagationpolicies", "--all")
+    fleet.ours("delete", "propagationpolicies", "--all")
     fleet.delete(template)
     for member in fleet.members.values():
         member.until_gone(CONFIG_MAPS, "settings")
@@ -64,7 +64,7 @@ def applied(work: Obj) -> Obj:
 
 
 def test_without_their_policy_copies_stay(fleet: Propagation, settings: Obj) -> None:
-    fleet.kubectl("delete", "propagationpolicy", "settings")
+    fleet.ours("delete", "propagationpolicy", "settings")
     fleet.here.until(CONFIG_MAPS, "settings", lambda found: not claimed(found))
     binding = fleet.here.until(BINDINGS, "settings-configmap", lambda found: not claimed(found))
     assert {target["name"] for target in binding["spec"]["clusters"]} == {"member1", "member2"}
@@ -90,20 +90,20 @@ def test_a_policy_that_selects_something_else_releases_its_templates(fleet: Prop
 
 def test_a_cluster_that_no_longer_fits_is_left(fleet: Propagation, settings: Obj) -> None:
     by_label = {"clusterAffinity": {"labelSelector": {"matchLabels": {"colour": "red"}}}}
-    fleet.kubectl("label", "cluster", "member1", "member3", "colour=red")
+    fleet.ours("label", "cluster", "member1", "member3", "colour=red")
     fleet.apply(policy("settings", [selector(settings)], placement=by_label))
     fleet.until_bound("ConfigMap", "settings", "member1", "member3")
     fleet.members["member2"].until_gone(CONFIG_MAPS, "settings")
-    fleet.kubectl("label", "cluster", "member2", "colour=red")
+    fleet.ours("label", "cluster", "member2", "colour=red")
     fleet.until_bound("ConfigMap", "settings", "member1", "member2", "member3")
-    fleet.kubectl("label", "cluster", "member1", "member2", "member3", "colour-")
+    fleet.ours("label", "cluster", "member1", "member2", "member3", "colour-")
 
 
 # the template
 
 
 def test_with_the_template_everything_goes(fleet: Propagation, settings: Obj) -> None:
-    fleet.kubectl("delete", "configmap", "settings")
+    fleet.ours("delete", "configmap", "settings")
     for name in ("member1", "member2"):
         fleet.members[name].until_gone(CONFIG_MAPS, "settings")
     fleet.here.until_gone(BINDINGS, "settings-configmap")
@@ -113,15 +113,15 @@ def test_with_the_template_everything_goes(fleet: Propagation, settings: Obj) ->
 
 
 def test_marks_taken_off_the_template_are_taken_off_the_copies(fleet: Propagation, settings: Obj) -> None:
-    fleet.kubectl("label", "configmap", "settings", "app-", "stage=test")
-    fleet.kubectl("annotate", "configmap", "settings", "note=here")
+    fleet.ours("label", "configmap", "settings", "app-", "stage=test")
+    fleet.ours("annotate", "configmap", "settings", "note=here")
 
     def renewed(obj: Obj) -> bool:
         return "app" not in meta.labels(obj) and meta.annotations(obj).get("note") == "here"
 
     for found in fleet.until_everywhere(CONFIG_MAPS, "settings", renewed, "member1", "member2"):
         assert meta.labels(found)["stage"] == "test"
-    fleet.kubectl("annotate", "configmap", "settings", "note-")
+    fleet.ours("annotate", "configmap", "settings", "note-")
     fleet.until_everywhere(
         CONFIG_MAPS, "settings", lambda obj: "note" not in meta.annotations(obj), "member1", "member2"
     )
@@ -131,14 +131,14 @@ def test_marks_taken_off_the_template_are_taken_off_the_copies(fleet: Propagatio
 
 
 def test_a_namespace_takes_with_it_what_is_in_it(fleet: Propagation) -> None:
-    fleet.kubectl("create", "namespace", "team")
+    fleet.ours("create", "namespace", "team")
     template = config_map("settings", a="1")
     fleet.apply(template, policy("settings", [selector(template)], ["member1"]), namespace="team")
     fleet.until_bound("ConfigMap", "settings", "member1", namespace="team")
-    fleet.kubectl("label", "namespace", "team", "owner=us")
+    fleet.ours("label", "namespace", "team", "owner=us")
     for member in fleet.members.values():
         member.until(NAMESPACES, "team", lambda found: meta.labels(found).get("owner") == "us", namespace="")
-    fleet.kubectl("delete", "namespace", "team")
+    fleet.ours("delete", "namespace", "team")
     for member in fleet.members.values():
         member.until_gone(NAMESPACES, "team", "")
     left = [meta.key(work) for work in fleet.here.list(WORKS) if meta.name(work).startswith(("team-", "settings-"))]
@@ -148,18 +148,18 @@ def test_a_namespace_takes_with_it_what_is_in_it(fleet: Propagation) -> None:
 def test_a_namespace_that_is_marked_stays_at_home(fleet: Propagation) -> None:
     marked = {"namespace.karmada.io/skip-auto-propagation": "true"}
     fleet.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "private", "labels": marked}})
-    fleet.kubectl("create", "namespace", "public")
+    fleet.ours("create", "namespace", "public")
     for member in fleet.members.values():
         member.until(NAMESPACES, "public", namespace="")
         assert member.get(NAMESPACES, "private", "") is None
-    fleet.kubectl("delete", "namespace", "private", "public")
+    fleet.ours("delete", "namespace", "private", "public")
 
 
 # clusters
 
 
 def test_a_cluster_that_leaves_is_cleaned_up_and_one_that_joins_is_filled(fleet: Propagation) -> None:
-    fleet.kubectl("create", "namespace", "shared")
+    fleet.ours("create", "namespace", "shared")
     fleet.create("visitor")
     fleet.join_all("visitor")
     fleet.open([*fleet.members, "visitor"])
@@ -177,21 +177,21 @@ def test_a_cluster_that_leaves_is_cleaned_up_and_one_that_joins_is_filled(fleet:
     fleet.until_bound("ConfigMap", "guest", "member1", namespace="shared")
     assert fleet.here.get(NAMESPACES, "karmada-es-visitor", "") is None
     fleet.sims.ctl("delete", "visitor")
-    fleet.kubectl("delete", "namespace", "shared")
+    fleet.ours("delete", "namespace", "shared")
 
 
 # drift
 
 
 def test_drift_in_a_member_is_corrected(fleet: Propagation, settings: Obj) -> None:
-    kubectl, member = fleet.sims.kubectl("member1"), fleet.members["member1"]
+    theirs, member = fleet.sims.ours("member1"), fleet.members["member1"]
     first = member.get(CONFIG_MAPS, "settings")
     assert first is not None
-    kubectl("patch", "configmap", "settings", "--type=merge", "-p", '{"data": {"level": "debug", "more": "x"}}')
+    theirs("patch", "configmap", "settings", "--type=merge", "-p", '{"data": {"level": "debug", "more": "x"}}')
     member.until(CONFIG_MAPS, "settings", lambda found: found["data"] == {"level": "info"})
-    kubectl("label", "configmap", "settings", "theirs=kept", "app=other", "--overwrite")
+    theirs("label", "configmap", "settings", "theirs=kept", "app=other", "--overwrite")
     member.until(CONFIG_MAPS, "settings", lambda found: meta.labels(found) == {**meta.labels(first), "theirs": "kept"})
-    kubectl("delete", "configmap", "settings")
+    theirs("delete", "configmap", "settings")
     again = member.until(CONFIG_MAPS, "settings", lambda found: meta.uid(found) != meta.uid(first))
     assert again["data"] == {"level": "info"}
     work = fleet.until_work(
@@ -205,9 +205,9 @@ def test_whoever_takes_the_mark_off_in_a_member_keeps_the_object(fleet: Propagat
     sent = policy("taken", [selector(template)], ["member1"])
     fleet.apply(template, sent)
     fleet.until_bound("ConfigMap", "taken", "member1")
-    kubectl, member = fleet.sims.kubectl("member1"), fleet.members["member1"]
-    kubectl("label", "configmap", "taken", f"{MANAGED}-")
-    kubectl("patch", "configmap", "taken", "--type=merge", "-p", '{"data": {"a": "theirs"}}')
+    theirs, member = fleet.sims.ours("member1"), fleet.members["member1"]
+    theirs("label", "configmap", "taken", f"{MANAGED}-")
+    theirs("patch", "configmap", "taken", "--type=merge", "-p", '{"data": {"a": "theirs"}}')
     fleet.until_work("member1", "ConfigMap", "taken", lambda found: applied(found).get("status") == "False")
     fleet.delete(template, sent)
     fleet.here.until_gone(BINDINGS, "taken-configmap")
@@ -215,7 +215,7 @@ def test_whoever_takes_the_mark_off_in_a_member_keeps_the_object(fleet: Propagat
     found = member.get(CONFIG_MAPS, "taken")
     assert found is not None
     assert found["data"] == {"a": "theirs"}
-    kubectl("delete", "configmap", "taken")
+    theirs("delete", "configmap", "taken")
 
 
 def test_replicas_that_a_member_decides_are_left_to_it(fleet: Propagation) -> None:
@@ -236,7 +236,7 @@ def test_replicas_that_a_member_decides_are_left_to_it(fleet: Propagation) -> No
 
 @pytest.mark.parametrize("by_policy", [True, False], ids=["policy", "template"])
 def test_what_a_member_has_is_taken_over_if_that_is_requested(fleet: Propagation, by_policy: bool) -> None:
-    fleet.sims.kubectl("member1")("create", "configmap", "mine", "--from-literal=own=yes")
+    fleet.sims.ours("member1")("create", "configmap", "mine", "--from-literal=own=yes")
     before = fleet.members["member1"].get(CONFIG_MAPS, "mine")
     assert before is not None
     template = config_map("mine", a="1")
@@ -254,7 +254,7 @@ def test_what_a_member_has_is_taken_over_if_that_is_requested(fleet: Propagation
 
 
 def test_a_conflict_ends_when_the_policy_says_so(fleet: Propagation) -> None:
-    fleet.sims.kubectl("member1")("create", "configmap", "late", "--from-literal=own=yes")
+    fleet.sims.ours("member1")("create", "configmap", "late", "--from-literal=own=yes")
     template = config_map("late", a="1")
     sent = policy("late", [selector(template)], ["member1"])
     fleet.apply(template, sent)
@@ -296,7 +296,7 @@ def test_nothing_is_sent_while_dispatching_is_suspended(fleet: Propagation) -> N
     fleet.until_work(
         "member1", "ConfigMap", "held", lambda w: w["spec"]["workload"]["manifests"][0]["data"]["a"] == "2"
     )
-    fleet.sims.kubectl("member2")("delete", "configmap", "held")
+    fleet.sims.ours("member2")("delete", "configmap", "held")
     found = fleet.members["member1"].get(CONFIG_MAPS, "held")
     assert found is not None
     assert found["data"] == {"a": "1"}
@@ -319,7 +319,7 @@ def test_copies_that_are_preserved_outlive_their_template(fleet: Propagation) ->
     moved = policy("kept", [selector(template)], ["member1"], preserveResourcesOnDeletion=True)
     fleet.apply(moved)
     fleet.until_bound("Deployment", "kept", "member1")
-    fleet.kubectl("delete", "deployment", "kept")
+    fleet.ours("delete", "deployment", "kept")
     fleet.here.until_gone(BINDINGS, "kept-deployment")
     for found in fleet.until_everywhere(
         DEPLOYMENTS, "kept", lambda obj: MANAGED not in meta.labels(obj), "member1", "member2"
@@ -332,7 +332,7 @@ def test_copies_that_are_preserved_outlive_their_template(fleet: Propagation) ->
     eventually_blocking(lambda: not [w for w in fleet.here.list(WORKS) if meta.name(w).startswith("kept-")])
     fleet.delete(moved)
     for name in ("member1", "member2"):
-        fleet.sims.kubectl(name)("delete", "deployment", "kept")
+        fleet.sims.ours(name)("delete", "deployment", "kept")
 
 
 # status
@@ -412,9 +412,9 @@ def _reading(name: str, config: str) -> Obj:
 
 def test_a_protected_template_is_not_deleted(fleet: Propagation, settings: Obj) -> None:
     protection = "resourcetemplate.karmada.io/deletion-protected"
-    fleet.kubectl("label", "configmap", "settings", f"{protection}=Always")
+    fleet.ours("label", "configmap", "settings", f"{protection}=Always")
     refused = fleet.kubectl("delete", "configmap", "settings", check=False)
     assert refused.code == 1
     assert f"make sure to remove the label: {protection}" in refused.err
-    fleet.kubectl("label", "configmap", "settings", f"{protection}-")
+    fleet.ours("label", "configmap", "settings", f"{protection}-")
     assert json.loads(fleet.kubectl("get", "configmap", "settings", "-o", "json").out)["data"] == {"level": "info"}

@@ -69,7 +69,7 @@ def nginx(fleet: Propagation) -> Iterator[Obj]:
     template = deployment("nginx", replicas=2, image="nginx:1.7.9")
     fleet.kubectl_apply(template)
     yield template
-    fleet.kubectl("delete", "propagationpolicies", "--all")
+    fleet.ours("delete", "propagationpolicies", "--all")
     fleet.delete(template)
     for member in fleet.members.values():
         member.until_gone(DEPLOYMENTS, "nginx")

@@ -26,7 +26,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterat
 
 
 def nodes(fleet: SimFleet, cluster: str) -> list[str]:
-    return [line.removeprefix("node/") for line in fleet.kubectl(cluster)("get", "nodes", "-o", "name").lines]
+    return [line.removeprefix("node/") for line in fleet.ours(cluster)("get", "nodes", "-o", "name").lines]
 
 
 # --- clusters
@@ -37,10 +37,9 @@ def test_several_clusters_run_in_one_process_and_know_nothing_of_each_other(flee
     assert nodes(fleet, "alpha") == ["alpha-node-1", "alpha-node-2"]
     assert nodes(fleet, "beta") == ["beta-node-1", "beta-node-2"]
     fleet.kubectl("alpha")("create", "namespace", "only-here")
-    assert fleet.kubectl("beta")("get", "namespace", "only-here", check=False).code != 0
+    assert fleet.ours("beta")("get", "namespace", "only-here", check=False).code != 0
     ids = {
-        fleet.kubectl(name)("get", "ns", "kube-system", "-o", "jsonpath={.metadata.uid}").out
-        for name in fleet.clusters()
+        fleet.ours(name)("get", "ns", "kube-system", "-o", "jsonpath={.metadata.uid}").out for name in fleet.clusters()
     }
     assert len(ids) == 2
 
@@ -65,7 +64,9 @@ def test_a_cluster_is_created_as_its_flags_say_and_deleted(fleet: SimFleet) -> N
     kubectl = fleet.kubectl("gamma")
     assert kubectl("version", "-o", "json").json()["serverVersion"]["gitVersion"] == "v1.31.0"
     found = eventually_blocking(
-        lambda: [n for n in kubectl("get", "nodes", "-o", "json").json()["items"] if n["status"].get("capacity")]
+        lambda: [
+            n for n in fleet.ours("gamma")("get", "nodes", "-o", "json").json()["items"] if n["status"].get("capacity")
+        ]
     )
     assert {node["status"]["capacity"]["cpu"] for node in found} == {"8"}
     labels = [node["metadata"]["labels"] for node in found]
@@ -89,15 +90,15 @@ storage_classes:
 without: [policy/v1]
 """
     fleet.create("delta", "--kubernetes-version", "1.33", profile=profile)
-    kubectl = fleet.kubectl("delta")
+    ours = fleet.ours("delta")
     assert fleet.clusters()["delta"]["version"] == "v1.33.0"
     assert fleet.clusters()["delta"]["region"] == "us"
     assert nodes(fleet, "delta") == ["delta-gpu-1", "delta-gpu-2", "delta-small-1"]
     eventually_blocking(
-        lambda: kubectl("get", "node", "delta-gpu-1", "-o", r"jsonpath={.status.capacity.nvidia\.com/gpu}").out == "4"
+        lambda: ours("get", "node", "delta-gpu-1", "-o", r"jsonpath={.status.capacity.nvidia\.com/gpu}").out == "4"
     )
-    assert kubectl("get", "sc", "-o", "name").lines == ["storageclass.storage.k8s.io/fast"]
-    assert "doesn't have a resource type" in kubectl("get", "pdb", check=False).err
+    assert ours("get", "sc", "-o", "name").lines == ["storageclass.storage.k8s.io/fast"]
+    assert "doesn't have a resource type" in fleet.kubectl("delta")("get", "pdb", check=False).err
     fleet.ctl("scale", "delta", "--pool", "gpu", "--nodes", "1")
     eventually_blocking(lambda: nodes(fleet, "delta") == ["delta-gpu-1", "delta-small-1"])
     fleet.ctl("delete", "delta")
@@ -115,7 +116,7 @@ def test_nodes_are_added_and_taken_away(fleet: SimFleet) -> None:
     fleet.ctl("fail", "beta", "clock", "--rate", "100")  # pods of nodes that are gone are collected after a minute
     there = "jsonpath={.items[*].spec.nodeName}"
     eventually_blocking(
-        lambda: set(kubectl("get", "pods", "-o", there).out.split()) == {"beta-node-1", "beta-node-2"}, 30
+        lambda: set(fleet.ours("beta")("get", "pods", "-o", there).out.split()) == {"beta-node-1", "beta-node-2"}, 30
     )
     kubectl("rollout", "status", "deployment/spread", "--timeout=60s")
     fleet.ctl("heal", "beta")
@@ -285,15 +286,15 @@ def test_without_a_fleet_there_is_nothing_to_order(tmp_path: Path, arguments: li
 
 def state(fleet: SimFleet) -> dict[str, Any]:
     """All that must be the same after a restart."""
-    kubectl = fleet.kubectl("alpha")
-    pods = kubectl("get", "pods", "-A", "-o", "json").json()["items"]
+    ours = fleet.ours("alpha")
+    pods = ours("get", "pods", "-A", "-o", "json").json()["items"]
     restarts = {c["name"]: c["restartCount"] for pod in pods for c in pod["status"]["containerStatuses"]}
     return {
         "pods": {pod["metadata"]["uid"]: (pod["status"]["phase"], pod["metadata"]["resourceVersion"]) for pod in pods},
         "restarts": restarts,
         "servers": {name: cluster["server"] for name, cluster in fleet.clusters().items()},
         "kubeconfig": fleet.kubeconfig.read_bytes(),
-        "id": kubectl("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}").out,
+        "id": ours("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}").out,
         "nodes": nodes(fleet, "alpha"),
     }
 

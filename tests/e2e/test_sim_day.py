@@ -54,7 +54,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterat
 @pytest.fixture
 def namespace(fleet: SimFleet) -> str:
     name = f"t-{uuid.uuid4().hex[:8]}"
-    fleet.kubectl("day")("create", "namespace", name)
+    fleet.ours("day")("create", "namespace", name)
     return name
 
 
