@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,3 +71,19 @@ def test_a_report_computes_the_indexes_that_may_depend_on_the_status_and_no_othe
     assert computed == ["status", "status"]
     assert cache.keys_by_index("status", "b") == [KEY]
     assert cache.keys_by_index("spec", "a") == [KEY]
+
+
+@pytest.mark.parametrize("kind", [Cache, OnDemandCache])
+def test_keys_of_a_namespace_are_found_without_reading_objects(
+    kind: type[Cache], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = kind()
+    for key in (Key("a", "x"), Key("b", "x"), Key("a", "y")):
+        cache.add(key, {"metadata": {"name": key.name, "namespace": key.namespace}})
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, "_show", None)
+        assert cache.keys("a") == [Key("a", "x"), Key("a", "y")]
+    cache.set(Key("a", "z"), {"metadata": {"name": "z", "namespace": "a"}})
+    cache.pop(Key("a", "x"))
+    assert cache.keys("a") == [Key("a", "y"), Key("a", "z")]
+    assert cache.keys("c") == []

@@ -24,6 +24,8 @@ import orjson
 from karmada.kube.objects.differences import WORTHWHILE, Sample, pays, resembles
 from karmada.kube.objects.types import Obj
 
+COMPRESSED = 12
+"""How many times smaller objects are when they are compressed, about."""
 _UNLIKE_LIMIT = 256
 """How many objects may differ too much from the sample before it is replaced; compressed objects keep theirs."""
 
@@ -116,6 +118,11 @@ class Packed:
     def size(self) -> int:
         """Bytes that are kept of it now."""
         return len(self._bytes)
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it is as JSON."""
+        return len(self._bytes) if self._sample is None else COMPRESSED * len(self._bytes)
 
     def compress(self, sample: Sample) -> bool:
         """Store only the difference to this sample; False if the two differ too much for that."""

@@ -10,12 +10,13 @@ of an object that has indexes are reports.
 from __future__ import annotations
 
 import builtins
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakSet
 
+from karmada.kube.objects.recent import Recent
 from karmada.kube.objects.shared import Compressor, Packed, Parse, Part, SharedObject, is_detecting
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
@@ -23,8 +24,8 @@ from karmada.kube.runtime.keys import Key
 IndexFn: TypeAlias = Callable[[Obj], Iterable[str]]
 _Index: TypeAlias = dict[str, dict[Key, None]]
 _BY_NAMESPACE = "\0namespace"
-_RECENT = 1_024
-"""Parsed objects that are kept for the next reader: what was just written is read again at once."""
+_RECENT, _RECENT_BYTES = 1_024, 8 << 20
+"""Parsed objects that are kept for the next reader, and bytes of JSON that they are."""
 _UNCOMPRESSED = 256
 """Objects of a kind that are not compressed yet."""
 
@@ -96,8 +97,16 @@ class Cache:
         if not namespace:
             return list(self._objects)
         if _BY_NAMESPACE not in self._indexes:
-            self.add_index(_BY_NAMESPACE, _namespaces)
+            self._index_by_namespace()
         return self.keys_by_index(_BY_NAMESPACE, namespace)
+
+    def _index_by_namespace(self) -> None:
+        """From the keys: a million objects are not parsed because one cluster of them goes."""
+        self._functions[_BY_NAMESPACE] = _namespaces
+        index: _Index = {}
+        for key in self._objects:
+            _insert(index, (key.namespace,), key)
+        self._indexes[_BY_NAMESPACE] = index
 
     def by_index(self, name: str, value: str) -> builtins.list[Obj]:
         objects, show = self._objects, self._show
@@ -174,8 +183,8 @@ class OnDemandCache(Cache):
     What is kept beside them is bounded for all caches of the process together: of a thousand members, each has one.
     """
 
-    _recent: ClassVar[deque[Obj]] = deque(maxlen=_RECENT)
-    _recent_parts: ClassVar[defaultdict[Parse, OrderedDict[Packed, Obj]]] = defaultdict(OrderedDict)
+    _recent: ClassVar[Recent[SharedObject]] = Recent(_RECENT, _RECENT_BYTES)
+    _recent_parts: ClassVar[defaultdict[Parse, Recent[Obj]]] = defaultdict(partial(Recent, _RECENT, _RECENT_BYTES))
     """The same of what was parsed in another way."""
     _compressors: ClassVar[defaultdict[str, Compressor[Packed]]] = defaultdict(partial(Compressor, _UNCOMPRESSED))
     """By kind: objects of a kind resemble one another in all members."""
@@ -201,10 +210,10 @@ class OnDemandCache(Cache):
         if isinstance(obj, Part):
             return obj.source
         if isinstance(obj, SharedObject):
-            self._recent.append(obj)
+            self._recent.put(obj.source, obj)
             return obj.source
         packed, obj = self._pack(obj)
-        self._recent.append(packed.adopt(obj))
+        self._recent.put(packed, packed.adopt(obj))
         return packed
 
     def _pack(self, obj: Obj) -> tuple[Packed, Obj]:
@@ -232,16 +241,10 @@ class OnDemandCache(Cache):
     def _parsed(self, held: Packed) -> Obj:
         """With the detector of mutations on, the object that it watches over."""
         if self._parse is None or is_detecting():
-            obj = held.object()
-            self._recent.append(obj)
-            return obj
+            return self._recent.put(held, held.object())
         recent = self._recent_parts[self._parse]
         part = recent.get(held)
-        if part is None:
-            part = recent[held] = self._parse(held.raw)
-            if len(recent) > _RECENT:
-                recent.popitem(last=False)
-        return part
+        return recent.put(held, self._parse(held.raw)) if part is None else part
 
     def view(self, obj: Obj) -> Obj:
         return obj if self._transform is None else self._transform(obj)

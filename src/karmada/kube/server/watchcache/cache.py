@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.recent import Recent
 from karmada.kube.objects.shared import Compressor
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.storage.interface import (
@@ -77,7 +78,7 @@ class Cache:
         self._by_resource: dict[GroupResource, Collection] = {}
         self._announced: dict[int, Obj] = {}
         """By the identity of the bytes that are being written."""
-        self._fresh: deque[Obj] = deque(maxlen=keep.parsed)
+        self._fresh: Recent[Obj] = Recent(keep.parsed, keep.parsed_bytes)
         """What was just written, for watchers, which read it in a moment."""
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
@@ -272,7 +273,7 @@ class Cache:
             if obj is not None and entry is not None:
                 obj["metadata"]["resourceVersion"] = str(revision)
                 entry.keep_stored(packed)
-                self._fresh.append(entry.adopt(obj))
+                self._fresh.put(entry, entry.adopt(obj))
         if events:
             self._advance(events[-1].revision)
 

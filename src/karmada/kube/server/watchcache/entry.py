@@ -21,7 +21,7 @@ import orjson
 
 from karmada.kube.objects.differences import Sample
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.objects.shared import Packed
+from karmada.kube.objects.shared import COMPRESSED, Packed
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.storage.interface import Stored, StoreDamaged
 from karmada.kube.server.storage.packing import PACKED, unpack
@@ -183,6 +183,10 @@ class StoredEntry(Entry):
     @property
     def raw(self) -> bytes:
         return with_revision(unpack(self.key, self._bytes), self.revision)
+
+    @property
+    def weight(self) -> int:
+        return COMPRESSED * len(self._bytes)
 
     @property
     def labels(self) -> Mapping[str, str]:
