@@ -27,11 +27,11 @@ def retained(desired: Obj, observed: Obj) -> Obj:
             metadata.pop(field, None)
     noted = there.get("annotations") or {}
     for field, note in _MAPS:
-        found = there.get(field)
-        if found:
-            wanted = metadata.get(field) or {}
-            ours = (noted.get(note) or "").split(",")
-            metadata[field] = {**{k: v for k, v in found.items() if k not in wanted and k not in ours}, **wanted}
+        wanted = metadata.get(field) or {}
+        others = [key for key in there.get(field) or () if key not in wanted]
+        if others:
+            found, ours = there[field], (noted.get(note) or "").split(",")
+            metadata[field] = {**{key: found[key] for key in others if key not in ours}, **wanted}
     return {**desired, "metadata": metadata}
 
 

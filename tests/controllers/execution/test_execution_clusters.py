@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from karmada.api.cluster import Cluster
-from karmada.api.work import Work
+from karmada.api.policy import OverridePolicy
+from karmada.api.work import ResourceBinding, Work
 from karmada.components.parts import PROPAGATION, parts_named
 from karmada.components.rows import Part, Shared
 from karmada.controllers.context import Context
 from karmada.kube.client.transport import Call
 from karmada.kube.objects import meta
+from karmada.kube.objects.shared import detect_mutations
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime import informers
 from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import NAMESPACES, assemble
@@ -244,6 +247,56 @@ async def test_a_restart_compares_instead_of_sending(two_alone: Fleet) -> None:
     after = await versions(two_alone)
     touched = {meta.name(await two_alone.until_work("m1", template)) for template in templates[:2]}
     assert {name for name, version in after.items() if before[name] != version} <= touched
+
+
+def image(obj: Obj) -> str:
+    return str(obj["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+@pytest.mark.parametrize("few", [500, 5])
+async def test_whatever_changed_while_no_controller_ran_is_repaired(
+    two_alone: Fleet, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a few objects, and of so many that they are delivered by name; parsed as in production."""
+    monkeypatch.setattr(informers, "_FEW", few)
+    detect_mutations(on=False)
+    made = [await two_alone.propagate(DEPLOYMENTS, deployment(f"d{n}"), {"m1": 2, "m2": 2}) for n in range(12)]
+    for template in made:
+        await two_alone.until_applied(f"{meta.name(template)}-deployment")
+    await two_alone.rest()
+    await two_alone.plane.manager.stop()
+    client, (m1, m2) = two_alone.client, two_alone.members.values()
+
+    await m1.client.patch(DEPLOYMENTS, "d0", "default", {"spec": {"replicas": 9}})
+    await m2.client.delete(DEPLOYMENTS, "d1", "default")
+    newer = await client.get(DEPLOYMENTS, "d2", "default")
+    pod = {**newer["spec"]["template"], "spec": {"containers": [{"name": "web", "image": "nginx:1.27"}]}}
+    await two_alone.touch(DEPLOYMENTS, {**newer, "spec": {**newer["spec"], "template": pod}})
+    await two_alone.set_binding("d3-deployment", {"clusters": [{"name": "m1", "replicas": 2}]})
+    edited = await two_alone.work("m1", made[4])
+    assert edited is not None
+    wrong = {**manifest(edited), "spec": {**manifest(edited)["spec"], "replicas": 7}}
+    await client.update(Work.gvr, {**edited, "spec": {**edited["spec"], "workload": {"manifests": [wrong]}}})
+    tag = {"component": "Tag", "operator": "replace", "value": "1.28"}
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d5"}
+    spec = {"resourceSelectors": [selector], "overrideRules": [{"overriders": {"imageOverrider": [tag]}}]}
+    metadata = {"namespace": "default", "name": "tag"}
+    await client.create(OverridePolicy.gvr, {"metadata": metadata, "spec": spec})
+    forgotten = await client.get(ResourceBinding.gvr, "d6-deployment", "default")
+    status = {**forgotten["status"], "aggregatedStatus": forgotten["status"]["aggregatedStatus"][:1]}
+    await client.update_status(ResourceBinding.gvr, {**forgotten, "status": status})
+
+    async with restarted(two_alone):
+        await m1.until(DEPLOYMENTS, "d0", lambda d: d["spec"]["replicas"] == 2)
+        await m2.until(DEPLOYMENTS, "d1")
+        await m2.until_gone(DEPLOYMENTS, "d3")
+        await two_alone.until_work("m1", made[4], lambda w: manifest(w)["spec"]["replicas"] == 2)
+        for member in (m1, m2):
+            await member.until(DEPLOYMENTS, "d2", lambda d: image(d) == "nginx:1.27")
+            await member.until(DEPLOYMENTS, "d5", lambda d: image(d) == "nginx:1.28")
+        await two_alone.until_binding("d6-deployment", lambda b: len(b["status"]["aggregatedStatus"]) == 2)
+    for untouched in ("d3", "d4", "d7", "d11"):
+        await m1.until(DEPLOYMENTS, untouched, lambda d: d["spec"]["replicas"] == 2 and image(d) == "nginx:1.25")
 
 
 async def test_a_work_that_was_applied_but_not_noted_is_noted_after_a_restart(two_alone: Fleet) -> None:
