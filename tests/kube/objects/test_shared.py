@@ -94,6 +94,14 @@ def test_the_most_recent_are_left_alone() -> None:
     assert [bool(one._sample) for one in kept] == [False] + [True] * 39 + [False] * 10  # the first is the sample
 
 
+def test_fewer_are_left_alone_of_large_ones() -> None:
+    kept = [packed(deployment(number)) for number in range(50)]
+    compressor: Compressor[Packed] = Compressor(1_000, most_bytes=10 * max(one.size for one in kept))
+    for one in kept:
+        compressor.add(one)
+    assert [bool(one._sample) for one in kept] == [False] + [True] * 39 + [False] * 10
+
+
 def test_a_press_keeps_nothing_alive() -> None:
     compressor: Compressor[Packed] = Compressor(10)
     compressor.add(packed(deployment(1)))

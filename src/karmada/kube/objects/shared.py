@@ -26,6 +26,8 @@ from karmada.kube.objects.types import Obj
 
 COMPRESSED = 12
 """How many times smaller objects are when they are compressed, about."""
+_UNCOMPRESSED_BYTES = 16 << 20
+"""Bytes that a Compressor leaves as they are."""
 _UNLIKE_LIMIT = 256
 """How many objects may differ too much from the sample before it is replaced; compressed objects keep theirs."""
 
@@ -196,21 +198,34 @@ P = TypeVar("P", bound=Packed)
 
 
 class Compressor(Generic[P]):
-    """Compresses objects once `recent` others were added after them.
+    """Compresses objects once `recent` others were added after them, or `most_bytes` of others.
 
     Those that were dropped by then, or that `worth` rejects, cost nothing.
     """
 
-    def __init__(self, recent: int = 2_048, worth: Callable[[P], bool] = lambda _packed: True) -> None:
+    def __init__(
+        self,
+        recent: int = 2_048,
+        worth: Callable[[P], bool] = lambda _packed: True,
+        *,
+        most_bytes: int = _UNCOMPRESSED_BYTES,
+    ) -> None:
         self._most = recent
+        self._most_bytes = most_bytes
         self._worth = worth
         self._recent: deque[weakref.ref[P]] = deque()
+        self._sizes: deque[int] = deque()
+        self._bytes = 0
         self._sample: Sample | None = None
         self._unlike = 0
 
     def add(self, packed: P) -> None:
+        size = packed.size
         self._recent.append(weakref.ref(packed))
-        if len(self._recent) > self._most:
+        self._sizes.append(size)
+        self._bytes += size
+        while len(self._recent) > self._most or self._bytes > self._most_bytes:
+            self._bytes -= self._sizes.popleft()
             oldest = self._recent.popleft()()
             if oldest is not None and self._worth(oldest):
                 self._compress(oldest)
