@@ -304,9 +304,16 @@ def _encoded(text: str) -> bytes:
     return orjson.dumps(text)[1:-1]
 
 
-_is_uuid = lru_cache(maxsize=4096)(re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch)
-"""There are many events of one object."""
-_known_uuid = lru_cache(maxsize=4096)(uuid_bytes)
+_uuid = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
+
+
+@lru_cache(maxsize=1024)
+def _is_uuid(text: str) -> bool:
+    """There are many events of one object."""
+    return _uuid(text) is not None
+
+
+_known_uuid = lru_cache(maxsize=1024)(uuid_bytes)
 
 
 @lru_cache(maxsize=1024)
