@@ -59,6 +59,7 @@ async def running(
     clock: FakeClock | None = None,
 ) -> AsyncIterator[Harness]:
     """The parts run until the end of the block. Time stands still unless the test moves it."""
+    _share_certificates(folder)
     profile = profile or Profile("test", latencies=INSTANT)
     clock = clock or FakeClock()
     server = ApiServer(
@@ -79,3 +80,12 @@ async def running(
             yield Harness(server, clock, context, manager, server.client(user_agent="kubectl"))
     finally:
         await server.stop()
+
+
+def _share_certificates(folder: Path) -> None:
+    """With the tests whose folders are beside this one: making them takes a fifth of the time of a server."""
+    shared, own = folder.parent / "certificates-of-harnesses", folder / "pki"
+    shared.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
+    if not own.exists():
+        own.symlink_to(shared)
