@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Call
 from karmada.kube.kinds.free_fields import Free
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError
@@ -23,6 +24,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.handlers import prototypes
 from karmada.kube.server.handlers.prototypes import Outlines, Prototypes
+from karmada.kube.server.http.request import Request
 
 EVENTS, NAMESPACES = GVR("", "v1", "events"), GVR("", "v1", "namespaces")
 UID = "0b5b9f0e-3c7e-4f6e-9d53-5a3d4e1c2b7a"
@@ -35,12 +37,12 @@ class Server:
         self.client = server.client(user_agent="writer")
         self.made = 0
         self.completed = 0
-        """Objects that passed every step."""
+        """Events that passed every step."""
         original = server.handlers.writes.admitted
 
-        async def admitted(*arguments: Any, **more: Any) -> Any:
-            self.completed += 1
-            return await original(*arguments, **more)
+        async def admitted(request: Request, resource: Resource, *arguments: Any, **more: Any) -> Any:
+            self.completed += resource.plural == "events"
+            return await original(request, resource, *arguments, **more)
 
         server.handlers.writes.admitted = admitted  # type: ignore[method-assign]
 
@@ -358,3 +360,23 @@ def test_how_many_are_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
         assert outline is not None
         found.learn(outline, {"metadata": {}}, b"", "c")
         assert len(found._known) <= 3
+        found.learn(outline, {"metadata": {}}, bytes(5_000), "c")
+        assert found._known[outline.sort] is None, "what is large is not kept"
+
+
+def test_long_values_are_compressed_as_any_object(server: Server) -> None:
+    group = [event(server.name(), reason="L", message="long " * size) for size in (1, 1, 1, 1000)]
+    assert made_of_prototypes(server, group) == 1
+
+
+def test_a_prototype_serves_many_namespaces(server: Server) -> None:
+    names = [f"many-{number}" for number in range(12)]
+    for name in names:
+        server.run(server.client.create(NAMESPACES, {"metadata": {"name": name}}))
+    groups = {name: [event(server.name(), name, reason="M") for _ in range(3)] for name in (*names, names[0])}
+    made = [made_of_prototypes(server, group, name) for name, group in groups.items()]
+    assert made == [1] + [3] * 11
+    for name, group in groups.items():
+        for one in group:
+            found = server.run(server.client.get(EVENTS, one["metadata"]["name"], name))
+            assert (found["metadata"]["namespace"], found["involvedObject"]["namespace"]) == (name, name)

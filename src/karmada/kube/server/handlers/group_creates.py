@@ -34,7 +34,7 @@ from karmada.kube.server.storage.interface import (
 )
 from karmada.kube.server.watchcache.cache import Cache, storage_key
 
-_WRITERS = 64
+_WRITERS = 8
 """Whose prototypes are kept; when there are more, all are learned anew."""
 
 
@@ -85,7 +85,8 @@ class GroupCreates:
         for index, (outline, prototype) in enumerate(prototypes.find(objects, namespace)):
             if outline is not None and prototype is not None:
                 own = (namespace, now, outline.values, names.random_uuid())
-                value, packed = (None, prototype.packed(*own)) if packs else (prototype.value(*own), None)
+                again = packs and prototype.has_text(namespace, now)
+                value, packed = (None, prototype.packed(*own)) if again else (prototype.value(*own), None)
                 group.append(_Ready(index, outline.name, None, Write(start + outline.name, value, 0, packed)))
                 continue
             obj = objects[index]

@@ -3,8 +3,8 @@
 The first two objects of a sort pass every step of a create. What is stored of the second, divided at its free fields
 (kinds/free_fields.py) and at what the server sets (uid and times), is the prototype: others of its sort, which have all
 the rest in common, are the prototype with their own values in between, byte for byte what the steps lead to. Whatever
-is not certain to be so (a value that is empty or of another form) is left to them. A prototype
-has its text packed, too, so that a store need not compress what objects have in common (storage/forms.py).
+is not certain to be so (a value that is empty, too long or of another form) is left to them. A prototype has its text
+packed, too, so that a store need not compress what objects have in common (storage/forms.py).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -24,14 +25,17 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.objects.variants import Pattern, Place, Variant, Variants
-from karmada.kube.server.storage.forms import FEWEST, HOLE, UUID_HOLE, uuid_bytes
+from karmada.kube.server.storage.forms import FEWEST, HOLE, UUID_HOLE, Form, uuid_bytes
 from karmada.kube.server.storage.packing import form, unpack
 from karmada.kube.server.watchcache.entry import encode_value
 
-_LONGEST = 16_384
-"""Bytes of an object that there is a prototype for."""
-_KEPT = 1024
+_LONGEST, _LONGEST_VALUES = 4_096, 2_048
+"""Bytes of an object that there is a prototype for, and characters of its values, which are not compressed."""
+_KEPT = 128
 """Sorts of objects; when there are more, all are learned anew."""
+_NAMESPACES = 8
+"""Of which a prototype has its text ready."""
+_PATTERNS = 4_096
 _LARGEST = 2**31 - 1
 _NAME: Place = ("metadata", "name")
 _SEPARATOR, _SEPARATES = "\x7f", b"\x7f"  # the same in JSON
@@ -126,7 +130,10 @@ class Outlines:
         name = values[self._name]
         if not all(values) or self._name_errors(name):
             return None
-        texts = orjson.dumps(_SEPARATOR.join(values))[1:-1].split(_SEPARATES)
+        joined = _SEPARATOR.join(values)
+        if len(joined) > _LONGEST_VALUES:
+            return None
+        texts = orjson.dumps(joined)[1:-1].split(_SEPARATES)
         return Outline(sort, name, texts, self) if len(texts) == len(values) else None
 
     def order_of(self, pattern: Pattern) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
@@ -136,8 +143,19 @@ class Outlines:
         return itemgetter(*(pattern.places.index(place) for place in self.places))
 
 
+@dataclass(slots=True)
+class _Text:
+    """What objects of one namespace and moment have in common."""
+
+    now: str
+    holed: bytes
+    format: bytes
+    """The same for the % operator."""
+    form: Form | None = None
+
+
 class Prototype:
-    __slots__ = ("_at", "_form", "_order", "_repeating", "_text", "_text_at", "_texts", "_uuids")
+    __slots__ = ("_by_namespace", "_order", "_repeating", "_text", "_texts", "_uuids")
 
     def __init__(self, text: bytes, order: Sequence[int], outlines: Outlines) -> None:
         """`text` has a hole for each value; `order`: which one that is, the uid being the last."""
@@ -150,33 +168,40 @@ class Prototype:
         times = outlines.times
         self._repeating = [at for at in range(1, len(texts)) if texts[at] in times and texts[at - 1] in times]
         """Of texts, those that may equal the one before."""
-        self._fill_in("", "")
+        self._by_namespace: dict[str, _Text] = {}
 
-    def _fill_in(self, namespace: str, now: str) -> None:
-        """What objects of one namespace and moment have in common."""
-        text = self._text.replace(_encoded(_NAMESPACE), namespace.encode()).replace(_encoded(_NOW), now.encode())
-        self._at = (namespace, now)
-        self._form = form(text)
-        self._text_at = text.replace(b"%", b"%%").replace(HOLE, b"%b").replace(UUID_HOLE, b"%b")
+    def _text_at(self, namespace: str, now: str) -> _Text:
+        found = self._by_namespace.get(namespace)
+        if found is None or found.now != now:
+            if len(self._by_namespace) >= _NAMESPACES:
+                self._by_namespace.clear()
+            holed = self._text.replace(_encoded(_NAMESPACE), namespace.encode()).replace(_encoded(_NOW), now.encode())
+            format_ = holed.replace(b"%", b"%%").replace(HOLE, b"%b").replace(UUID_HOLE, b"%b")
+            found = self._by_namespace[namespace] = _Text(now, holed, format_)
+        return found
 
     def value(self, namespace: str, now: str, values: Sequence[bytes], uid: str) -> bytes:
         """What is stored for an object with these values."""
-        if self._at != (namespace, now):
-            self._fill_in(namespace, now)
-        value: bytes = self._text_at % self._order((*values, uid.encode()))
+        value: bytes = self._text_at(namespace, now).format % self._order((*values, uid.encode()))
         return value
 
     def packed(self, namespace: str, now: str, values: Sequence[bytes], uid: str) -> bytes:
         """The same as `packing.unpack` reads it."""
-        if self._at != (namespace, now):
-            self._fill_in(namespace, now)
+        text = self._text_at(namespace, now)
+        if text.form is None:
+            text.form = form(text.holed)
         own = (*values, uid.encode())
         texts = [*self._texts(own)]
         for at in self._repeating:
             if texts[at] == texts[at - 1]:
                 texts[at] = b""
         uuids = b"".join([binary(own[at]) for at, binary in self._uuids])
-        return self._form.packed(texts, uuids)
+        return text.form.packed(texts, uuids)
+
+    def has_text(self, namespace: str, now: str) -> bool:
+        """Whether it was used there and then: only for more than one object it is worth having a form."""
+        found = self._by_namespace.get(namespace)
+        return found is not None and found.now == now
 
 
 class _Known(NamedTuple):
@@ -231,13 +256,15 @@ class Prototypes:
         outline = outlines.of(pattern.object(values), namespace)
         order = None if outline is None else outline.by.order_of(pattern)
         if outline is not None and order is not None:
-            if len(self._patterns) >= _KEPT:
+            if len(self._patterns) >= _PATTERNS:
                 self._patterns.clear()
             self._patterns[pattern] = _Known(namespace, outline.sort, outline.by, order)
         return outline
 
     def learn(self, outline: Outline, stored: Obj, value: bytes, namespace: str) -> None:
         """From an object that has passed every step; `value` is what is stored for it."""
+        if len(value) > _LONGEST:
+            return
         if len(self._known) >= _KEPT:
             self._known.clear()
         again = outline.sort in self._known
@@ -255,7 +282,7 @@ def _prototype(outline: Outline, stored: Obj, value: bytes, namespace: str) -> P
         text = text.replace(orjson.dumps(_mark(at)), _encoded(_mark(at)))
     order = [int(at) for at in _PLACE.findall(text)]
     uuids = {*outlines.uuids, len(places)}
-    if sorted(order) != list(range(len(places) + 1)) or len(order) - len(uuids) < FEWEST or len(text) > _LONGEST:
+    if sorted(order) != list(range(len(places) + 1)) or len(order) - len(uuids) < FEWEST:
         return None
     found = Prototype(_PLACE.sub(lambda place: UUID_HOLE if int(place[1]) in uuids else HOLE, text), order, outlines)
     own = (namespace, meta["creationTimestamp"], outline.values, meta["uid"])
