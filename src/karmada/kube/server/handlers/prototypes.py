@@ -31,9 +31,9 @@ from karmada.kube.server.watchcache.entry import encode_value
 
 _LONGEST, _LONGEST_VALUES = 4_096, 2_048
 """Bytes of an object that there is a prototype for, and characters of its values, which are not compressed."""
-_KEPT = 128
+_KEPT = 256
 """Sorts of objects; when there are more, all are learned anew."""
-_NAMESPACES = 8
+_NAMESPACES = 4
 """Of which a prototype has its text ready."""
 _PATTERNS = 4_096
 _LARGEST = 2**31 - 1
