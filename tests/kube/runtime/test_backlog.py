@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.runtime import backlog
 from karmada.kube.runtime.backlog import backlog_turns
 from karmada.kube.runtime.lanes import Lanes
 from tests.support.eventually import eventually
@@ -131,4 +132,18 @@ async def test_a_backlog_begins_when_nothing_urgent_was_begun_for_a_moment() -> 
         assert not quiet.done(), "something is begun in every moment"
     await quiet
     assert begun == [f"new-{number}" for number in range(5)]
+    await lanes.stop(0)
+
+
+async def test_a_backlog_does_not_wait_for_a_quiet_moment_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(_key: str) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(backlog, "_LONGEST_SECONDS", 0.2)
+    lanes: Lanes[str] = Lanes("test", work, limit=1, clock=FakeClock())
+    lanes.start()
+    quiet = asyncio.ensure_future(backlog_turns().until_quiet())
+    while not quiet.done():
+        lanes.add("again")
+        await asyncio.sleep(0.01)
     await lanes.stop(0)

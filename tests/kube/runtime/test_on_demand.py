@@ -8,7 +8,7 @@ import pytest
 from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.objects.shared import Packed, Part, detect_mutations, parse_custom
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import _RECENT, _UNCOMPRESSED, Cache, OnDemandCache
+from karmada.kube.runtime.cache import _RECENT, _RECENT_PARTS, _UNCOMPRESSED, Cache, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
 
 
@@ -133,18 +133,18 @@ def test_what_a_cache_parses_in_its_own_way_is_parsed_once_for_all_that_read_it_
     detect_mutations(on=False)
     indexes = {"of": lambda obj: [obj["metadata"]["labels"]["of"]]}
     cache = OnDemandCache(indexes, without_managed_fields, parse=parse)
-    kept = [Packed(orjson.dumps(work(f"w-{number}"))) for number in range(_RECENT + 2)]
+    kept = [Packed(orjson.dumps(work(f"w-{number}"))) for number in range(_RECENT_PARTS + 2)]
     for packed in kept:
         obj = parse_custom(packed.raw)
         assert cache.add(key_of(obj), Part.of(packed, obj)) == without_managed_fields(work(key_of(obj).name))
     assert not parsed
-    first, last = Key("default", "w-0"), Key("default", f"w-{_RECENT + 1}")
+    first, last = Key("default", "w-0"), Key("default", f"w-{_RECENT_PARTS + 1}")
     for key in (first, first, last, first):
         assert cache.get(key) == without_managed_fields(work(key.name))
     assert len(parsed) == 2
     assert cache.by_index("of", "w-5") == [without_managed_fields(work("w-5"))]
     list(cache)
-    assert len(cache._recent_parts.pop(parse)) == _RECENT, "no more are kept"
+    assert len(cache._recent_parts.pop(parse)) == _RECENT_PARTS, "no more are kept"
 
 
 def test_a_cache_of_metadata_parses_nothing_else() -> None:

@@ -18,7 +18,7 @@ import asyncio
 from collections import deque
 from heapq import heappop, heappush
 from itertools import count
-from time import process_time
+from time import monotonic, process_time
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -30,8 +30,8 @@ URGENT = 0
 """The least priority that waits for no turn."""
 _QUIET_SECONDS, _QUIET_ITERATIONS = 0.05, 50
 """A moment: on a busy machine, or while much is listed, an iteration of the loop takes long."""
-_LONGEST_SECONDS = 2.0
-"""Of CPU, for which a backlog waits for a quiet moment."""
+_LONGEST_SECONDS, _LONGEST_CPU_SECONDS = 5.0, 2.0
+"""For how long a backlog waits for a quiet moment."""
 
 
 class BacklogTurns:
@@ -60,10 +60,9 @@ class BacklogTurns:
         await turn
 
     async def until_quiet(self) -> None:
-        """Wait until nothing urgent was begun for a moment, or this process has worked on such for long."""
-        give_up = process_time() + _LONGEST_SECONDS
-        begun = -1
-        while begun != self.urgent and process_time() < give_up:
+        """Wait until nothing urgent was begun for a moment, or that takes long."""
+        end, cpu_end, begun = monotonic() + _LONGEST_SECONDS, process_time() + _LONGEST_CPU_SECONDS, -1
+        while begun != self.urgent and monotonic() < end and process_time() < cpu_end:
             begun = self.urgent
             await asyncio.sleep(_QUIET_SECONDS)
             for _ in range(_QUIET_ITERATIONS):

@@ -26,6 +26,9 @@ _Index: TypeAlias = dict[str, dict[Key, None]]
 _BY_NAMESPACE = "\0namespace"
 _RECENT, _RECENT_BYTES = 1_024, 8 << 20
 """Parsed objects that are kept for the next reader, and bytes of JSON that they are."""
+_RECENT_PARTS = 256
+"""The same of what is parsed in a cache's own way, which was not written lately: all read it within moments, and what
+is kept for longer has left the processor's caches when it is dropped."""
 _UNCOMPRESSED = 256
 """Objects of a kind that are not compressed yet."""
 
@@ -184,7 +187,9 @@ class OnDemandCache(Cache):
     """
 
     _recent: ClassVar[Recent[SharedObject]] = Recent(_RECENT, _RECENT_BYTES)
-    _recent_parts: ClassVar[defaultdict[Parse, Recent[Obj]]] = defaultdict(partial(Recent, _RECENT, _RECENT_BYTES))
+    _recent_parts: ClassVar[defaultdict[Parse, Recent[Obj]]] = defaultdict(
+        partial(Recent, _RECENT_PARTS, _RECENT_BYTES)
+    )
     """The same of what was parsed in another way."""
     _compressors: ClassVar[defaultdict[str, Compressor[Packed]]] = defaultdict(partial(Compressor, _UNCOMPRESSED))
     """By kind: objects of a kind resemble one another in all members."""
