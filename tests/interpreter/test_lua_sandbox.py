@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karmada.interpreter.lua import vm
 from karmada.interpreter.lua.library import Library
 from karmada.interpreter.lua.pool import Pool
 from karmada.interpreter.lua.script import LuaScript
@@ -297,6 +298,41 @@ def test_no_script_runs_longer_than_it_may(body: str, monkeypatch: pytest.Monkey
     with pytest.raises(LuaError, match="context deadline exceeded"):
         script.call("f", "text")
     assert time.thread_time() - started < 2
+
+
+class Counted(vm.VM):
+    """Looks at the time in every step; from the step `last` on it is over."""
+
+    steps, last = 0, 1 << 30
+
+    def _left(self) -> float:
+        self.steps += 1
+        return 0.0 if self.steps >= self.last else 1e-300
+
+
+@pytest.mark.parametrize("body", ["return 1", "error('x')"])
+def test_time_that_is_over_in_any_step_is_an_error_of_the_script_or_comes_too_late(
+    body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = vm._text
+    monkeypatch.setattr(vm, "_text", lambda name: text(name).replace("HOOK_EVERY = 1000", "HOOK_EVERY = 1"))
+    unhurried = Counted()
+    outcome = call_ended(unhurried, body)
+    outcomes = []
+    for last in range(unhurried.steps - 40, unhurried.steps + 1):
+        hurried = Counted()
+        hurried.last = last
+        outcomes.append(call_ended(hurried, body))
+    assert set(outcomes) == {"context deadline exceeded", outcome}
+    assert outcomes[-1] == outcome
+
+
+def call_ended(tried: vm.VM, body: str) -> str:
+    """The error of a script, or its result."""
+    try:
+        return str(tried.call(f"function f() {body} end", "f", (), 1, Library()))
+    except LuaError as error:
+        return str(error)
 
 
 def test_a_second_is_allowed_for_the_chunk_and_the_call() -> None:

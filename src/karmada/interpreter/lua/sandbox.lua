@@ -8,7 +8,7 @@ local host, wall_left, match_slowly = ...
 
 local type, next, rawget, rawset, select, tostring, tonumber = type, next, rawget, rawset, select, tostring, tonumber
 local error, pcall, setmetatable, getmetatable, load = error, pcall, setmetatable, getmetatable, load
-local clock, sethook, setupvalue = os.clock, debug.sethook, debug.setupvalue
+local clock, sethook, setupvalue, getinfo = os.clock, debug.sethook, debug.setupvalue, debug.getinfo
 local concat, sort, unpack, insert, remove = table.concat, table.sort, table.unpack, table.insert, table.remove
 local format, find, match, gmatch, byte, sub = string.format, string.find, string.match, string.gmatch, string.byte, string.sub
 local gsub = string.gsub
@@ -25,15 +25,20 @@ local alarm, expired, exhausted, depth = 0, false, false, 0
 local DEEPEST = 100
 local NO_MEMORY = "not enough memory"
 
+local described, run
+
 local function check_time()
-  if expired then error("context deadline exceeded", 0) end
-  if clock() < alarm then return end
-  local left = wall_left()
-  if left > 0 then
-    alarm = clock() + left
-    return
+  if not expired then
+    if clock() < alarm then return end
+    local left = wall_left()
+    if left > 0 then
+      alarm = clock() + left
+      return
+    end
+    expired = true
   end
-  expired = true
+  local interrupted = getinfo(2, "f").func
+  if interrupted == described or interrupted == run then return end -- the script has ended: nothing would catch it
   error("context deadline exceeded", 0)
 end
 
@@ -516,7 +521,7 @@ local function call(chunk, name, results, ...)
   return concat(kinds, ","), encode_all(results, unpack(returned, 1, results))
 end
 
-local function described(ok, first, ...)
+function described(ok, first, ...)
   sethook()
   if ok then return true, first, ... end
   if type(first) == "string" then return false, (gsub(first, '^%[string "<python>"%]:%d+: ', "")), expired end
@@ -525,7 +530,7 @@ local function described(ok, first, ...)
 end
 
 -- The kinds of the results and the results as JSON, or false, the error, and whether the time was over.
-local function run(...)
+function run(...)
   expired, exhausted, alarm, depth = false, false, 0, 0
   last_table, last_keys, last_index = nil, nil, nil
   sethook(check_time, "", HOOK_EVERY)
