@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +39,7 @@ class Installed:
         self.ctl = Karmadactl(fleet.home, fleet.kubeconfig)
         self.host, self.member = fleet.kubectl("host", NAMESPACE), fleet.kubectl("member1")
         self.karmada = Program([kubectl], fleet.home, self.config)
+        self._looking = Karmadactl(fleet.home, self.config)
 
     def at_host(self, *words: str) -> Result:
         """karmadactl with the kubeconfig of the host cluster."""
@@ -54,7 +54,7 @@ class Installed:
         return {name.strip(): state.strip() for name, state in rows if name.strip() in ADDONS}
 
     def pods(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self.host("get", "pods", "-o", "json").out)["items"]
+        found: list[dict[str, Any]] = self.fleet.ours("host", NAMESPACE)("get", "pods", "-o", "json").json()["items"]
         return found
 
     def processes(self) -> dict[str, int]:
@@ -63,7 +63,8 @@ class Installed:
         return {process["pod"].rpartition("/")[2]: int(process["pid"]) for process in found}
 
     def replicas_in_member(self) -> str:
-        return self.member("get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}", check=False).out
+        words = ("get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}")
+        return self.fleet.ours("member1")(*words, check=False).out
 
     def join(self, member: str) -> None:
         """Until it is ready."""
@@ -74,4 +75,4 @@ class Installed:
     def until_ready(self, cluster: str) -> None:
         """Also if it is not there yet: an agent makes it when it has started."""
         state = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
-        eventually_blocking(lambda: self.karmada("get", "cluster", cluster, "-o", state, check=False).out == "True")
+        eventually_blocking(lambda: self._looking("get", "cluster", cluster, "-o", state, check=False).out == "True")

@@ -140,8 +140,9 @@ class Installation:
 
     def left(self) -> set[str]:
         """What of a release is in the host cluster, with what every namespace has."""
-        found = self.host("get", KINDS, "-o", "json").json()["items"]
-        found += self.host("get", WHOLE, "-l", "app.kubernetes.io/instance", "-o", "json").json()["items"]
+        looking = self.fleet.ours("host", NAMESPACE)
+        found = looking("get", KINDS, "-o", "json").json()["items"]
+        found += looking("get", WHOLE, "-l", "app.kubernetes.io/instance", "-o", "json").json()["items"]
         return {f"{obj['kind']}/{obj['metadata']['name']}" for obj in found}
 
 

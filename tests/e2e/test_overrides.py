@@ -74,7 +74,7 @@ def nginx(fleet: Propagation) -> Iterator[Obj]:
     """In member1 and member2, with both policies of the file; member1 is a production cluster."""
     template = deployment("nginx", 2, image="docker.io/nginx:1.19")
     template["spec"]["template"]["spec"]["containers"][0]["name"] = "nginx"
-    fleet.kubectl("label", "cluster", "member1", "environment=production")
+    fleet.ours("label", "cluster", "member1", "environment=production")
     fleet.apply(template, policy("nginx", [selector(template)], BOTH))
     fleet.until_bound("Deployment", "nginx", *BOTH)
     output = fleet.kubectl("apply", "-f", str(DATA / "nginx-overrides.yaml")).lines
@@ -83,8 +83,8 @@ def nginx(fleet: Propagation) -> Iterator[Obj]:
         "overridepolicy.policy.karmada.io/nginx-jsonpatch created",
     ]
     yield template
-    fleet.kubectl("label", "cluster", "member1", "member2", "environment-")
-    fleet.kubectl("delete", "-f", str(DATA / "nginx-overrides.yaml"))
+    fleet.ours("label", "cluster", "member1", "member2", "environment-")
+    fleet.ours("delete", "-f", str(DATA / "nginx-overrides.yaml"))
     fleet.delete(template, policy("nginx", []))
     for name in BOTH:
         fleet.members[name].until_gone(DEPLOYMENTS, "nginx")
@@ -133,10 +133,10 @@ def test_a_cluster_that_gets_a_label_gets_what_the_label_brings(fleet: Propagati
 
     fleet.members["member1"].until(DEPLOYMENTS, "nginx", environment)
     works = {name: fleet.until_work(name, "Deployment", "nginx") for name in BOTH}
-    fleet.kubectl("label", "cluster", "member2", "environment=production")
+    fleet.ours("label", "cluster", "member2", "environment=production")
     fleet.members["member2"].until(DEPLOYMENTS, "nginx", environment)
     assert meta.generation(fleet.until_work("member1", "Deployment", "nginx")) == meta.generation(works["member1"])
-    fleet.kubectl("label", "cluster", "member2", "environment=test", "--overwrite")
+    fleet.ours("label", "cluster", "member2", "environment=test", "--overwrite")
     back = fleet.members["member2"].until(DEPLOYMENTS, "nginx", lambda found: not environment(found))
     assert "affinity" not in pod_of(back)
     assert image(back) == "registry-2.example.com/nginx:1.19"
@@ -216,15 +216,15 @@ def test_namespaces_are_overridden_by_cluster_and_follow_its_labels(fleet: Propa
     target = {"labelSelector": {"matchLabels": {"light": "off"}}}
     changes = override("dark", [{"apiVersion": "v1", "kind": "Namespace", "name": "lit"}], rule(target, **labels))
     fleet.apply({**changes, "kind": "ClusterOverridePolicy"})
-    fleet.kubectl("create", "namespace", "lit")
+    fleet.ours("create", "namespace", "lit")
     for member in fleet.members.values():
         assert "zone" not in meta.labels(member.until(NAMESPACES, "lit", namespace=""))
-    fleet.kubectl("label", "cluster", "member3", "light=off")
+    fleet.ours("label", "cluster", "member3", "light=off")
     member = fleet.members["member3"]
     member.until(NAMESPACES, "lit", lambda found: meta.labels(found).get("zone") == "dark", namespace="")
-    fleet.kubectl("label", "cluster", "member3", "light-")
+    fleet.ours("label", "cluster", "member3", "light-")
     member.until(NAMESPACES, "lit", lambda found: "zone" not in meta.labels(found), namespace="")
-    fleet.kubectl("delete", "namespace/lit", "clusteroverridepolicy/dark")
+    fleet.ours("delete", "namespace/lit", "clusteroverridepolicy/dark")
 
 
 # when it cannot be done

@@ -44,9 +44,9 @@ def until_cached(fleet: Propagation) -> None:
 
 @pytest.fixture
 def served_here(three_members: Propagation) -> Iterator[Propagation]:
-    three_members.kubectl("apply", "-f", "-", stdin=json.dumps(REGISTRY))
+    three_members.ours("apply", "-f", "-", stdin=json.dumps(REGISTRY))
     yield three_members
-    three_members.kubectl("delete", "resourceregistry", "searched")
+    three_members.ours("delete", "resourceregistry", "searched")
 
 
 def test_the_control_plane_has_the_objects_of_all_members(served_here: Propagation) -> None:

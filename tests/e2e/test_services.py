@@ -57,8 +57,8 @@ def test_a_service_is_exported_and_imported(fleet: Propagation) -> None:
     owner = policy("service", [{"apiVersion": "v1", "kind": "Service", "name": "serve"}])
     owner["spec"]["placement"] = {"clusterAffinity": {"clusterNames": ["member1"]}}
     fleet.apply(owner)
-    fleet.kubectl("apply", "-f", "-", stdin=crds)
-    fleet.kubectl("apply", "-f", "-", stdin=exporting)
+    fleet.ours("apply", "-f", "-", stdin=crds)
+    fleet.ours("apply", "-f", "-", stdin=exporting)
     there, here = fleet.members["member1"], fleet.members["member2"]
     eventually_blocking(lambda: len(addresses(there, "serve")) == 2)
     here.until(SERVICES, "derived-serve")
@@ -66,17 +66,17 @@ def test_a_service_is_exported_and_imported(fleet: Propagation) -> None:
     fleet.kubectl("scale", "deployment", "serve", "--replicas=3")
     eventually_blocking(lambda: len(addresses(there, "serve")) == 3)
     eventually_blocking(lambda: addresses(here, "derived-serve") == addresses(there, "serve"))
-    fleet.kubectl("delete", "serviceexport", "serve")
+    fleet.ours("delete", "serviceexport", "serve")
     eventually_blocking(lambda: not addresses(here, "derived-serve"))
-    fleet.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=exporting)
+    fleet.ours("delete", "--ignore-not-found", "-f", "-", stdin=exporting)
     here.until_gone(SERVICES, "derived-serve")
     fleet.delete(owner)
-    fleet.kubectl("delete", "-f", "-", stdin=crds)
+    fleet.ours("delete", "-f", "-", stdin=crds)
 
 
 def test_a_service_is_shared_by_a_multi_cluster_service(fleet: Propagation) -> None:
     _, _, sharing, _ = blocks()
-    fleet.kubectl("apply", "-f", "-", stdin=sharing)
+    fleet.ours("apply", "-f", "-", stdin=sharing)
     fleet.kubectl("wait", "--for=condition=EndpointSliceDispatched", "mcs/serve", "--timeout=60s")
     there, here = fleet.members["member1"], fleet.members["member2"]
     here.until(SERVICES, "serve")
@@ -85,5 +85,5 @@ def test_a_service_is_shared_by_a_multi_cluster_service(fleet: Propagation) -> N
             addresses(there, "serve") and addresses(here, "serve", of_other_clusters=True) == addresses(there, "serve")
         )
     )
-    fleet.kubectl("delete", "mcs", "serve")
+    fleet.ours("delete", "mcs", "serve")
     eventually_blocking(lambda: not addresses(here, "serve", of_other_clusters=True))

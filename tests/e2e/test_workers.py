@@ -58,7 +58,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterat
 @pytest.fixture(scope="module")
 def ledgers(fleet: Propagation) -> Iterator[list[Ledger]]:
     for space in SPACES:
-        fleet.kubectl("create", "namespace", space)
+        fleet.ours("create", "namespace", space)
     found = [Ledger(member, space) for member in fleet.members.values() for space in SPACES]
     yield found
     for ledger in found:
