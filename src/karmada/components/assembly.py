@@ -22,7 +22,8 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.meta import without_managed_fields
-from karmada.kube.objects.shared import Parse, parse_custom
+from karmada.kube.objects.shared import parse_custom
+from karmada.kube.objects.types import Parse
 from karmada.kube.runtime.controller import BackOff, Reconciler
 from karmada.kube.runtime.event_metrics import EventMetrics
 from karmada.kube.runtime.features import FeatureGates, FeatureMetrics

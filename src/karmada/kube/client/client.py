@@ -16,8 +16,7 @@ from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.client.transport import Call, ConnectionFailed, GroupTransport, Transport, WatchEvent
 from karmada.kube.objects.errors import ApiError, Expired, Gone
 from karmada.kube.objects.gvk import GVK, GVR
-from karmada.kube.objects.shared import Parse
-from karmada.kube.objects.types import Obj
+from karmada.kube.objects.types import Obj, Parse
 
 PATCH_TYPES: Mapping[str, str] = {
     "json": "application/json-patch+json",

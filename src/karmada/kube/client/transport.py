@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from karmada.kube.client.limits import OBJECT_BYTES
 from karmada.kube.objects.errors import ApiError
-from karmada.kube.objects.shared import Parse
-from karmada.kube.objects.types import Obj
+from karmada.kube.objects.types import Obj, Parse
 
 
 class ConnectionFailed(Exception):

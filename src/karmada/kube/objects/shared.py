@@ -16,7 +16,7 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, cast
+from typing import Any, Generic, TypedDict, TypeVar, cast
 
 import msgspec
 import orjson
@@ -49,10 +49,6 @@ class Part(dict[str, Any]):
         part = cls(fields)
         part.source = source
         return part
-
-
-Parse: TypeAlias = Callable[[bytes], Obj]
-"""Makes an object, or a part of it, of its bytes."""
 
 
 class _Metadata(TypedDict, total=False):

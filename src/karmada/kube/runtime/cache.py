@@ -17,8 +17,8 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from karmada.kube.objects.recent import Recent
-from karmada.kube.objects.shared import Compressor, Packed, Parse, Part, SharedObject, is_detecting
-from karmada.kube.objects.types import Obj
+from karmada.kube.objects.shared import Compressor, Packed, Part, SharedObject, is_detecting
+from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.runtime.keys import Key
 
 IndexFn: TypeAlias = Callable[[Obj], Iterable[str]]

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
-from karmada.kube.objects.shared import Parse
-from karmada.kube.objects.types import Obj
+from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.runtime.cache import IndexFn
 from karmada.kube.runtime.delivery import deliver_by_name
 from karmada.kube.runtime.informer import Informer

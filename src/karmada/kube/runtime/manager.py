@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
-from karmada.kube.objects.shared import Parse
-from karmada.kube.objects.types import Obj
+from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.runtime.controller import BackOff, Controller, Reconciler
 from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.informers import Informers, Limit

@@ -15,8 +15,8 @@ import orjson
 
 from karmada.kube.client.transport import Answer, Call, WatchEvent
 from karmada.kube.objects.errors import ApiError, BadRequest, error_from_status
-from karmada.kube.objects.shared import Packed, Parse, Part, is_detecting
-from karmada.kube.objects.types import Obj
+from karmada.kube.objects.shared import Packed, Part, is_detecting
+from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.server.audit.interface import Audits, FollowsRequest, Sent, new_audit_id
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.handlers.pipeline import Pipeline
