@@ -23,6 +23,8 @@ from tests.support.rsa_keys import reuse_keys
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell starts in the background, and all that it starts
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # what nohup starts; programs of tests heed it, but not the tests
+    signal.signal(signal.SIGHUP, lambda _number, _frame: None)
 
 os.environ.setdefault("KARMADA_NAMESPACE_DELETION_DELAY", "0s")  # of every process that a test starts
 os.environ.setdefault("GOGC", "off")  # a kubectl that does not collect garbage takes a quarter less CPU time;

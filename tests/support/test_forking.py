@@ -132,8 +132,9 @@ def test_what_python_reads_when_it_starts_makes_a_fresh_process() -> None:
         process.communicate()
 
 
-def test_the_environment_of_a_pod_is_no_reason_for_a_fresh_process() -> None:
+def test_the_environment_of_a_pod_is_no_reason_for_a_fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has little of ours: what the simulator passes on, and what it sets for every pod."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     env = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ") if name in os.environ}
     assert forking.forkable(CTL, {"env": {**env, "PATH": os.defpath, "PYTHONUNBUFFERED": "1"}})
 
