@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 import yaml
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from karmada.kube.objects.gvk import GVR
 from tests.e2e.dashboard.conftest import DashboardFleet
@@ -141,6 +141,17 @@ def test_what_a_policy_would_move_is_what_then_moves(shop: DashboardFleet, open_
         # Pods that are left behind would be taken for the next test's.
         eventually_blocking(lambda: not shop.fleet.members["member1"].list(PODS, "default", "app=shop"))
         shop.fleet.apply(*yaml.safe_load_all(MANIFESTS))
+
+
+def test_a_click_before_the_scripts_have_come_is_not_lost(shop: DashboardFleet, open_tab: Opens) -> None:
+    with open_tab() as tab:
+        held: list[Route] = []
+        tab.page.route("**/cytoscape.min.js*", lambda route: held.append(route))
+        tab.log_in(shop.admin, PAGE)
+        tab.page.locator("button[data-node=binding]").click()
+        assert len(held) == 1, "the scripts are still on their way"
+        held[0].continue_()
+        tab.see("what goes where", "#node")
 
 
 def test_a_terminal_echoes_and_ends(shop: DashboardFleet, open_tab: Opens) -> None:
