@@ -6,7 +6,7 @@ need() { # command, Debian package
     command -v "$1" >/dev/null 2>&1 && return
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
         echo "==> Installing $2"
-        apt-get update -qq && apt-get install -y -qq "$2" >/dev/null
+        apt-get update -qq && apt-get install -y -qq -o DPkg::Lock::Timeout=300 "$2" >/dev/null
     else
         echo "the tests need $1, which is not installed (Debian and Ubuntu: sudo apt-get install $2)" >&2
         exit 1
