@@ -64,6 +64,7 @@ def test_one_command_makes_everything_and_an_interrupt_ends_it_and_a_second_star
         assert time.monotonic() - began < 2 * LIMIT, up.said
         address = re.findall(r"  dashboard at (\S+)", (local.folder / "logs" / "karmada.log").read_text())[-1]
         assert [line for line in up.said if line.split("#")[0].strip() == address], "flags of its own decide"
+        assert local.ctl("local-status").lines[-1] == f"Dashboard: {address}"
         assert local.kubectl("get", "configmap", "note", "-o", "name").out == "configmap/note\n"
         for name, cluster in local.clusters().items():
             ready = next(one for one in cluster["status"]["conditions"] if one["type"] == "Ready")

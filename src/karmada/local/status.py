@@ -51,6 +51,8 @@ class Status(msgspec.Struct, kw_only=True):
     clusters: list[Member] = []
     kubeconfigs: dict[str, list[str]] = {}
     """Contexts by file."""
+    dashboard: str = ""
+    """Its address; empty without one, and while the control plane does not run."""
     problems: list[str] = []
 
     @property
@@ -83,6 +85,7 @@ async def look(folder: Folder) -> Status:
         _control_plane(folder, by_name[programs.KARMADA], status), _simulator(folder, by_name[programs.SIM], status)
     )
     _judge(status, choices.member_names)
+    status.dashboard = choices.dashboard if by_name[programs.KARMADA].pid else ""
     status.kubeconfigs = {
         str(folder.control_kubeconfig): [CONTROL_PLANE_CONTEXT],
         str(folder.members_kubeconfig): _contexts(folder),

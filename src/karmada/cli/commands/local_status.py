@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @data_dir_flag("The folder of local-up.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="Another form.")
 def local_status(data_dir: Path, output: str | None) -> None:
-    """Show the processes, endpoints, members and kubeconfigs of a folder.
+    """Show the processes, endpoints, members, kubeconfigs and dashboard of a folder.
 
     The exit code is 0 when everything runs and every member is Ready, otherwise 1, with the problems on stderr.
 
@@ -71,6 +71,8 @@ def _text(status: Status) -> str:
         rows = [["KUBECONFIG", "CONTEXTS"]]
         rows += [[shown(Path(path)), ", ".join(contexts)] for path, contexts in status.kubeconfigs.items()]
         lines += ["", *_table(rows)]
+    if status.dashboard:
+        lines += ["", f"Dashboard: {status.dashboard}"]
     return "\n".join(lines)
 
 
