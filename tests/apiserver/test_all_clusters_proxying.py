@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from aiohttp import web
 
 from karmada.kube.client.client import Client
-from karmada.kube.server.app import ApiServer
 from tests.support.fake_member import FakeMember, Handler, fake_member, register
-from tests.support.karmada_server import clusters_only
 from tests.support.wire import Http
 
 ALL = "/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy"
 PODS = "/api/v1/namespaces/default/pods"
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
-
-
-@pytest.fixture
-async def server(certificates: Path) -> AsyncIterator[ApiServer]:
-    async with clusters_only(certificates) as server:
-        yield server
-
-
-@pytest.fixture
-def client(server: ApiServer) -> Client:
-    return server.client(user_agent="tests")
-
-
-@pytest.fixture
-async def http(server: ApiServer) -> AsyncIterator[Http]:
-    http = Http(server)
-    yield http
-    await http.close()
 
 
 @pytest.fixture

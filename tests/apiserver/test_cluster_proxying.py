@@ -20,36 +20,12 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, user_certificate
 from tests.support.fake_member import SECRETS, FakeMember, connect_proxy, fake_member, register, socks_proxy
-from tests.support.karmada_server import clusters_only
 from tests.support.wire import Http
 
 PROXY = "/apis/cluster.karmada.io/v1alpha1/clusters/{}/proxy"
 M1 = PROXY.format("m1")
 RBAC = "rbac.authorization.k8s.io"
 UPGRADE = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
-
-
-@pytest.fixture
-async def server(certificates: Path) -> AsyncIterator[ApiServer]:
-    async with clusters_only(certificates) as server:
-        yield server
-
-
-@pytest.fixture
-def client(server: ApiServer) -> Client:
-    return server.client(user_agent="tests")
-
-
-@pytest.fixture
-async def http(server: ApiServer) -> AsyncIterator[Http]:
-    http = Http(server)
-    yield http
-    await http.close()
 
 
 @pytest.fixture

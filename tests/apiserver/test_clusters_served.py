@@ -30,27 +30,10 @@ START = float(int(time.time()))
 NOW = rfc3339(START)
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
-
-
 @pytest.fixture
 async def server(certificates: Path) -> AsyncIterator[ApiServer]:
     async with clusters_only(certificates, FakeClock(start=START)) as server:
         yield server
-
-
-@pytest.fixture
-def client(server: ApiServer) -> Client:
-    return server.client(user_agent="tests")
-
-
-@pytest.fixture
-async def http(server: ApiServer) -> AsyncIterator[Http]:
-    http = Http(server)
-    yield http
-    await http.close()
 
 
 def cluster(name: str = "m1", **spec: Any) -> Obj:

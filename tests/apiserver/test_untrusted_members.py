@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,35 +17,11 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.outbound.https import Outbound
 from tests.support.fake_member import SECRETS, FakeMember, fake_member, register
-from tests.support.karmada_server import clusters_only
 from tests.support.wire import Http
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 M1, ALL = f"{CLUSTERS}/m1/proxy", f"{CLUSTERS}/*/proxy"
 PODS = "/api/v1/namespaces/default/pods"
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
-
-
-@pytest.fixture
-async def server(certificates: Path) -> AsyncIterator[ApiServer]:
-    async with clusters_only(certificates) as server:
-        yield server
-
-
-@pytest.fixture
-def client(server: ApiServer) -> Client:
-    return server.client(user_agent="tests")
-
-
-@pytest.fixture
-async def http(server: ApiServer) -> AsyncIterator[Http]:
-    http = Http(server)
-    yield http
-    await http.close()
 
 
 @pytest.fixture

@@ -15,15 +15,13 @@ from typing import Any, Self
 
 from karmada.api.cluster import Cluster
 from karmada.joining.join import Joining, join
-from karmada.joining.waiting import wait_for
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.objects.clock import SYSTEM
-from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
+from tests.e2e.places import Place
 from tests.e2e.sim_fleet import SimFleet
 from tests.support.background import Background
 from tests.support.eventually import LIMIT
@@ -132,35 +130,19 @@ class Fleet:
     # objects of the control plane
 
     def get(self, kind: GVR, name: str, namespace: str = "") -> Obj | None:
-        async def look() -> Obj | None:
-            try:
-                return await self._client.get(kind, name, namespace)
-            except NotFound:
-                return None
-
-        return self._background.run(look())
+        return self._place.get(kind, name, namespace)
 
     def until_object(
         self, kind: GVR, name: str, check: Callable[[Obj], Any], namespace: str = "", seconds: float = LIMIT
     ) -> Obj:
-        last: Obj | None = None
-
-        def look(found: Obj | None) -> Obj | None:
-            nonlocal last
-            last = found
-            return found if found is not None and check(found) else None
-
-        waiting = wait_for(self._client, kind, name, namespace, look, clock=SYSTEM, seconds=seconds)
-        try:
-            return self._background.run(waiting, seconds + 10)
-        except TimeoutError:
-            raise AssertionError(f"{kind.resource} {name} did not become so within {seconds:g} s: {last}") from None
+        return self._place.until(kind, name, check, namespace, seconds)
 
     def until_gone(self, kind: GVR, name: str, namespace: str = "", seconds: float = LIMIT) -> None:
-        def look(found: Obj | None) -> bool | None:
-            return True if found is None else None
+        self._place.until_gone(kind, name, namespace, seconds)
 
-        self._background.run(wait_for(self._client, kind, name, namespace, look, clock=SYSTEM, seconds=seconds))
+    @property
+    def _place(self) -> Place:
+        return Place(self._background, self._client)
 
 
 @asynccontextmanager

@@ -18,11 +18,11 @@ from karmada.api.work import ResourceBinding
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
+from tests.e2e.places import Place
 from tests.e2e.propagating import (
     CRDS,
     DEPLOYMENTS,
     SERVICES,
-    Place,
     Propagation,
     cluster_policy,
     deployment,

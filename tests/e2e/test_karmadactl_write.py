@@ -16,7 +16,8 @@ import pytest
 
 from tests.e2e.beside_kubectl import in_our_words
 from tests.e2e.pasting import blocks
-from tests.e2e.propagating import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, Place
+from tests.e2e.places import Place
+from tests.e2e.propagating import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES
 from tests.support import forking
 from tests.support.karmadactl import Karmadactl
 from tests.support.programs import Program, Result, ServerProcess

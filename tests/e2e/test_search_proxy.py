@@ -22,7 +22,8 @@ from karmada.search.proxy.versions import Versions
 from karmada.search.reading import REFUSED
 from tests.e2e.aggregated_process import AggregatedProcess
 from tests.e2e.pasting import blocks, paste_with
-from tests.e2e.propagating import NAMESPACES, SECRETS, Place, Propagation, as_text
+from tests.e2e.places import Place
+from tests.e2e.propagating import NAMESPACES, SECRETS, Propagation, as_text
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program, Result
 

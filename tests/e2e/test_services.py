@@ -10,7 +10,8 @@ import pytest
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
-from tests.e2e.propagating import SERVICES, Place, Propagation, deployment, policy, selector
+from tests.e2e.places import Place
+from tests.e2e.propagating import SERVICES, Propagation, deployment, policy, selector
 from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
