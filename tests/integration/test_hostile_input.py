@@ -33,7 +33,7 @@ async def test_a_definition_cannot_lie_over_a_built_in_resource(server: ApiServe
     path = f"{CRDS}/clusterroles.rbac.authorization.k8s.io"
 
     async def conditions() -> dict[str, str]:
-        found = (await http("GET", path)).json().get("status", {}).get("conditions", [])
+        found = (await http("GET", path)).json()["status"]["conditions"] or ()
         return {condition["type"]: f"{condition['status']}/{condition['reason']}" for condition in found}
 
     async def judged() -> str:

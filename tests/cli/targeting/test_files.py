@@ -93,6 +93,7 @@ def test_braces_may_begin_yaml() -> None:
             "mapping values are not allowed in this context",
         ),
         ('{"a": ', "error parsing f: unexpected EOF"),
+        ('{"a":' + "[" * 300 + "]" * 300 + "}", "error parsing f: json: exceeded max depth"),
         ('{"a":' + "[" * 20000 + "]" * 20000 + "}", "error parsing f: json: exceeded max depth"),
         ('{"a": 1,\n ]', "error parsing f: json: line 2: Expecting property name enclosed in double quotes"),
         (

@@ -7,7 +7,7 @@ Nothing is done with any object before all files could be read: a malformed one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,6 +24,8 @@ EXTENSIONS = (".json", ".yaml", ".yml")
 STDIN = "STDIN"
 _URL_SECONDS = 30.0
 _URL_ATTEMPTS = 3
+_DEEPEST = 254
+"""Levels of nesting that can be written as JSON again."""
 _GO_TYPES = {str: "string", list: "array", bool: "bool", int: "number", float: "number"}
 
 
@@ -245,7 +247,23 @@ def _yaml_documents(text: bytes, name: str) -> list[Any]:
     return documents
 
 
+def _is_too_deep(value: Any) -> bool:
+    """Whether it could not be written again; how deep Python's own parser goes depends on its version."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [child for one in level for child in _children(one)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
 def _objects(document: Any, name: str) -> Iterator[Obj]:
+    if _is_too_deep(document):
+        raise connect.failure(f"error parsing {name}: json: exceeded max depth")
     if not isinstance(document, dict):
         kind = _GO_TYPES.get(type(document), type(document).__name__)
         raise connect.failure(

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
 
+from karmada.kube.client.tls import client_context
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.types import Obj
 from karmada.search.opensearch.documents import INDEX, index_name
@@ -149,7 +149,7 @@ class Store:
         given: dict[str, Any] = {"http_auth": (user, secret.get("password") or "")} if user else {}
         authority = secret.get("caBundle") or secret.get("ca.crt")
         if authority and any(address.startswith("https:") for address in self.destination.addresses):
-            given["ssl_context"] = ssl.create_default_context(cadata=authority)
+            given["ssl_context"] = client_context(authority.encode(), b"", b"", insecure=False)
         nodes = list(self.destination.addresses)
         return AsyncOpenSearch(nodes, timeout=SECONDS, max_retries=len(nodes) - 1, http_compress=True, **given)
 
