@@ -35,7 +35,7 @@ EACH = 40
 VERSION = "v1alpha1.search.karmada.io"
 ROOT = Path(__file__).parents[2]
 PROXY = "/apis/search.karmada.io/v1alpha1/proxying/karmada/proxy"
-"""With --raw, kubectl does not put the path of the server before that of the request."""
+"""For `kubectl get --raw` of the control plane: only later kubectls put the path of a server before it."""
 
 
 def pod(name: str, **labels: str) -> Obj:
@@ -105,7 +105,7 @@ def kubectl(fleet: Propagation, kubectl_path: str, tmp_path_factory: pytest.Temp
     paste_with(making, fleet.kubectl.env, folder)
     everywhere = Program([kubectl_path], fleet.kubectl.home, folder / "all-clusters.config")
     fleet.apply(*REGISTRIES)
-    until_cached(everywhere)
+    until_cached(fleet.kubectl)
     yield everywhere
     fleet.delete(*REGISTRIES)
 
@@ -209,7 +209,7 @@ def test_nodes_are_paged_over_clusters(fleet: Propagation, kubectl: Program) -> 
     wanted = sum(len(place.list(NODES)) for place in fleet.members.values())
 
     def page(query: str) -> Any:
-        return json.loads(kubectl("get", "--raw", f"{PROXY}/api/v1/nodes?{query}").out)
+        return json.loads(fleet.kubectl("get", "--raw", f"{PROXY}/api/v1/nodes?{query}").out)
 
     whole = page("")
     assert {item["metadata"]["annotations"][CACHED_FROM_CLUSTER] for item in whole["items"]} == set(fleet.members)
@@ -296,9 +296,9 @@ def test_a_cluster_that_comes_to_a_registry_is_listed(fleet: Propagation, kubect
     fleet.apply(two)
     try:
         limits = f"{PROXY}/api/v1/limitranges"
-        until_positions(kubectl, limits, {"member1", "member2"})
+        until_positions(fleet.kubectl, limits, {"member1", "member2"})
         fleet.apply(registry("limits", ("LimitRange", ""), clusters=("member1", "member2", "member3")))
-        until_positions(kubectl, limits, {"member1", "member2", "member3"})
+        until_positions(fleet.kubectl, limits, {"member1", "member2", "member3"})
     finally:
         fleet.delete(two)
 
@@ -354,7 +354,7 @@ def behind(fleet: Propagation, kubectl: Program, tmp_path: Path) -> Iterator[Cal
     try:
         process.register(fleet.kubectl)
         fleet.apply(*REGISTRIES)
-        until_cached(kubectl)
+        until_cached(fleet.kubectl)
         yield lambda: process
     finally:
         fleet.kubectl("delete", "apiservice", VERSION)
