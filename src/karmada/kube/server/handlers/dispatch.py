@@ -22,7 +22,7 @@ from karmada.kube.server.handlers.group_creates import GroupCreates
 from karmada.kube.server.handlers.patching import APPLY, Patcher, patch_or_create, patch_type, update_or_create
 from karmada.kube.server.handlers.reads import Reads
 from karmada.kube.server.handlers.scale import Scaling
-from karmada.kube.server.handlers.subresources import projection, reset_for
+from karmada.kube.server.handlers.subresources import projection, reset_for, writes_status_alone
 from karmada.kube.server.handlers.writes import Change, Writes, check_uid
 from karmada.kube.server.http.bodies import Bodies
 from karmada.kube.server.http.options import (
@@ -314,7 +314,12 @@ class Handlers:
             return await self.writes.update(
                 request, resource, namespace, info.name, options, replace, subresource=info.subresource
             )
-        patcher, options = await aside(request, self._resource_patcher, request, resource)
+        if is_large(request):
+            patcher, options = await aside(request, self._resource_patcher, request, resource)
+        else:
+            patcher, options = self._resource_patcher(request, resource)
+        part = resource.subresources[info.subresource]
+        short = patcher.status_of if writes_status_alone(resource, part) else None
 
         async def update(change: Change, owned: bool) -> Result:
             async def projected(live: Obj) -> Obj:
@@ -326,7 +331,7 @@ class Handlers:
 
             return await self.writes.update(
                 request, resource, namespace, info.name, options, projected,
-                subresource=info.subresource, owned=owned, patch=True,
+                subresource=info.subresource, owned=owned, patch=True, short=short,
             )  # fmt: skip
 
         result: Result = await patch_or_create(patcher, update, None, info.subresource)
