@@ -6,7 +6,6 @@ import ssl
 import stat
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +240,7 @@ async def test_it_does_not_prompt_forever(serve: Serve, connect: Open) -> None:
     assert count == 11
     assert caught.value.retry_after == 0
     with pytest.raises(TooManyRequests):
-        await transport.call(replace(GET, retried=False))
+        await transport.call(GET._replace(retried=False))
     assert count == 12
 
 

@@ -148,3 +148,11 @@ def test_with_and_without_it_everything_comes_out_the_same(spec: Any) -> None:
     apply_defaults(NODE, slow)
     assert quick == slow
     assert validate(NODE, quick, None, conforming(NODE, quick)) == validate(NODE, slow)
+
+
+def test_texts_that_were_right_a_moment_ago_are_known_again_by_their_place_alone() -> None:
+    for number in range(200):
+        at = f"2026-01-02T03:{number // 60:02d}:{number % 60:02d}Z"
+        assert conforming(NODE, {"status": {"at": at}}) == {"status"}
+        assert conforming(NODE, {"spec": GOOD | {"name": "abc"}, "status": {"at": "abc"}}) == {"spec"}
+        assert conforming(NODE, {"spec": GOOD | {"name": at}, "status": {"at": at}}) == {"status"}

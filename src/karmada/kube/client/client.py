@@ -97,6 +97,13 @@ def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
     return query
 
 
+def _checked(call: Call, answer: Any) -> Obj:
+    """A server that is none (the page of some login, with code 200) answers, but not with an object."""
+    if not isinstance(answer, dict):
+        raise ConnectionFailed(f"{call.method} {call.path}: the server responded with what is no object")
+    return answer
+
+
 class Client:
     """`field_manager` names this client in managedFields; `mapper` is made on demand when none is given."""
 
@@ -123,11 +130,7 @@ class Client:
         return await self.transport.call(Call(method, path, query or {}, body))
 
     async def _object(self, call: Call) -> Obj:
-        """A server that is none (the page of some login, with code 200) answers, but not with an object."""
-        answer = await self.transport.call(call)
-        if not isinstance(answer, dict):
-            raise ConnectionFailed(f"{call.method} {call.path}: the server responded with what is no object")
-        return answer
+        return _checked(call, await self.transport.call(call))
 
     # reads
 
@@ -141,10 +144,11 @@ class Client:
         resource_version: str = "",
         metadata_only: bool = False,
     ) -> Obj:
-        gvr = await self.resource(kind)
+        gvr = kind if isinstance(kind, GVR) else await self.resource(kind)
         query = {"resourceVersion": resource_version} if resource_version else {}
         accept = METADATA if metadata_only else JSON
-        return await self._object(Call("GET", resource_path(gvr, namespace, name, subresource), query, accept=accept))
+        call = Call("GET", resource_path(gvr, namespace, name, subresource), query, accept=accept)
+        return _checked(call, await self.transport.call(call))
 
     async def list(
         self,
@@ -288,10 +292,11 @@ class Client:
         field_validation: str = "",
     ) -> Obj:
         """`namespace` defaults to the object's own."""
-        gvr = await self.resource(kind)
+        gvr = kind if isinstance(kind, GVR) else await self.resource(kind)
         where = _namespace(obj) if namespace is None else namespace
         query = self._write_query(dry_run, field_manager, field_validation)
-        return await self._object(Call("POST", resource_path(gvr, where), query, obj))
+        call = Call("POST", resource_path(gvr, where), query, obj)
+        return _checked(call, await self.transport.call(call))
 
     async def create_all(
         self, kind: GVR | GVK, objects: Sequence[Obj], namespace: str, *, concurrency: int = CONCURRENCY
@@ -351,12 +356,13 @@ class Client:
         field_validation: str = "",
     ) -> Obj:
         """`type` is json, merge, strategic or apply."""
-        gvr = await self.resource(kind)
+        gvr = kind if isinstance(kind, GVR) else await self.resource(kind)
         query = self._write_query(dry_run, field_manager, field_validation)
         if type == "apply":
             query["force"] = "true" if force else "false"
         path = resource_path(gvr, namespace, name, subresource)
-        return await self._object(Call("PATCH", path, query, patch, content_type=PATCH_TYPES[type]))
+        call = Call("PATCH", path, query, patch, content_type=PATCH_TYPES[type])
+        return _checked(call, await self.transport.call(call))
 
     async def apply(
         self,

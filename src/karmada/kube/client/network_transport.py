@@ -14,7 +14,6 @@ import contextlib
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -91,7 +90,7 @@ class NetworkTransport(ABC):
             return None
         body = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         try:
-            got = await self._answered(replace(call, body=body), {GROUP_HEADER: "true"})
+            got = await self._answered(call._replace(body=body), {GROUP_HEADER: "true"})
         except (BadRequest, Invalid, UnsupportedMediaType):
             self._takes_groups = False
             return None

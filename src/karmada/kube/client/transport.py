@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from karmada.kube.client.limits import OBJECT_BYTES
@@ -19,6 +19,9 @@ class UpgradeRefused(ApiError):
     """No WebSocket was opened; the message is the body of the response, which is no Status."""
 
 
+_NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class WatchEvent(NamedTuple):
     """type is ADDED, MODIFIED, DELETED or BOOKMARK; an ERROR event is raised as an ApiError instead."""
 
@@ -26,8 +29,7 @@ class WatchEvent(NamedTuple):
     object: Obj
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One API request: `path` unescaped and without query, `body` a JSON value or None, never changed by the callee.
 
     `most` is how many bytes its answer may have when it comes over the network. `one_by_one`: who gets a list iterates
@@ -38,7 +40,7 @@ class Call:
 
     method: str
     path: str
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = _NO_QUERY
     body: Any = None
     content_type: str = "application/json"
     accept: str = "application/json"

@@ -29,6 +29,9 @@ _SCALARS: Final[dict[str, type]] = {"string": str, "boolean": bool, "integer": i
 _REMEMBERED: Final = 32
 _SMALL: Final = 16 << 10
 """Larger parts are not remembered."""
+_REMEMBERED_WORDS: Final = 64
+_SHORT: Final = 128
+"""Characters of a text that may be remembered."""
 
 
 def conforming(node: Node, obj: Obj) -> frozenset[str]:
@@ -81,7 +84,29 @@ def _test(node: Node) -> Test:
     form = _form(node)
     if not checks.conditions or form is _never:
         return form
+    if node.type == "string":
+        return _words(checks)
     return lambda value: form(value) and satisfies(checks, value)
+
+
+def _words(checks: Checks) -> Test:
+    """The test of a text with conditions. Most are one of a few (types, reasons, this second): those are kept."""
+    recent: dict[str, None] = {}
+
+    def test(value: Any) -> bool:
+        if type(value) is not str:
+            return False
+        if value in recent:
+            return True
+        if not satisfies(checks, value):
+            return False
+        if len(value) <= _SHORT:
+            if len(recent) == _REMEMBERED_WORDS:
+                del recent[next(iter(recent))]
+            recent[value] = None
+        return True
+
+    return test
 
 
 def _form(node: Node) -> Test:

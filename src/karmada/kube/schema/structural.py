@@ -136,8 +136,15 @@ def _add_identity(node: Node) -> None:
     for name in ("apiVersion", "kind"):
         if name not in node.properties:
             node.properties[name] = Node(type="string", checks=Checks(kind=str, plain=str))
-    node.checks.metadata = node.properties.get("metadata")
+    metadata = node.properties.get("metadata")
+    node.checks.metadata = metadata if metadata is not None and _restricts(metadata) else None
     node.properties["metadata"] = object_meta()
+
+
+def _restricts(node: Node) -> bool:
+    """Whether there are objects that are not allowed in this place."""
+    below = node.properties or node.required or node.values is not None or node.items is not None
+    return node.type != "object" or bool(below or node.checks.conditions)
 
 
 def _compile(schema: Obj) -> Node:

@@ -45,8 +45,11 @@ class Registry:
         self.generation += 1
 
     def get(self, gvr: GVR) -> Resource | None:
-        plurals = self._by_version.get(gvr.group_version)
-        return plurals.get(gvr.resource) if plurals else None
+        return self.find(gvr.group_version, gvr.resource)
+
+    def find(self, version: GroupVersion, plural: str) -> Resource | None:
+        plurals = self._by_version.get(version)
+        return plurals.get(plural) if plurals else None
 
     def by_kind(self, gvk: GVK) -> Resource | None:
         return self._by_kind.get(gvk)

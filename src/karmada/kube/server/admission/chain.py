@@ -107,10 +107,14 @@ class Chain:
 
     async def admit(self, attributes: Attributes) -> bool:
         """Call every `admit`, in order, and again on reinvocation; return whether one may have changed the object."""
-        steps = self._for(attributes).admit
-        changed = await _admit(steps, attributes)
+        steps, changed = self._for(attributes).admit, False
+        for plugin, per_request, mutates in steps:
+            if per_request and not plugin.handles(attributes):
+                continue
+            await plugin.admit(attributes)
+            changed = changed or mutates
         if attributes.begin_second_round():
-            await _admit(steps, attributes)
+            await _admit_again(steps, attributes)
         return changed
 
     async def validate(self, attributes: Attributes) -> None:
@@ -166,14 +170,10 @@ class Chain:
         return _Steps(tuple(admit), tuple(validate), tuple(finish))
 
 
-async def _admit(steps: tuple[_Step, ...], attributes: Attributes) -> bool:
-    changed = False
-    for plugin, per_request, mutates in steps:
-        if per_request and not plugin.handles(attributes):
-            continue
-        await plugin.admit(attributes)
-        changed = changed or mutates
-    return changed
+async def _admit_again(steps: tuple[_Step, ...], attributes: Attributes) -> None:
+    for plugin, per_request, _ in steps:
+        if not per_request or plugin.handles(attributes):
+            await plugin.admit(attributes)
 
 
 def _rank(name: str) -> float:

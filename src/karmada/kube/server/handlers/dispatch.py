@@ -22,7 +22,7 @@ from karmada.kube.server.handlers.group_creates import GroupCreates
 from karmada.kube.server.handlers.patching import APPLY, Patcher, patch_or_create, patch_type, update_or_create
 from karmada.kube.server.handlers.reads import Reads
 from karmada.kube.server.handlers.scale import Scaling
-from karmada.kube.server.handlers.subresources import projection, reset_for
+from karmada.kube.server.handlers.subresources import projection, reset_for, writes_status_alone
 from karmada.kube.server.handlers.writes import Change, Writes, check_uid
 from karmada.kube.server.http.bodies import Bodies
 from karmada.kube.server.http.options import (
@@ -33,7 +33,7 @@ from karmada.kube.server.http.options import (
     write_options,
 )
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Request, RequestInfo
-from karmada.kube.server.http.results import PAGE_NOT_FOUND, ListResult, ObjectResult, Result
+from karmada.kube.server.http.results import ListResult, ObjectResult, Result, page_not_found
 from karmada.kube.server.registry import Registry
 
 _NAMED = {"create": False, "update": True, "patch": True, "delete": True}
@@ -85,11 +85,11 @@ class Handlers:
             "deletecollection": self._delete_collection,
         }
 
-    async def handle(self, request: Request, resource: Resource) -> Result:
+    def handle(self, request: Request, resource: Resource) -> Awaitable[Result]:
         info = request.info
         if _is_out_of_scope(resource, info):
             if resource.custom and not resource.native:
-                return PAGE_NOT_FOUND
+                return page_not_found()
             raise MethodNotAllowed() if _lists_here(info, resource) else NotFound.resource()
         if request.method == "HEAD" and not resource.custom and info.subresource not in CONNECT_SUBRESOURCES:
             raise MethodNotAllowed()
@@ -99,21 +99,21 @@ class Handlers:
         if endpoint is None and not resource.verbs:
             endpoint = self.endpoints.get(Place(resource.storage_resource, ANY))
         if endpoint is not None:
-            return await endpoint(request, resource)
+            return endpoint(request, resource)
         if info.subresource:
-            return await self._subresource(request, resource)
+            return self._subresource(request, resource)
         if info.verb not in resource.verbs:
             raise MethodNotAllowed()
         if info.verb in _NAMED and bool(info.name) is not _NAMED[info.verb]:
             raise MethodNotAllowed()
-        return await self._verbs[info.verb](request, resource)
+        return self._verbs[info.verb](request, resource)
 
     def namespace(self, request: Request, resource: Resource) -> str:
         return request.info.namespace if resource.namespaced else ""
 
-    async def _get(self, request: Request, resource: Resource) -> Result:
+    def _get(self, request: Request, resource: Resource) -> Awaitable[Result]:
         options = list_options(request.query, watch=False)
-        return await self.reads.get(resource, self.namespace(request, resource), request.info.name, options)
+        return self.reads.get(resource, self.namespace(request, resource), request.info.name, options)
 
     async def _list(self, request: Request, resource: Resource) -> Result:
         return await self.reads.list(
@@ -284,7 +284,7 @@ class Handlers:
             return None
         return self.bodies.delete_options(request, resource.gvk.api_version)
 
-    async def _subresource(self, request: Request, resource: Resource) -> Result:
+    def _subresource(self, request: Request, resource: Resource) -> Awaitable[Result]:
         sub = resource.subresources.get(request.info.subresource)
         if sub is None:
             custom = resource.custom and not resource.native
@@ -293,12 +293,12 @@ class Handlers:
         if verb not in sub.verbs:
             raise MethodNotAllowed()
         if sub.name == "scale":
-            return await self.scaling.handle(request, resource, self._patcher)
+            return self.scaling.handle(request, resource, self._patcher)
         if verb == "get":
-            return await self._get(request, resource)
+            return self._get(request, resource)
         project = projection(resource, sub)
         assert project is not None, f"{resource.gvk} serves {sub.name} without saying what it writes"
-        return await self._write_part(request, resource, project)
+        return self._write_part(request, resource, project)
 
     async def _write_part(self, request: Request, resource: Resource, project: Callable[[Obj, Obj], Obj]) -> Result:
         """PUT or PATCH of one part of an object."""
@@ -314,7 +314,12 @@ class Handlers:
             return await self.writes.update(
                 request, resource, namespace, info.name, options, replace, subresource=info.subresource
             )
-        patcher, options = await aside(request, self._resource_patcher, request, resource)
+        if is_large(request):
+            patcher, options = await aside(request, self._resource_patcher, request, resource)
+        else:
+            patcher, options = self._resource_patcher(request, resource)
+        part = resource.subresources[info.subresource]
+        short = patcher.status_of if writes_status_alone(resource, part) else None
 
         async def update(change: Change, owned: bool) -> Result:
             async def projected(live: Obj) -> Obj:
@@ -326,7 +331,7 @@ class Handlers:
 
             return await self.writes.update(
                 request, resource, namespace, info.name, options, projected,
-                subresource=info.subresource, owned=owned, patch=True,
+                subresource=info.subresource, owned=owned, patch=True, short=short,
             )  # fmt: skip
 
         result: Result = await patch_or_create(patcher, update, None, info.subresource)

@@ -34,7 +34,7 @@ from karmada.kube.server.handlers.dispatch import Handlers
 from karmada.kube.server.handlers.fencing import Fencing
 from karmada.kube.server.handlers.offers import negotiated
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Request, RequestInfo
-from karmada.kube.server.http.results import PAGE_NOT_FOUND, RawResult, Result
+from karmada.kube.server.http.results import PAGE_NOT_FOUND, RawResult, Result, page_not_found
 from karmada.kube.server.registry import Registry
 
 PathHandler = Callable[[Request], Awaitable[Result]]
@@ -123,35 +123,40 @@ class Pipeline:
         statuses = [None if outcome is None else outcome.status() for outcome in outcomes]
         return RawResult(orjson.dumps(statuses), status=201)
 
-    async def handle(self, request: Request) -> Result:
+    def handle(self, request: Request) -> Awaitable[Result]:
         """Route a request that `authorize` has allowed."""
-        if request.info.verb == "create" and request.headers.get(GROUP_HEADER) is not None:
-            return await self._create_group(request)
-        if self.fencing is not None and request.info.verb in _WRITES:
-            lease = request.headers.get(HEADER)
+        verb, headers = request.info.verb, request.headers
+        if verb == "create" and headers.get(GROUP_HEADER) is not None:
+            return self._create_group(request)
+        if self.fencing is not None and verb in _WRITES:
+            lease = headers.get(HEADER)
             if lease is not None:
-                with self.fencing.under(lease):
-                    await self._check_fence(self.fencing)
-                    return await self._route(request)
-        return await self._route(request)
+                return self._fenced(request, self.fencing, lease)
+        return self._route(request)
 
-    async def _route(self, request: Request) -> Result:
+    async def _fenced(self, request: Request, fencing: Fencing, lease: str) -> Result:
+        with fencing.under(lease):
+            await self._check_fence(fencing)
+            return await self._route(request)
+
+    def _route(self, request: Request) -> Awaitable[Result]:
+        """The result is awaited once, at the end of the route: each coroutine on the way would cost every request."""
         info = request.info
         if not info.is_resource:
-            return await self._path(request)
+            return self._path(request)
         version = GroupVersion(info.group, info.version)
         if self.delegate is not None and self.delegate.owns(version):
-            return await self.delegate.handle(request, version)
-        resource = self._registry.get(info.gvr)
+            return self.delegate.handle(request, version)
+        resource = self._registry.find(version, info.resource)
         if resource is None:
             if self._registry.has_builtin(info.group) or self._registry.serves(version):
                 raise NotFound.resource()
-            return PAGE_NOT_FOUND
+            return page_not_found()
         if not request.in_process:
             request.form = negotiated(request, resource)  # before anything is written
         if info.verb in _WRITES and info.subresource not in CONNECT_SUBRESOURCES:
-            return await self._write(request, resource)
-        return await self._handlers.handle(request, resource)
+            return self._write(request, resource)
+        return self._handlers.handle(request, resource)
 
     async def _check_fence(self, fencing: Fencing) -> None:
         """A Lease that was written through another server may be newer than the cache."""

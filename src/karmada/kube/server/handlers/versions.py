@@ -50,6 +50,10 @@ class Versions:
         [converted] = await self.converter(resource)([obj])
         return converted
 
+    def stores_as_it_is(self, resource: Resource) -> bool:
+        """Whether objects are stored in the request's version."""
+        return resource.to_storage is None and (resource.convert is None or resource.gvk == resource.storage)
+
     async def store(self, resource: Resource, obj: Obj) -> Obj:
         """The object in the version that is stored."""
         if resource.convert is not None and resource.gvk != resource.storage:

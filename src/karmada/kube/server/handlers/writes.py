@@ -116,7 +116,10 @@ class Writes:
         entries = entries_of(obj)
         if await self._admission.admit(attributes):
             repair(request, obj, entries)
-            await aside(request, strategy.default, obj)
+            if is_large(request):
+                await aside(request, strategy.default, obj)
+            else:
+                strategy.default(obj)
         meta["uid"] = names.random_uuid()
         meta["creationTimestamp"] = rfc3339(self._clock.now())
         if resource.has_status and not strategy.keeps_status_on_create and "status" in obj:
@@ -225,23 +228,30 @@ class Writes:
         subresource: str = "",
         owned: bool = False,
         patch: bool = False,
+        short: Callable[[Obj], Obj | None] | None = None,
     ) -> ObjectResult:
-        """Make `change` on the live object; NotFound when there is none."""
+        """Make `change` on the live object; NotFound when there is none.
+
+        `short` makes the same of the shared object itself, without changing it and with all defaults, or leaves it to
+        `change` (None).
+        """
         for _ in range(CONFLICT_TRIES):
             entry = self._cache.collection(resource.storage_resource).get(namespace, name)
             if entry is None:
                 raise NotFound.of(resource.group_resource, name)
             old: Obj = entry.object()
             [shown] = await self._versions.present(resource, [entry])
-            if shown is old:
-                private = _private(resource, old, subresource)
-            else:
+            new = short(old) if short is not None and shown is old else None
+            settled = new is not None
+            if new is None and shown is old:
+                new = await change(_private(resource, old, subresource))
+            elif new is None:
                 old, private = shown, await self._versions.fresh(resource, entry)
-            new = await change(private)
+                new = await change(private)
             conditional = self._check_version(resource, namespace, name, new, old, patch=patch)
             try:
                 return await self._update_once(
-                    request, resource, namespace, entry, old, new, options, subresource, owned
+                    request, resource, namespace, entry, old, new, options, subresource, owned, settled
                 )
             except RevisionConflict as conflict:
                 if conditional:
@@ -277,16 +287,15 @@ class Writes:
         options: WriteOptions,
         subresource: str,
         owned: bool,
+        settled: bool,
     ) -> ObjectResult:
+        """`settled`: the new object lacks no default."""
         strategy = resource.strategy
         meta = carry_over(new, old)
         dedupe_owners(request, meta)
-        if not subresource:
-            if resource.has_status:
-                restore(new, old, "status")
-            default = strategy.default
-        else:
-            default = (strategy.default_status if subresource == "status" else None) or strategy.default
+        if not subresource and resource.has_status:
+            restore(new, old, "status")
+        default = _complete_already if settled else _default_of(strategy, subresource)
         large = is_large(request)
         if large:
             await aside(request, self._complete, default, request, resource, old, new, options, subresource, owned)
@@ -411,7 +420,7 @@ class Writes:
         self._admission.finish(attributes, stored)
 
     async def _put(self, resource: Resource, namespace: str, obj: Obj, *, expected: int) -> Entry:
-        stored = await self._versions.store(resource, obj)
+        stored = obj if self._versions.stores_as_it_is(resource) else await self._versions.store(resource, obj)
         name = obj["metadata"]["name"]
         value = encoded(stored)
         self._cache.announce(value, stored)
@@ -437,7 +446,8 @@ class Writes:
             revision = await self._cache.store.write(key, value, expected=expected)
         except StoreUnavailable as error:
             raise store_error(error) from error
-        await self.reached(revision)
+        if self._cache.revision < revision:
+            await self.reached(revision)
         return revision
 
     async def reached(self, revision: int) -> None:
@@ -455,6 +465,14 @@ class Writes:
             return ObjectResult(entry=entry, status=status, resource=resource)
         [obj] = await self._versions.present(resource, [entry])
         return ObjectResult(obj=obj, status=status, resource=resource)
+
+
+def _default_of(strategy: Strategy, subresource: str) -> Callable[[Obj], None]:
+    return (strategy.default_status if subresource == "status" else None) or strategy.default
+
+
+def _complete_already(_obj: Obj) -> None:
+    """No default is missing."""
 
 
 def encoded(obj: Obj) -> bytes:

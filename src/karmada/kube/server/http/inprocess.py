@@ -67,8 +67,10 @@ class InProcess:
         uri = f"{call.path}?{urlencode(call.query)}" if call.query else call.path
         return self._audit.begin(Sent(uri, request.headers), request.info, self._user, new_audit_id(), 0.0)
 
-    async def _run(self, request: Request, trail: FollowsRequest | None, *, goes_on: bool = False) -> Result:
-        return await audited(self._pipeline.run, request, trail, goes_on=goes_on)
+    def _run(self, request: Request, trail: FollowsRequest | None, *, goes_on: bool = False) -> Awaitable[Result]:
+        if trail is None:
+            return self._pipeline.run(request)
+        return audited(self._pipeline.run, request, trail, goes_on=goes_on)
 
     async def call(self, call: Call) -> Any:
         request = self._request(call)

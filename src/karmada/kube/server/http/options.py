@@ -75,6 +75,7 @@ class ListOptions:
 
 _WITHOUT_QUERY = {kind: WriteOptions(kind) for kind in ("CreateOptions", "UpdateOptions", "PatchOptions")}
 DEFAULT_DELETE = DeleteOptions()
+_EVERYTHING = ListOptions()
 
 
 def _refuse(kind: str, errors: list[FieldError]) -> None:
@@ -158,7 +159,7 @@ def _integer(text: str) -> int:
 
 def list_options(query: Query, *, watch: bool) -> ListOptions:
     if not query:
-        return ListOptions()
+        return _EVERYTHING
     labels = fields = None
     try:
         if text := query.get("labelSelector"):

@@ -139,6 +139,10 @@ class TakeOver:
 Result: TypeAlias = ObjectResult | ListResult | StreamedList | WatchResult | RawResult | TakeOver
 
 
+async def page_not_found() -> Result:
+    return PAGE_NOT_FOUND
+
+
 def success(name: str, resource: Resource, uid: str) -> Obj:
     """The Status that most deletions answer."""
     details: Obj = {"name": name}
