@@ -18,7 +18,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
-from karmada.kube.runtime.backlog import URGENT, BacklogTurns, backlog_turns
+from karmada.kube.runtime.backlog import FOLLOWING, URGENT, BacklogTurns, backlog_turns
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueMetrics
 from karmada.kube.runtime.slots import Slots
@@ -87,6 +87,8 @@ class Lanes(Generic[K]):
         self._lanes: dict[str, _Lane[K]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._task_name = f"controller {name}"
+        self._turns: BacklogTurns
+        """Those of the loop that it is started in."""
         self._running = False
         self._closed = False
 
@@ -180,6 +182,7 @@ class Lanes(Generic[K]):
 
     def start(self) -> None:
         """Keys that were added before are worked on from now on."""
+        self._turns = backlog_turns()
         self._running = True
         for name, lane in self._lanes.items():
             for _ in range(min(self.limit, len(lane.queue))):
@@ -237,9 +240,10 @@ class Lanes(Generic[K]):
     async def _run_behind(self, lane: _Lane[K]) -> None:
         """One key of the backlog, or what is more urgent when the turn comes."""
         lane.behind += 1
-        first = lane.queue.first
+        first, top = lane.queue.first, lane.queue.top
         try:
-            await backlog_turns().next("" if first is None else self._order_of(first))
+            following = top is not None and top <= FOLLOWING
+            await self._turns.next("" if first is None else self._order_of(first), following=following)
             await self._take_one(lane.queue)
         finally:
             lane.behind -= 1
