@@ -15,7 +15,7 @@ from karmada.controllers.detector.claims import POLICIES, PolicyKind
 from karmada.controllers.detector.detector import BACKLOG, Detector
 from karmada.controllers.detector.policies import is_lazy, selectors_of, selects
 from karmada.controllers.detector.preemption import Preemption
-from karmada.controllers.template_refs import Ref, ref_of_binding
+from karmada.controllers.template_refs import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR, gvk_of
 from karmada.kube.objects.types import Obj
@@ -85,10 +85,9 @@ class PolicyController(Reconciler):
         unverified: list[_Claimed] = []
         turn = TimeSlice()
         for gvr, key in bindings.of_policy(self._kind, policy):
-            binding = bindings.get(gvr, key)
-            if binding is None:
+            ref = bindings.template_of(gvr, key)
+            if ref is None:
                 continue
-            ref = ref_of_binding(binding)
             known = kinds.known(ref)
             if known is not None and selects(policy, known):
                 kept[ref] = None

@@ -383,7 +383,7 @@ class Execution(Reconciler):
 
     def _resume(self, kind: KindInMember) -> None:
         waiting, kind.waiting = kind.waiting, set()
-        for key in waiting:
+        for key in sorted(waiting):
             self._queue.add(key, _BACKLOG)
 
     # reporting
