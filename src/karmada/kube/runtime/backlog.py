@@ -25,7 +25,9 @@ from time import monotonic, process_time
 from typing import ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
-_AT_ONCE = 8
+KEYS_IN_A_TURN = 4
+"""Each turn costs as much as a small part of a reconcile."""
+_AT_ONCE = 2
 """Turns in an iteration: some two milliseconds."""
 _BY_AGE = 64
 """One of so many turns goes to whoever has waited longest."""
@@ -58,6 +60,8 @@ class BacklogTurns:
         self._order = count()
         self._granted = 0
         self._granting = False
+        self.iteration = 0
+        """Raised by each iteration of the loop in which turns may be granted."""
         self._reached: dict[object, str] = {}
         """How far each delivery has come that is under way."""
 
@@ -88,6 +92,7 @@ class BacklogTurns:
                 await asyncio.sleep(0)
 
     def _grant(self) -> None:
+        self.iteration += 1
         for _ in range(_AT_ONCE):
             turn = self._take()
             if turn is None:

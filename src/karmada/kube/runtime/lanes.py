@@ -18,7 +18,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
-from karmada.kube.runtime.backlog import FOLLOWING, URGENT, BacklogTurns, backlog_turns
+from karmada.kube.runtime.backlog import FOLLOWING, KEYS_IN_A_TURN, URGENT, BacklogTurns, backlog_turns
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueMetrics
 from karmada.kube.runtime.slots import Slots
@@ -49,6 +49,12 @@ class _Lane(Generic[K]):
     def has_backlog_only(self) -> bool:
         top = self.queue.top
         return top is not None and top < URGENT
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next key is of the backlog and follows no delivery."""
+        top = self.queue.top
+        return top is not None and FOLLOWING < top < URGENT
 
 
 class Lanes(Generic[K]):
@@ -238,13 +244,17 @@ class Lanes(Generic[K]):
                 self._tasks.discard(task)
 
     async def _run_behind(self, lane: _Lane[K]) -> None:
-        """One key of the backlog, or what is more urgent when the turn comes."""
+        """A few keys of the backlog, or what is more urgent when the turn comes; more only while none has waited."""
         lane.behind += 1
         first, top = lane.queue.first, lane.queue.top
         try:
             following = top is not None and top <= FOLLOWING
             await self._turns.next("" if first is None else self._order_of(first), following=following)
-            await self._take_one(lane.queue)
+            granted = self._turns.iteration
+            for _ in range(KEYS_IN_A_TURN):
+                await self._take_one(lane.queue)
+                if granted != self._turns.iteration or not lane.goes_on:
+                    break
         finally:
             lane.behind -= 1
 
