@@ -183,3 +183,25 @@ async def test_a_turn_ends_when_a_key_has_had_to_wait() -> None:
     await eventually(lambda: lanes.idle)
     assert turns._granted - before >= 24, "one for each key, and those that it waits for"
     await lanes.stop(0)
+
+
+async def test_keys_that_wait_for_a_delivery_do_not_hold_up_others_of_their_lane() -> None:
+    turns, done = backlog_turns(), list[str]()
+
+    async def work(key: str) -> None:
+        done.append(key)
+
+    lanes: Lanes[str] = Lanes("test", work, limit=5, clock=FakeClock(), order_of=str)
+    lanes.start()
+    turns.reached(lanes, "b")
+    for number in range(20):
+        lanes.add(f"c-{number:02}", backlog.FOLLOWING)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not done
+    lanes.add("d", OLD)
+    await eventually(lambda: "d" in done)
+    assert len(done) <= 2, "the others still wait"
+    turns.reached(lanes, None)
+    await eventually(lambda: len(done) == 21)
+    await lanes.stop(0)

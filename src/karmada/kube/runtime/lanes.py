@@ -35,7 +35,7 @@ log = get_logger("controller")
 
 
 class _Lane(Generic[K]):
-    __slots__ = ("behind", "queue", "starting", "workers")
+    __slots__ = ("behind", "following", "queue", "starting", "workers")
 
     def __init__(self, queue: Queue[K]) -> None:
         self.queue = queue
@@ -44,6 +44,8 @@ class _Lane(Generic[K]):
         """How many of the workers have not looked for a key yet."""
         self.behind = 0
         """How many of the workers handle the backlog."""
+        self.following = 0
+        """How many of these wait for a delivery."""
 
     @property
     def has_backlog_only(self) -> bool:
@@ -217,8 +219,9 @@ class Lanes(Generic[K]):
         return min(self.limit, max(_LEAST, self._total // max(1, len(self._lanes))))
 
     def _has_enough(self, lane: _Lane[K]) -> bool:
-        """Whether all is left to the workers of the backlog."""
-        return lane.behind >= self._behind_limit and lane.has_backlog_only
+        """Whether all is left to the workers of the backlog: what follows no delivery, to those that wait for none."""
+        behind = lane.behind - lane.following if lane.goes_on else lane.behind
+        return behind >= self._behind_limit and lane.has_backlog_only
 
     async def _run(self, name: str, lane: _Lane[K]) -> None:
         queue = lane.queue
@@ -248,8 +251,7 @@ class Lanes(Generic[K]):
         lane.behind += 1
         first, top = lane.queue.first, lane.queue.top
         try:
-            following = top is not None and top <= FOLLOWING
-            await self._turns.next("" if first is None else self._order_of(first), following=following)
+            await self._next_turn("" if first is None else self._order_of(first), lane, top)
             granted = self._turns.iteration
             for _ in range(KEYS_IN_A_TURN):
                 await self._take_one(lane.queue)
@@ -257,6 +259,16 @@ class Lanes(Generic[K]):
                     break
         finally:
             lane.behind -= 1
+
+    async def _next_turn(self, name: str, lane: _Lane[K], priority: int | None) -> None:
+        if priority is None or priority > FOLLOWING:
+            await self._turns.next(name)
+            return
+        lane.following += 1
+        try:
+            await self._turns.next(name, following=True)
+        finally:
+            lane.following -= 1
 
     async def _take_one(self, queue: Queue[K]) -> None:
         key = queue.take()
