@@ -9,11 +9,13 @@ import pytest
 from karmada.kube.client.client import Client
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime import informers as shared
+from karmada.kube.runtime.backlog import backlog_turns
 from karmada.kube.runtime.controller import Reconciler, Watch
 from karmada.kube.runtime.delivery import deliver_by_name
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.manager import Manager
+from karmada.kube.runtime.waiting import cancel_and_wait
 from tests.support.eventually import eventually
 from tests.support.fake_api import FakeApi, FakeTransport
 
@@ -119,3 +121,38 @@ async def test_a_manager_that_stops_delivers_no_more(client: Client, monkeypatch
     before = len(seen)
     await asyncio.sleep(0)
     assert len(seen) == before < 2 * MANY
+
+
+async def test_keys_that_follow_do_not_go_ahead_of_a_delivery(client: Client) -> None:
+    await fill(client)
+    informers, delivered, ahead = Informers(client), set[str](), list[str]()
+    informers.of(PODS).subscribe(lambda _old, new: delivered.add((new or {})["metadata"]["name"]))
+    informers.start()
+    await informers.wait_synced()
+    delivered.clear()
+    delivering = asyncio.ensure_future(deliver_by_name(informers.all()))
+    await asyncio.sleep(0)
+
+    async def follow(name: str) -> None:
+        await backlog_turns().next(name, following=True)
+        if name not in delivered:
+            ahead.append(name)
+
+    await asyncio.gather(delivering, *(follow(f"web-{number:03}") for number in range(MANY)))
+    assert len(ahead) <= MANY // 32, "only those that waited longest"
+    await backlog_turns().next("web-999", following=True)  # nothing is delivered any more
+    await informers.stop()
+
+
+async def test_a_delivery_that_is_cancelled_holds_up_nobody(client: Client) -> None:
+    await fill(client)
+    informers = Informers(client)
+    informers.of(PODS).subscribe(lambda _old, _new: None)
+    informers.start()
+    await informers.wait_synced()
+    delivering = asyncio.ensure_future(deliver_by_name(informers.all()))
+    await asyncio.sleep(0)
+    following = asyncio.ensure_future(backlog_turns().next("web-299", following=True))
+    await cancel_and_wait(delivering)
+    await following
+    await informers.stop()

@@ -153,3 +153,21 @@ def test_a_cache_of_metadata_parses_nothing_else() -> None:
     cache.add(Key("default", "w"), Part.of(packed, {"metadata": packed.metadata()}))
     assert cache.get(Key("default", "w")) == {"metadata": work("w")["metadata"]} == cache.glance(Key("default", "w"))
     assert packed.alive is None
+
+
+def _names(raw: bytes) -> Obj:
+    obj: Obj = orjson.loads(raw)
+    return {"metadata": {"name": obj["metadata"]["name"]}}
+
+
+def test_an_object_that_is_skimmed_is_parsed_only_as_far_as_needed(cache: Cache) -> None:
+    put(cache, *(config_map(f"c{number}") for number in range(_RECENT + 10)))
+    detect_mutations(on=False)
+    try:
+        found = cache.skim(Key("default", "c0"), _names)
+        held = cache.skim(Key("default", f"c{_RECENT}"), _names)
+    finally:
+        detect_mutations()
+    assert found == ({"metadata": {"name": "c0"}} if isinstance(cache, OnDemandCache) else config_map("c0"))
+    assert held == config_map(f"c{_RECENT}"), "it is parsed already"
+    assert cache.skim(Key("default", "none"), _names) is None

@@ -38,6 +38,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict
 from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.backlog import FOLLOWING
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
@@ -46,9 +47,10 @@ from karmada.kube.runtime.sharing import by_namespace
 
 DETECTOR: Final = "resource-detector"
 BACKLOG: Final = -100
-"""The priority of existing templates, and of those that a policy requeues: users' changes go first.
+"""The priority of templates that a new policy selects: users' changes go first.
 
-At the start, a template without a policy counts as such a change: it may have been made while no detector ran.
+Claimed ones that are listed, or whose policy is listed or changes, follow their bindings (FOLLOWING). At the start, a
+template without a policy counts as a change: it may have been made while no detector ran.
 """
 
 
@@ -133,7 +135,7 @@ class Detector(Reconciler):
         if old is None and new is not None:
             self._claiming.arrived(ref, new)
         if old is None or new is None:
-            self.enqueue(ref, priority=BACKLOG if initially and claim_of(obj) is not None else 0)
+            self.enqueue(ref, priority=FOLLOWING if initially and claim_of(obj) is not None else 0)
         elif changed(old, new):
             self.enqueue(ref, lazily=self._is_lazy(new) and not changed_by_user(old, new))
 

@@ -21,7 +21,7 @@ from karmada.controllers.detector.eligible import SkippedApis
 from karmada.controllers.indexes import policy_ids
 from karmada.controllers.light_templates import light_of
 from karmada.controllers.template_refs import Ref
-from karmada.controllers.templates import keep_parsed
+from karmada.controllers.templates import keep_read, recently_read
 from karmada.kube.client.discovery import Catalog, Mapping, NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
@@ -222,13 +222,19 @@ class Kinds(Reconciler):
         return kind is not None and kind.view.is_pending(ref.key)
 
     async def whole(self, ref: Ref) -> Obj | None:
-        """The whole template, from the server."""
+        """The whole template: from the server, or as it was read from there if it has not changed since."""
         kind = await self.get(ref.gvk)
+        informer = None if kind is None else kind.informer
+        if kind is not None and not kind.view.is_pending(ref.key):
+            read = recently_read(ref, informer)
+            if read is not None:
+                return read
+        history = 0 if informer is None else informer.history
         try:
             found = await self._client.get(kind.gvr if kind is not None else ref.gvk, ref.name, ref.namespace)
         except (NotFound, NoMatch):
             return None
-        keep_parsed(found)
+        keep_read(ref, found, informer, history)
         return found
 
     async def claimed(self, gvk: GVK, namespace: str, name: str, id_label: str, policy_id: str) -> list[Obj]:

@@ -15,10 +15,11 @@ from karmada.controllers.detector.claims import POLICIES, PolicyKind
 from karmada.controllers.detector.detector import BACKLOG, Detector
 from karmada.controllers.detector.policies import is_lazy, selectors_of, selects
 from karmada.controllers.detector.preemption import Preemption
-from karmada.controllers.template_refs import Ref, ref_of_binding
+from karmada.controllers.template_refs import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR, gvk_of
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.backlog import FOLLOWING
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import all_of, deleted, generation_or_deletion_changed, not_
@@ -84,10 +85,9 @@ class PolicyController(Reconciler):
         unverified: list[_Claimed] = []
         turn = TimeSlice()
         for gvr, key in bindings.of_policy(self._kind, policy):
-            binding = bindings.get(gvr, key)
-            if binding is None:
+            ref = bindings.template_of(gvr, key)
+            if ref is None:
                 continue
-            ref = ref_of_binding(binding)
             known = kinds.known(ref)
             if known is not None and selects(policy, known):
                 kept[ref] = None
@@ -129,18 +129,18 @@ class PolicyController(Reconciler):
 async def requeue_claimed(detector: Detector, kind: PolicyKind, policy: Obj, bound: Collection[Ref]) -> None:
     """Requeue the templates that a policy has bindings of, and those that it has claimed and that have no binding.
 
-    They may be all there are: others get their turn in between.
+    They may be all there are: others get their turn in between, and after a start they are checked with their bindings.
     """
     policy_id, kinds, lazily, turn = kind.id_of(policy), detector.kinds, is_lazy(policy), TimeSlice()
     for ref in bound:
-        detector.enqueue(ref, lazily=lazily, priority=BACKLOG)
+        detector.enqueue(ref, lazily=lazily, priority=FOLLOWING)
         if turn.is_over():
             await turn.next()
     for gvk in {gvk_of(selector) for selector in selectors_of(policy)}:
         for template in kinds.known_of(gvk, policy_id):
             ref = Ref(gvk, *meta.key(template))
             if ref not in bound:
-                detector.enqueue(ref, lazily=lazily, priority=BACKLOG)
+                detector.enqueue(ref, lazily=lazily, priority=FOLLOWING)
             if turn.is_over():
                 await turn.next()
 

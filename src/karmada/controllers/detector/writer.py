@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypedDict, cast
+
+import msgspec
 
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import WantedBinding
 from karmada.controllers.detector.claims import POLICIES, PolicyKind
 from karmada.controllers.indexes import BY_POLICY, policy_ids
+from karmada.controllers.template_refs import Ref, ref_of_binding
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.keys import Key
+
+
+class _Namespaced(TypedDict, total=False):
+    namespace: str
+
+
+class _Referring(TypedDict):
+    resource: Any
+
+
+class _Reference(TypedDict):
+    metadata: _Namespaced
+    spec: _Referring
+
+
+_decode = msgspec.json.Decoder(_Reference).decode
+
+
+def _parse_reference(raw: bytes) -> Obj:
+    """All of a binding that says which template it is of."""
+    return cast("Obj", _decode(raw))
 
 
 class BindingWriter:
@@ -25,6 +50,12 @@ class BindingWriter:
 
     def get(self, gvr: GVR, key: Key) -> Obj | None:
         return self._writers[gvr].get(key)
+
+    def template_of(self, gvr: GVR, key: Key) -> Ref | None:
+        """The template of a binding, for those who go through many."""
+        writer = self._writers[gvr]
+        binding = writer.get(key) if writer.view.is_pending(key) else writer.informer.cache.skim(key, _parse_reference)
+        return None if binding is None else ref_of_binding(binding)
 
     def of_policy(self, kind: PolicyKind, policy: Obj) -> list[tuple[GVR, Key]]:
         """The bindings that carry the policy's id: their keys, since they may be too many to read all at once."""

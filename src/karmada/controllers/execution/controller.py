@@ -40,6 +40,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable, Unauthorized
 from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.backlog import FOLLOWING
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, SetAside, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.lanes import Lanes
@@ -165,7 +166,7 @@ class Execution(Reconciler):
     def _object_changed(self, cluster: str, obj: Obj, listed: bool) -> None:
         key = work_of(obj)
         if key is not None and key.namespace == well_known.execution_namespace(cluster):
-            self._queue.add_after(key, SETTLE, _BACKLOG if listed else 0)
+            self._queue.add_after(key, SETTLE, FOLLOWING if listed else 0)
 
     def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
         """Works that were set aside are requeued when what they wait for may have changed."""
@@ -382,7 +383,7 @@ class Execution(Reconciler):
 
     def _resume(self, kind: KindInMember) -> None:
         waiting, kind.waiting = kind.waiting, set()
-        for key in waiting:
+        for key in sorted(waiting):
             self._queue.add(key, _BACKLOG)
 
     # reporting

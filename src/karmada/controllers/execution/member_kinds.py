@@ -133,10 +133,16 @@ class Spaces:
         cluster = well_known.cluster_of_namespace(work["metadata"].get("namespace", ""))
         if cluster is None:
             return
-        uses = self._uses.setdefault(cluster, Counter())
-        uses.update(after - before)
-        uses.subtract(before - after)
-        self._leave(cluster, [gvk for gvk in before - after if uses[gvk] <= 0])
+        uses = self._uses.get(cluster)
+        if uses is None:
+            uses = self._uses[cluster] = Counter()
+        for gvk in after - before:
+            uses[gvk] += 1
+        gone = before - after
+        for gvk in gone:
+            uses[gvk] -= 1
+        if gone:
+            self._leave(cluster, [gvk for gvk in gone if uses[gvk] <= 0])
 
     def _leave(self, cluster: str, unused: Iterable[GVK]) -> None:
         uses, space = self._uses[cluster], self._spaces.get(cluster)

@@ -22,7 +22,7 @@ import msgspec
 import orjson
 
 from karmada.kube.objects.differences import WORTHWHILE, Sample, pays, resembles
-from karmada.kube.objects.types import Obj
+from karmada.kube.objects.types import Obj, Parse
 
 COMPRESSED = 12
 """How many times smaller objects are when they are compressed, about."""
@@ -150,6 +150,10 @@ class Packed:
                 return alive
         raw = self.raw
         return self._share(orjson.loads(raw), raw)
+
+    def parsed(self, parse: Parse) -> Obj:
+        """What `parse` makes of the object: the caller's own."""
+        return parse(self.raw)
 
     def metadata(self) -> Obj:
         """The metadata: that of the parsed object if somebody holds it, else without parsing the rest. Read-only."""

@@ -92,6 +92,10 @@ class Cache:
         """As `get`, by one who goes through all objects."""
         return self.get(key)
 
+    def skim(self, key: Key, _parse: Parse) -> Obj | None:
+        """An object of which nothing matters but what this leaves of it; not kept parsed."""
+        return self.get(key)
+
     def list(self, namespace: str = "") -> builtins.list[Obj]:
         return [self._show(self._objects[key]) for key in self.keys(namespace)] if namespace else list(self)
 
@@ -237,11 +241,22 @@ class OnDemandCache(Cache):
             return None
         return self._show(held) if self._metadata_only else self.view(held.object())
 
+    def skim(self, key: Key, parse: Parse) -> Obj | None:
+        held: Packed | None = self._objects.get(key)
+        if held is None or is_detecting():
+            return self.get(key)
+        return held.alive or held.parsed(parse)
+
     def _show(self, held: Packed) -> Obj:
         if self._metadata_only:
-            return self.view({"metadata": held.metadata()})
+            return self.view(self._metadata(held))
         obj = held.alive
         return self.view(self._parsed(held) if obj is None else obj)
+
+    def _metadata(self, held: Packed) -> Obj:
+        if self._parse is None or held.alive is not None or is_detecting():
+            return {"metadata": held.metadata()}
+        return held.parsed(self._parse)
 
     def _parsed(self, held: Packed) -> Obj:
         """With the detector of mutations on, the object that it watches over."""
@@ -249,7 +264,7 @@ class OnDemandCache(Cache):
             return self._recent.put(held, held.object())
         recent = self._recent_parts[self._parse]
         part = recent.get(held)
-        return recent.put(held, self._parse(held.raw)) if part is None else part
+        return recent.put(held, held.parsed(self._parse)) if part is None else part
 
     def view(self, obj: Obj) -> Obj:
         return obj if self._transform is None else self._transform(obj)

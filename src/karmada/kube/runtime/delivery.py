@@ -13,7 +13,7 @@ from heapq import merge
 from itertools import islice
 from typing import NamedTuple
 
-from karmada.kube.runtime.backlog import backlog_turns
+from karmada.kube.runtime.backlog import BacklogTurns, backlog_turns
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.time_slice import TimeSlice
@@ -40,13 +40,23 @@ async def deliver_by_name(informers: Iterable[Informer]) -> None:
         if deliver is not None:
             for keys in await _by_namespace(informer.keys()):
                 runs.append(_run(len(runs), keys, deliver))
-    existing, turns, before = merge(*runs), backlog_turns(), ""
-    await turns.until_quiet()
+    existing, turns = merge(*runs), backlog_turns()
+    turns.reached(existing, "")
+    try:
+        await turns.until_quiet()
+        await _deliver(existing, turns)
+    finally:
+        turns.reached(existing, None)
+
+
+async def _deliver(existing: Iterator[_Existing], turns: BacklogTurns) -> None:
+    before = ""
     while step := list(islice(existing, _STEP)):
         for _ in range(_PAUSE):
             await asyncio.sleep(0)
         await turns.next(before)
         before = step[0].name
+        turns.reached(existing, step[-1].name)
         for one in step:
             one.deliver(one.key)
 

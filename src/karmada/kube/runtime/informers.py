@@ -110,6 +110,10 @@ class Informers:
                 informer.add_index(name, function)
         return informer
 
+    def existing(self, gvr: GVR | GVK, transform: Callable[[Obj], Obj]) -> Informer | None:
+        """The informer of all objects of a resource that `of` has given out with this transform, if it has."""
+        return self._informers.get(_Selection(gvr, "", "", "", False, transform))
+
     def all(self) -> list[Informer]:
         return list(self._informers.values())
 

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
-from karmada.kube.runtime.backlog import URGENT, BacklogTurns, backlog_turns
+from karmada.kube.runtime.backlog import FOLLOWING, KEYS_IN_A_TURN, URGENT, BacklogTurns, backlog_turns
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueMetrics
 from karmada.kube.runtime.slots import Slots
@@ -35,7 +35,7 @@ log = get_logger("controller")
 
 
 class _Lane(Generic[K]):
-    __slots__ = ("behind", "queue", "starting", "workers")
+    __slots__ = ("behind", "following", "queue", "starting", "workers")
 
     def __init__(self, queue: Queue[K]) -> None:
         self.queue = queue
@@ -44,11 +44,19 @@ class _Lane(Generic[K]):
         """How many of the workers have not looked for a key yet."""
         self.behind = 0
         """How many of the workers handle the backlog."""
+        self.following = 0
+        """How many of these wait for a delivery."""
 
     @property
     def has_backlog_only(self) -> bool:
         top = self.queue.top
         return top is not None and top < URGENT
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next key is of the backlog and follows no delivery."""
+        top = self.queue.top
+        return top is not None and FOLLOWING < top < URGENT
 
 
 class Lanes(Generic[K]):
@@ -87,6 +95,8 @@ class Lanes(Generic[K]):
         self._lanes: dict[str, _Lane[K]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._task_name = f"controller {name}"
+        self._turns: BacklogTurns
+        """Those of the loop that it is started in."""
         self._running = False
         self._closed = False
 
@@ -180,6 +190,7 @@ class Lanes(Generic[K]):
 
     def start(self) -> None:
         """Keys that were added before are worked on from now on."""
+        self._turns = backlog_turns()
         self._running = True
         for name, lane in self._lanes.items():
             for _ in range(min(self.limit, len(lane.queue))):
@@ -208,8 +219,9 @@ class Lanes(Generic[K]):
         return min(self.limit, max(_LEAST, self._total // max(1, len(self._lanes))))
 
     def _has_enough(self, lane: _Lane[K]) -> bool:
-        """Whether all is left to the workers of the backlog."""
-        return lane.behind >= self._behind_limit and lane.has_backlog_only
+        """Whether all is left to the workers of the backlog: what follows no delivery, to those that wait for none."""
+        behind = lane.behind - lane.following if lane.goes_on else lane.behind
+        return behind >= self._behind_limit and lane.has_backlog_only
 
     async def _run(self, name: str, lane: _Lane[K]) -> None:
         queue = lane.queue
@@ -235,14 +247,28 @@ class Lanes(Generic[K]):
                 self._tasks.discard(task)
 
     async def _run_behind(self, lane: _Lane[K]) -> None:
-        """One key of the backlog, or what is more urgent when the turn comes."""
+        """A few keys of the backlog, or what is more urgent when the turn comes; more only while none has waited."""
         lane.behind += 1
-        first = lane.queue.first
+        first, top = lane.queue.first, lane.queue.top
         try:
-            await backlog_turns().next("" if first is None else self._order_of(first))
-            await self._take_one(lane.queue)
+            await self._next_turn("" if first is None else self._order_of(first), lane, top)
+            granted = self._turns.iteration
+            for _ in range(KEYS_IN_A_TURN):
+                await self._take_one(lane.queue)
+                if granted != self._turns.iteration or not lane.goes_on:
+                    break
         finally:
             lane.behind -= 1
+
+    async def _next_turn(self, name: str, lane: _Lane[K], priority: int | None) -> None:
+        if priority is None or priority > FOLLOWING:
+            await self._turns.next(name)
+            return
+        lane.following += 1
+        try:
+            await self._turns.next(name, following=True)
+        finally:
+            lane.following -= 1
 
     async def _take_one(self, queue: Queue[K]) -> None:
         key = queue.take()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from karmada.kube.objects import shared
 from karmada.kube.objects.differences import Sample
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.server.storage.interface import Stored
 from karmada.kube.server.storage.packing import PACKED, pack
 from karmada.kube.server.watchcache.entry import (
     ADDED,
@@ -27,6 +28,7 @@ from karmada.kube.server.watchcache.entry import (
     prefix,
     split_key,
     storage_key,
+    stored_entry,
     with_revision,
 )
 
@@ -230,3 +232,12 @@ def test_an_entry_becomes_what_the_store_has_packed_and_stays_the_same(annotatio
     assert (found.labels, found.key, found.at(8).raw) == ({"app": "web"}, "core/pods/a/p", with_revision(value, 8))
     assert not found.has_stored
     assert found.size == len(pack(value)) or not pack(value).startswith(PACKED)
+
+
+@pytest.mark.parametrize("parse", [orjson.loads, shared.parse_custom])
+def test_what_is_parsed_of_packed_bytes_has_the_resource_version(parse: Any) -> None:
+    value = encode_value(pod(annotations={"text": "a" * 600}))
+    for stored in (value, pack(value)):
+        entry = stored_entry(Stored("core/pods/n/p", stored, 7))
+        assert entry.parsed(parse) == parse(entry.raw)
+        assert entry.parsed(parse)["metadata"]["resourceVersion"] == "7"

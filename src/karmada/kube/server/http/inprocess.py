@@ -81,7 +81,7 @@ class InProcess:
         if isinstance(result, ListResult | StreamedList):
             metadata_only = bool(negotiate(call.accept, Offer("list")).transform)
             if isinstance(result, ListResult):
-                parse = _partial if metadata_only else _parser(call.parse)
+                parse = _partial_parser(call.parse) if metadata_only else _parser(call.parse)
                 listed = list_of(result, result.one_by_one(parse) if call.one_by_one else result.items())
             else:
                 listed = await collected(result)
@@ -166,7 +166,14 @@ def _parser(parse: Parse | None) -> Callable[[Entry], Obj]:
     """How items of a list are parsed, unless somebody holds them; with the detector of mutations on, all of each."""
     if parse is None or is_detecting():
         return Entry.object
-    return lambda entry: entry.alive or Part.of(entry, parse(entry.raw))
+    return lambda entry: entry.alive or Part.of(entry, entry.parsed(parse))
+
+
+def _partial_parser(parse: Parse | None) -> Callable[[Entry], Obj]:
+    """The same where the metadata is all that matters."""
+    if parse is None or is_detecting():
+        return _partial
+    return lambda entry: _partial(entry) if entry.alive is not None else Part.of(entry, entry.parsed(parse))
 
 
 def _partial(entry: Entry) -> Obj:

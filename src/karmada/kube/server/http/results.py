@@ -6,7 +6,7 @@ and nobody serialises it again.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, overload
 
@@ -60,6 +60,9 @@ class ParsedLater(Sequence[Obj]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def __iter__(self) -> Iterator[Obj]:
+        return map(self._parse, self._entries)
 
     @overload
     def __getitem__(self, index: int) -> Obj: ...

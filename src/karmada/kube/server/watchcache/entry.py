@@ -22,7 +22,7 @@ import orjson
 from karmada.kube.objects.differences import Sample
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.shared import COMPRESSED, Packed
-from karmada.kube.objects.types import Obj
+from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.server.storage.interface import Stored, StoreDamaged
 from karmada.kube.server.storage.packing import PACKED, unpack
 
@@ -183,6 +183,12 @@ class StoredEntry(Entry):
     @property
     def raw(self) -> bytes:
         return with_revision(unpack(self.key, self._bytes), self.revision)
+
+    def parsed(self, parse: Parse) -> Obj:
+        """With the resourceVersion put in afterwards, which is less than to copy all bytes for it."""
+        obj = parse(unpack(self.key, self._bytes))
+        obj["metadata"]["resourceVersion"] = str(self.revision)
+        return obj
 
     @property
     def weight(self) -> int:
