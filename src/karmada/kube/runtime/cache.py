@@ -92,6 +92,10 @@ class Cache:
         """As `get`, by one who goes through all objects."""
         return self.get(key)
 
+    def state_of(self, key: Key) -> object | None:
+        """What is kept of an object, to be compared with `is`: another one once the object has changed."""
+        return self._objects.get(key)
+
     def list(self, namespace: str = "") -> builtins.list[Obj]:
         return [self._show(self._objects[key]) for key in self.keys(namespace)] if namespace else list(self)
 
