@@ -136,9 +136,11 @@ def _items(reports: list[Any]) -> list[Obj] | str:
 
 @pytest.fixture
 async def watched() -> AsyncIterator[Watched]:
+    """All clusters have reported, and that was read once."""
     watched = Watched()
     await watched.start()
     await watched.fill()
+    await watched.read()
     yield watched
     await watched.stop()
 
@@ -254,6 +256,20 @@ async def test_a_list_without_changes_has_nothing_read_again(watched: Watched, r
     assert reads == []
 
 
+async def test_nothing_is_kept_of_what_is_read_once(reads: list[Obj]) -> None:
+    """As every binding is after a start."""
+    watched = Watched()
+    await watched.start()
+    await watched.fill()
+    for _ in range(2):
+        await watched.read()
+        await watched.clock.advance(IDLE)
+    for _ in range(4):
+        await watched.read()
+    assert len(reads) == 4 * CLUSTERS
+    await watched.stop()
+
+
 async def test_the_reports_of_a_binding_at_rest_are_dropped(watched: Watched) -> None:
     await watched.read()
     await watched.clock.advance(IDLE / 2)
@@ -276,7 +292,7 @@ async def test_of_too_many_reports_those_go_first_that_were_not_read_for_longest
     watched = Watched(most_bytes=CLUSTERS * 250)
     await watched.start()
     await watched.fill()
-    for binding in (WEB, API):
+    for binding in (WEB, API, WEB, API):
         await watched.reports.read(binding, IDS[WEB], REFERENCE)
     assert len(watched.reports) == 1
     watched.reports.disown(lambda key: key == API)
@@ -295,6 +311,7 @@ async def test_works_that_the_informer_delivers_need_not_be_read_again(reads: li
     watched = Watched(handled=True)
     await watched.start()
     await watched.fill()
+    await watched.read()
     await watched.read()
     reads.clear()
     await watched.write(work(5, CONTENTS[1]))

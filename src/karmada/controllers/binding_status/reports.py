@@ -3,7 +3,7 @@
 The informer decides what has changed: a report is that of one state of a Work (`state_of`), found by the informer's own
 index. So nothing that is kept can be out of date, whatever was missed, and all of it can be dropped at any time: when a
 binding was not read for a minute, and when all of it takes too much memory, of those first that were not read for
-longest. Bindings with few Works are not worth it.
+longest. Not worth it are bindings with few Works, and those that are read once, as all of them are after a start.
 
 While reports are kept, those of Works that change are read when the informer delivers them: they are parsed then.
 """
@@ -63,7 +63,7 @@ class Reports:
         self._dropping: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        """Of how many bindings some are kept."""
+        """Bindings that were read lately, and have many Works."""
         return len(self._kept)
 
     async def read(self, binding: Key, binding_id: str, reference: Obj) -> list[Report]:
@@ -71,7 +71,7 @@ class Reports:
         keys, before = self._works.keys_by_index(WORKS_OF_BINDING, binding_id), self._kept.get(binding)
         known = before.works if before is not None and _is_same(before.reference, reference) else {}
         works = await self._read_all(keys, known, reference)
-        self._keep(binding, reference, works)
+        self._keep(binding, reference, works if before is not None else {}, len(works))
         return [found.report for found in works.values() if found.report is not None]
 
     async def _read_all(self, keys: Iterable[Key], known: Mapping[Key, _Read], reference: Obj) -> dict[Key, _Read]:
@@ -104,11 +104,12 @@ class Reports:
 
     # what is kept
 
-    def _keep(self, binding: Key, reference: Obj, works: dict[Key, _Read]) -> None:
+    def _keep(self, binding: Key, reference: Obj, works: dict[Key, _Read], count: int) -> None:
+        """Of a binding with so many Works; without any, that it was read."""
         self.forget(binding)
-        if len(works) <= FEW:
+        if count <= FEW:
             return
-        size = sum(_OF_EACH + (0 if found.report is None else found.report.size) for found in works.values())
+        size = _OF_EACH + sum(_OF_EACH + (0 if found.report is None else found.report.size) for found in works.values())
         self._kept[binding] = _Kept(reference, works, size, self._clock.monotonic())
         self._bytes += size
         while self._bytes > self._most_bytes:
