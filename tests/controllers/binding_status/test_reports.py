@@ -256,17 +256,23 @@ async def test_a_list_without_changes_has_nothing_read_again(watched: Watched, r
     assert reads == []
 
 
-async def test_nothing_is_kept_of_what_is_read_once(reads: list[Obj]) -> None:
-    """As every binding is after a start."""
+@pytest.mark.parametrize(("missing", "kept_after"), [(0, 2), (1, 1)])
+async def test_what_all_clusters_have_reported_is_not_kept_when_it_is_read_once(
+    reads: list[Obj], missing: int, kept_after: int
+) -> None:
+    """As every binding is after a start. While a report is missing, others will follow."""
     watched = Watched()
     await watched.start()
     await watched.fill()
-    for _ in range(2):
+    for cluster in range(missing):
+        await watched.write(work(cluster, {}))
+    await watched.clock.advance(1)
+    for _ in range(3):
         await watched.read()
         await watched.clock.advance(IDLE)
     for _ in range(4):
         await watched.read()
-    assert len(reads) == 4 * CLUSTERS
+    assert len(reads) == (3 + kept_after) * CLUSTERS
     await watched.stop()
 
 

@@ -3,7 +3,8 @@
 The informer decides what has changed: a report is that of one state of a Work (`state_of`), found by the informer's own
 index. So nothing that is kept can be out of date, whatever was missed, and all of it can be dropped at any time: when a
 binding was not read for a minute, and when all of it takes too much memory, of those first that were not read for
-longest. Not worth it are bindings with few Works, and those that are read once, as all of them are after a start.
+longest. Not worth it are bindings with few Works, and those that are read once when all clusters have reported, as
+nearly all are after a start.
 
 While reports are kept, those of Works that change are read when the informer delivers them: they are parsed then.
 """
@@ -71,8 +72,10 @@ class Reports:
         keys, before = self._works.keys_by_index(WORKS_OF_BINDING, binding_id), self._kept.get(binding)
         known = before.works if before is not None and _is_same(before.reference, reference) else {}
         works = await self._read_all(keys, known, reference)
-        self._keep(binding, reference, works if before is not None else {}, len(works))
-        return [found.report for found in works.values() if found.report is not None]
+        reports = [found.report for found in works.values() if found.report is not None]
+        again = before is not None or not all(report.is_reported for report in reports)
+        self._keep(binding, reference, works if again else {}, len(works))
+        return reports
 
     async def _read_all(self, keys: Iterable[Key], known: Mapping[Key, _Read], reference: Obj) -> dict[Key, _Read]:
         works: dict[Key, _Read] = {}
