@@ -7,9 +7,9 @@ some at a time on their way.
 
 Work comes first. A writer `behind` it lets Normal events gather, and while the event loop is busy writes few of them:
 a burst of work is over sooner, and its events follow. When a fifth of the queue is used it writes on, busy or not, so
-that none is lost: several batches are then under way at once, one more with each turn of the loop, since a batch waits
-for some turns, and those of a busy loop are long. From half of the queue on they are larger, too. Warnings wait for
-nothing. What does not fit into the queue is dropped and counted.
+that none is lost: a batch with each turn of the loop, the larger the more wait. It does not wait for those under way,
+which takes some turns, and those of a busy loop are long. Warnings wait for nothing. What does not fit into the queue
+is dropped and counted.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ QUEUE_FULL, TOO_MANY, NOT_WRITTEN = "queue-full", "too-many-of-one-object", "not
 """Why an event was dropped."""
 
 _WAITING = 100_000
-_SMALL_BATCH, _LARGE_BATCH, _LARGEST_BATCH = 16, 256, 1_024
+_SMALL_BATCH, _LARGE_BATCH, _LARGEST_BATCH = 16, 256, 4_096
 """Events: the larger a batch, the less CPU for each; one of 256 has the event loop for some milliseconds."""
-_AT_ONCE = 8
-"""Batches under way, when more than may gather wait."""
+_BATCH_SHARE = 16
+"""Of the events beyond those that may gather, so many in a batch: it settles where as many are written as emitted."""
 _GATHERED_SHARE = 5
-"""Of the queue, one fifth may gather behind the work: 20,000 events that wait take 17 MB."""
+"""Of the queue, one fifth may gather behind the work: 20,000 events that wait take 17 MB. As many may be under way."""
 _GATHER = 0.1
 _BUSY_PAUSE = 0.25
 """Seconds between two small batches on a busy event loop."""
@@ -111,11 +111,12 @@ class EventWriter:
         """Events that raised the count of one that waited, by component."""
         self._client = client
         self._most = waiting
+        self._gathered = waiting // _GATHERED_SHARE
         self._behind = behind
         self._warnings = EventQueue()
         self._normal = EventQueue()
-        self._batches: dict[asyncio.Task[None], set[str]] = {}
-        """Those under way, and their namespaces: none is in two at once, so that a repeated event finds the first."""
+        self._batches: dict[asyncio.Task[None], Counter[str]] = {}
+        """Those under way: how many events of which namespaces. None is in two: a repeated event finds the first."""
         self._correlator = Correlator(self.clock)
         self._written: Recent[int, _Written] = Recent()
         self._patterns: Recent[tuple[object, ...], Pattern] = Recent()
@@ -206,7 +207,7 @@ class EventWriter:
                 self._begin(batch)
             if not self.waiting:
                 self._emitted.clear()
-            if not batch or len(self._batches) >= (_AT_ONCE if self._has_many else 1):
+            if not batch or not self._has_many or self._under_way() >= self._gathered:
                 await asyncio.wait(self._batches, return_when=asyncio.FIRST_COMPLETED)
             else:
                 await asyncio.sleep(0)
@@ -214,7 +215,10 @@ class EventWriter:
     @property
     def _has_many(self) -> bool:
         """More Normal events wait than may gather."""
-        return len(self._normal) > self._most // _GATHERED_SHARE
+        return len(self._normal) > self._gathered
+
+    def _under_way(self) -> int:
+        return sum(namespaces.total() for namespaces in self._batches.values())
 
     async def _let_work_go_first(self) -> bool:
         """Wait as long as that loses nothing; whether the event loop is busy."""
@@ -228,7 +232,8 @@ class EventWriter:
 
     def _take(self, busy: bool) -> list[Due]:
         """Warnings first; in the order they were emitted in. None if all that wait are of namespaces under way."""
-        size = _SMALL_BATCH if busy else _LARGE_BATCH if len(self._normal) <= self._most // 2 else _LARGEST_BATCH
+        beyond = (len(self._normal) - self._gathered) // _BATCH_SHARE
+        size = _SMALL_BATCH if busy else min(max(beyond, _LARGE_BATCH), _LARGEST_BATCH)
         under_way = set[str]().union(*self._batches.values())
         taken = self._warnings.take(size, under_way)
         taken += self._normal.take(size - len(taken), under_way)
@@ -237,7 +242,7 @@ class EventWriter:
 
     def _begin(self, batch: Sequence[Due]) -> None:
         task = asyncio.get_running_loop().create_task(self._write_batch(batch), name=self.name)
-        self._batches[task] = {due.namespace for due in batch}
+        self._batches[task] = Counter(due.namespace for due in batch)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
