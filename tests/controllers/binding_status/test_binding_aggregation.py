@@ -69,6 +69,12 @@ def test_a_report_on_another_manifest_is_not_the_templates() -> None:
     assert aggregated([made], REFERENCE)[0]["health"] == "Unknown"
 
 
+def test_what_is_no_object_is_not_the_template() -> None:
+    made = work("a", "True")
+    made["spec"]["workload"]["manifests"].insert(0, "text")
+    assert aggregated([made], REFERENCE)[0]["applied"]
+
+
 def test_a_work_without_the_template_is_an_error() -> None:
     with pytest.raises(ApiError, match="no such manifest exist"):
         aggregated([work("a", "True")], {**REFERENCE, "name": "other"})

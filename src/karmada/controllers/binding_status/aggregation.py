@@ -82,9 +82,13 @@ def _manifest(work: Obj, reference: Obj) -> tuple[int, Obj] | None:
     """The template's, and its place in the Work."""
     wanted = identity_of(reference)
     for ordinal, manifest in enumerate(manifests_of(work)):
-        if (manifest.get("apiVersion"), manifest.get("kind"), *meta.key(manifest)) == wanted:
+        if isinstance(manifest, dict) and _identity_of_object(manifest) == wanted:
             return ordinal, manifest
     return None
+
+
+def _identity_of_object(manifest: Obj) -> tuple[object, ...]:
+    return manifest.get("apiVersion"), manifest.get("kind"), *meta.key(manifest)
 
 
 def identity_of(reference: Obj) -> tuple[str, str, str, str]:
