@@ -18,6 +18,7 @@ import msgspec
 
 from benchmarks import objects
 from benchmarks.objects import DEPLOYMENTS
+from benchmarks.plane_metrics import read_metrics
 from benchmarks.planes import connected, plane_config, started_plane
 from benchmarks.processes import CLIENT, CONTROL_PLANE, Meter, cpu_seconds, memory, until_at_rest
 from benchmarks.propagating import each
@@ -49,6 +50,8 @@ _CALM_SECONDS = 300.0
 _LOOK_SECONDS = 0.5
 _NAMESPACE = "wide"
 _FULLY_APPLIED = "FullyApplied"
+_DROPPED, _QUEUE_FULL = "event_recorder_dropped_events_total{", 'cause="queue-full"'
+_LONGEST_STALL = "event_loop_longest_stall_seconds"
 
 
 class Wide:
@@ -73,6 +76,8 @@ class Wide:
         Figure(name="simulators, CPU of a Work", unit="ms"),
         Figure(name="writes of a binding"),
         Figure(name="memory of a Work", unit="KiB"),
+        Figure(name="Events that did not fit into their queue", goals=dict.fromkeys((10, 30, 100, 300, 1_000), 0)),
+        Figure(name="the event loop's longest stall", unit="s"),
         Figure(name="CPU at rest with Deployments", unit="% of a core", goals={1_000: 25}),
         Figure(name="a new Deployment is in all members", unit="s"),
         Figure(name="the dead are known", unit="s"),
@@ -186,8 +191,15 @@ class _Steps:
         self.figures["simulators, CPU of a Work"] = 1e3 * (sum(map(cpu_seconds, self._sim_pids)) - by_sims) / works
         self.figures["CPU of a Work"] = 1e3 * (cpu_seconds(self._plane) - used) / works
         self.figures["memory of a Work"] = 1024 * (_resident([self._plane]) - resident) / works
+        await self._read_metrics()
         self.figures["CPU at rest with Deployments"], _ = await self._use_at_rest()
         self.figures["a new Deployment is in all members"] = await self._one_more(control, "before", self._size)
+
+    async def _read_metrics(self) -> None:
+        found = await read_metrics(plane_config(self._place.folder))
+        dropped = [value for sample, value in found.items() if sample.startswith(_DROPPED) and _QUEUE_FULL in sample]
+        self.figures["Events that did not fit into their queue"] = sum(dropped)
+        self.figures["the event loop's longest stall"] = found.get(_LONGEST_STALL, 0.0)
 
     async def die(self, control: Client, clusters: Readiness) -> None:
         dead = range(0, self._size, _DEAD_SHARE)

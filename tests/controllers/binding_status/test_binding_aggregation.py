@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karmada.controllers.binding_status.aggregation import aggregate, fully_applied
+from karmada.controllers.binding_status.aggregation import aggregate, fully_applied, report_of
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from tests.support.fleet import deployment
@@ -36,6 +36,10 @@ def work(cluster: str, applied: str | None, message: str = "", **report: Any) ->
     }
 
 
+def aggregated(works: list[Obj], reference: Obj) -> list[Obj]:
+    return aggregate(report_of(made, reference) for made in works)
+
+
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
@@ -51,23 +55,29 @@ def work(cluster: str, applied: str | None, message: str = "", **report: Any) ->
     ],
 )
 def test_an_item_says_what_is_known_of_a_work(made: Obj, expected: Obj) -> None:
-    assert aggregate([made], REFERENCE) == [expected]
+    assert aggregated([made], REFERENCE) == [expected]
 
 
 def test_items_come_by_cluster() -> None:
-    items = aggregate([work("b", "True"), work("a", None)], REFERENCE)
+    items = aggregated([work("b", "True"), work("a", None)], REFERENCE)
     assert [item["clusterName"] for item in items] == ["a", "b"]
 
 
 def test_a_report_on_another_manifest_is_not_the_templates() -> None:
     made = work("a", "True", health="Healthy")
     made["status"]["manifestStatuses"][0]["identifier"] = {**IDENTIFIER, "ordinal": 1}
-    assert aggregate([made], REFERENCE)[0]["health"] == "Unknown"
+    assert aggregated([made], REFERENCE)[0]["health"] == "Unknown"
+
+
+def test_what_is_no_object_is_not_the_template() -> None:
+    made = work("a", "True")
+    made["spec"]["workload"]["manifests"].insert(0, "text")
+    assert aggregated([made], REFERENCE)[0]["applied"]
 
 
 def test_a_work_without_the_template_is_an_error() -> None:
     with pytest.raises(ApiError, match="no such manifest exist"):
-        aggregate([work("a", "True")], {**REFERENCE, "name": "other"})
+        aggregated([work("a", "True")], {**REFERENCE, "name": "other"})
 
 
 @pytest.mark.parametrize(

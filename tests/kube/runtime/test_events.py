@@ -304,6 +304,20 @@ async def test_of_many_that_wait_many_are_written_at_once_so_that_a_burst_loses_
     assert behind.dropped == 0
 
 
+@pytest.mark.parametrize(("waiting", "written"), [(300, 256), (20_000, 256), (36_000, 1_000), (100_000, 4_096)])
+async def test_the_more_events_wait_the_more_are_written_at_once(
+    slow: SlowClient, clock: FakeClock, waiting: int, written: int
+) -> None:
+    writer = EventWriter(slow, clock=clock)
+    recorder = EventRecorder(slow, "execution", writer=writer)
+    for number in range(waiting):
+        recorder.event(about(number), NORMAL, "Synced", "text")
+    await writer.start()
+    await clock.advance(0.1)
+    await writer.stop()
+    assert len(slow.written) == written
+
+
 async def test_on_a_busy_event_loop_few_are_written_until_a_fifth_of_the_queue_is_used(
     behind: EventRecorder, slow: SlowClient, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,6 +372,113 @@ async def test_500_works_a_second_on_a_busy_event_loop_lose_no_event(
     await writer.stop()
     assert not writer.dropped
     assert counting.written == deployments * seconds * 17
+
+
+def in_namespace(number: int, namespace: int) -> Obj:
+    metadata = {**POD["metadata"], "uid": f"{number}", "namespace": f"karmada-es-m{namespace}"}
+    return {**POD, "metadata": metadata}
+
+
+class Stalled(Client):
+    """A group takes a second, however many there are: some turns of a loop that others keep busy."""
+
+    def __init__(self, client: Client, clock: FakeClock) -> None:
+        super().__init__(client.transport)
+        self.groups: list[tuple[str, list[str]]] = []
+        self.most, self._under_way = 0, set[str]()
+        self._clock = clock
+
+    async def create_all(self, kind: GVR | GVK, objects: Sequence[Obj], namespace: str, **_: Any) -> Outcomes:  # noqa: ARG002
+        assert namespace not in self._under_way
+        self._under_way.add(namespace)
+        self.most = max(self.most, len(self._under_way))
+        await self._clock.sleep(1.0)
+        self._under_way.remove(namespace)
+        self.groups.append((namespace, [obj["involvedObject"]["uid"] for obj in objects]))
+        return [None] * len(objects)
+
+
+@pytest.fixture
+def stalled(client: Client, clock: FakeClock) -> Stalled:
+    return Stalled(client, clock)
+
+
+async def test_a_burst_to_many_clusters_on_a_stalled_event_loop_loses_no_event(
+    stalled: Stalled, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A twentieth of the queue, and 860 events a second: one batch of 256 at a time would lose most of them."""
+
+    async def busy(_clock: object) -> bool:
+        return True
+
+    monkeypatch.setattr("karmada.kube.runtime.event_writer._is_busy", busy)
+    writer = EventWriter(stalled, clock=clock, behind=True, waiting=5_000)
+    recorder = EventRecorder(stalled, "execution", writer=writer)
+    await writer.start()
+    clusters, works = 100, 3_000
+    for number in range(works):
+        for event in range(4):
+            recorder.event(in_namespace(number, number % clusters), NORMAL, f"Synced{event}", "text")
+        await clock.advance(4 / 860)
+    flushed = asyncio.ensure_future(writer.flush())
+    await clock.advance(60)
+    assert flushed.done()
+    await writer.stop()
+    assert not writer.dropped
+    assert sum(len(uids) for _, uids in stalled.groups) == 4 * works
+
+
+async def test_events_of_one_namespace_are_written_together_and_in_their_order(
+    stalled: Stalled, clock: FakeClock
+) -> None:
+    writer = EventWriter(stalled, clock=clock, waiting=10_000)
+    recorder = EventRecorder(stalled, "execution", writer=writer)
+    clusters, works = 40, 20
+    for number in range(clusters * works):
+        recorder.event(in_namespace(number, number % clusters), NORMAL, "Synced", "text")
+    await writer.start()
+    flushed = asyncio.ensure_future(writer.flush())
+    await clock.advance(10)
+    assert flushed.done()
+    await writer.stop()
+    found: dict[str, list[int]] = {}
+    for namespace, uids in stalled.groups:
+        found.setdefault(namespace, []).extend(map(int, uids))
+    assert found == {f"karmada-es-m{n}": list(range(n, clusters * works, clusters)) for n in range(clusters)}
+    assert len(stalled.groups) < 2 * clusters, "each namespace is in one batch, or at the end of one and in the next"
+
+
+async def test_an_event_that_repeats_one_under_way_raises_its_count(
+    client: Client, fake: FakeApi, clock: FakeClock
+) -> None:
+    """Others of its queue are written meanwhile, but none of its namespace."""
+    slow = SlowClient(client, clock)
+    writer = EventWriter(slow, clock=clock, waiting=100)
+    recorder = EventRecorder(slow, "execution", writer=writer)
+    await writer.start()
+    recorder.event(POD, NORMAL, "Pulled", "image")
+    await clock.advance(0.05)
+    for number in range(50):
+        recorder.event(in_namespace(number, number), NORMAL, "Synced", "text")
+    recorder.event(POD, NORMAL, "Pulled", "image")
+    flushed = asyncio.ensure_future(writer.flush())
+    await clock.advance(1)
+    assert flushed.done()
+    await writer.stop()
+    assert [event["count"] for event in fake.listed(EVENTS, "ns")] == [2]
+    assert len(fake.listed(EVENTS)) == 51
+
+
+async def test_what_is_under_way_ends_with_the_writer(stalled: Stalled, clock: FakeClock) -> None:
+    before = asyncio.all_tasks()
+    writer = EventWriter(stalled, clock=clock, waiting=100)
+    recorder = EventRecorder(stalled, "execution", writer=writer)
+    await writer.start()
+    for number in range(60):
+        recorder.event(in_namespace(number, number), NORMAL, "Synced", "text")
+    await clock.advance(0.1)
+    await writer.stop()
+    assert asyncio.all_tasks() == before
 
 
 async def test_the_turns_of_an_event_loop_show_whether_it_is_busy() -> None:

@@ -106,6 +106,26 @@ def test_what_was_right_a_moment_ago_is_known_again_and_what_was_changed_since_i
     assert conforming(NODE, {"spec": spec}) == frozenset()
 
 
+def test_a_large_part_is_known_again_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Any] = []
+
+    def looked(_checks: Any, value: Any) -> bool:
+        looks.append(value)
+        return True
+
+    monkeypatch.setattr("karmada.kube.schema.conforming.satisfies", looked)
+    names = {"type": "array", "items": {"type": "string", "maxLength": 40}}
+    schema = {"type": "object", "properties": {"all": names}}
+    node = compile_schema({"type": "object", "properties": {"status": schema}})
+    status = {"all": [f"member{number:030}" for number in range(1_000)]}
+    for _ in range(3):
+        assert conforming(node, {"status": copy.deepcopy(status)}) == {"status"}
+    assert len(looks) == 1_000
+    status["all"][7] = "another"
+    assert conforming(node, {"status": status}) == {"status"}
+    assert len(looks) == 2_000
+
+
 _scalars = st.none() | st.booleans() | st.integers(-1, 3) | st.sampled_from([0.5, 2.0, "a", "One", "abcd", "B", "k"])
 _names = st.sampled_from([*SCHEMA["properties"]["spec"]["properties"], "key", "size", "known", "x"])
 _values = st.recursive(_scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names, inner, max_size=4))

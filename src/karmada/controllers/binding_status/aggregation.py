@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Final
+from functools import lru_cache
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+import orjson
 
 from karmada.api.well_known import cluster_of_namespace
 from karmada.controllers.execution.member_kinds import manifests_of
@@ -16,46 +20,87 @@ from karmada.kube.objects.types import Obj
 FULLY_APPLIED: Final = "FullyApplied"
 _YES = ("True", "FullyAppliedSuccess", "All works have been successfully applied")
 _NO = ("False", "FullyAppliedFailed", "Failed to apply all works, see status.aggregatedStatus for details")
+_SHORT, _ALIKE = 512, 4_096
+"""Bytes of JSON of contents that are shared, and how many are."""
 
 
-def aggregate(works: Iterable[Obj], reference: Obj) -> list[Obj]:
+class Report(NamedTuple):
+    """What a Work says about the template in its cluster."""
+
+    cluster: str
+    is_reported: bool
+    """Whether it says if it was applied."""
+    contents: Obj | None
+    """Its item of the status without the cluster, which equal ones share; None when the template is not in it."""
+    size: int
+    """Of the contents as JSON."""
+
+
+def report_of(work: Obj, reference: Obj) -> Report:
+    """`reference` is the spec.resource of the binding."""
+    cluster = cluster_of_namespace(work["metadata"]["namespace"]) or ""
+    condition = meta.get_condition((work.get("status") or {}).get("conditions"), APPLIED)
+    contents = _contents(work, condition, reference)
+    if contents is None:
+        return Report(cluster, condition is not None, None, 0)
+    text = orjson.dumps(contents)
+    return Report(cluster, condition is not None, _shared(text) if len(text) <= _SHORT else contents, len(text))
+
+
+def aggregate(reports: Iterable[Report]) -> list[Obj]:
     """One item for every Work, by cluster; ApiError for one that does not have the template's manifest."""
-    items = [_item(work, reference) for work in works]
-    items.sort(key=lambda item: str(item["clusterName"]))
+    items: list[Obj] = []
+    for report in reports:
+        if report.contents is None:
+            raise ApiError("no such manifest exist")
+        items.append({"clusterName": report.cluster, **report.contents})
+    items.sort(key=itemgetter("clusterName"))
     return items
 
 
-def has_report(work: Obj) -> bool:
-    """Whether the Work reports if it was applied."""
-    return meta.get_condition((work.get("status") or {}).get("conditions"), APPLIED) is not None
-
-
-def _item(work: Obj, reference: Obj) -> Obj:
-    ordinal, manifest = _manifest(work, reference)
-    item: Obj = {"clusterName": cluster_of_namespace(work["metadata"]["namespace"]) or "", "health": UNKNOWN}
-    status = work.get("status") or {}
-    condition = meta.get_condition(status.get("conditions"), APPLIED)
+def _contents(work: Obj, condition: Obj | None, reference: Obj) -> Obj | None:
+    found = _manifest(work, reference)
+    if found is None:
+        return None
+    contents: Obj = {"health": UNKNOWN}
     if condition is None:
-        return item
+        return contents
     if condition.get("status") != "True":
-        return {**item, "appliedMessage": condition["message"]} if condition.get("message") else item
-    item["applied"] = True
-    wanted = identifier(ordinal, manifest)
-    for report in status.get("manifestStatuses") or ():
+        return {**contents, "appliedMessage": condition["message"]} if condition.get("message") else contents
+    contents["applied"] = True
+    wanted = identifier(*found)
+    for report in work["status"].get("manifestStatuses") or ():
         if report["identifier"] == wanted:
             if report.get("status") is not None:
-                item["status"] = report["status"]
+                contents["status"] = report["status"]
             if report.get("health"):
-                item["health"] = report["health"]
-    return item
+                contents["health"] = report["health"]
+    return contents
 
 
-def _manifest(work: Obj, reference: Obj) -> tuple[int, Obj]:
-    wanted = (reference["apiVersion"], reference["kind"], reference.get("namespace") or "", reference["name"])
+def _manifest(work: Obj, reference: Obj) -> tuple[int, Obj] | None:
+    """The template's, and its place in the Work."""
+    wanted = identity_of(reference)
     for ordinal, manifest in enumerate(manifests_of(work)):
-        if (manifest.get("apiVersion"), manifest.get("kind"), *meta.key(manifest)) == wanted:
+        if isinstance(manifest, dict) and _identity_of_object(manifest) == wanted:
             return ordinal, manifest
-    raise ApiError("no such manifest exist")
+    return None
+
+
+def _identity_of_object(manifest: Obj) -> tuple[object, ...]:
+    return manifest.get("apiVersion"), manifest.get("kind"), *meta.key(manifest)
+
+
+def identity_of(reference: Obj) -> tuple[str, str, str, str]:
+    """What a report depends on of the spec.resource of a binding."""
+    return reference["apiVersion"], reference["kind"], reference.get("namespace") or "", reference["name"]
+
+
+@lru_cache(maxsize=_ALIKE)
+def _shared(contents: bytes) -> Obj:
+    """Most clusters report the same."""
+    shared: Obj = orjson.loads(contents)
+    return shared
 
 
 def fully_applied(items: Collection[Obj], expected: Collection[str]) -> Obj:

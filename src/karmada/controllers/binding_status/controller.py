@@ -8,15 +8,16 @@ controller alone and is patched without one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 from karmada.api.work import Work
 from karmada.controllers.binding.kinds import BindingKind
 from karmada.controllers.binding.targets import allowed, targets
-from karmada.controllers.binding_status.aggregation import FULLY_APPLIED, aggregate, fully_applied, has_report
+from karmada.controllers.binding_status.aggregation import FULLY_APPLIED, Report, aggregate, fully_applied
 from karmada.controllers.binding_status.gathering import Gathering
+from karmada.controllers.binding_status.reports import Reports
 from karmada.controllers.binding_status.template_status import TemplateStatus
 from karmada.controllers.context import Context
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
@@ -45,11 +46,11 @@ def _in_use(binding: Obj) -> bool:
     return bool(status.get("lastScheduledTime") or status.get("aggregatedStatus"))
 
 
-def _awaits_first_report(binding: Obj, works: list[Obj]) -> bool:
+def _awaits_first_report(binding: Obj, reported: int) -> bool:
     """Whether there is nothing to summarise: no cluster has reported, now or before."""
-    if (binding.get("status") or {}).get("aggregatedStatus") or not targets(binding["spec"]):
+    if reported or (binding.get("status") or {}).get("aggregatedStatus"):
         return False
-    return not any(map(has_report, works))
+    return bool(targets(binding["spec"]))
 
 
 def _version(binding: Obj) -> str:
@@ -70,6 +71,7 @@ class BindingStatus(Reconciler):
         self._template_status = template_status
         self._bindings = ResourceWriter(context.client, kind.gvr, context.informers.of(kind.gvr))
         self._works = context.informers.of(Work.gvr, indexes={WORKS_OF_BINDING: binding_ids})
+        self._reports = Reports(self._works, context.clock)
         self._gathering = Gathering(context.clock)
         self.watches: Sequence[Watch] = (
             Watch(kind.gvr, when=self._template_changed, after=SETTLE),
@@ -101,7 +103,12 @@ class BindingStatus(Reconciler):
 
         def when(old: Obj | None, new: Obj | None) -> bool:
             work = new if new is not None else old
-            if work is None or not reports(old, new):
+            if work is None:
+                return False
+            if new is not None and len(self._reports):
+                for key in self._kind.of_work(new):
+                    self._reports.changed(key, new)
+            if not reports(old, new):
                 return False
             for key in self._kind.of_work(work):
                 self._gathering.reported(key)
@@ -116,33 +123,37 @@ class BindingStatus(Reconciler):
         binding = self._bindings.get(key)
         if binding is None or meta.is_deleting(binding):
             self._gathering.forget(key)
+            self._reports.forget(key)
             return Done
-        works = self._works_of(binding)
-        if not works and not _in_use(binding):
+        reports = await self._reports.read(key, self._kind.id_of(binding), resource_of_binding(binding))
+        if not reports and not _in_use(binding):
             return Done  # nothing was decided yet
-        if _awaits_first_report(binding, works):
+        reported = sum(report.is_reported for report in reports)
+        if _awaits_first_report(binding, reported):
             return Done  # that report triggers a reconcile
         goals = targets(binding["spec"])
-        missing = len(goals) - sum(map(has_report, works))
+        missing = len(goals) - reported
         wait = self._gathering.await_missing(key, missing, MAX_WAIT) if missing > 0 else 0.0
         if wait > 0:
             return requeue(wait)
         self._gathering.was_read(key, len(goals))
         try:
-            items = await self._summarise(binding, works)
+            items = await self._summarise(binding, reports)
             await self._template_status.update(resource_of_binding(binding), items, self._recorder)
         except ApiError:
             self._gathering.forget(key)
             raise
         return Done
 
-    def _works_of(self, binding: Obj) -> list[Obj]:
-        found = self._works.by_index(WORKS_OF_BINDING, self._kind.id_of(binding))
-        return [work for work in found if not meta.is_deleting(work)]
+    def disown(self, owns: Callable[[Key], bool]) -> None:
+        self._reports.disown(owns)
 
-    async def _summarise(self, binding: Obj, works: list[Obj]) -> list[Obj]:
+    async def stop(self) -> None:
+        await self._reports.stop()
+
+    async def _summarise(self, binding: Obj, reports: Sequence[Report]) -> list[Obj]:
         try:
-            items = aggregate(works, resource_of_binding(binding))
+            items = aggregate(reports)
             written = await self._write(binding, items)
         except Conflict:
             raise

@@ -96,6 +96,10 @@ class Cache:
         """An object of which nothing matters but what this leaves of it; not kept parsed."""
         return self.get(key)
 
+    def state_of(self, key: Key) -> object | None:
+        """What is kept of an object, to be compared with `is`: another one once the object has changed."""
+        return self._objects.get(key)
+
     def list(self, namespace: str = "") -> builtins.list[Obj]:
         return [self._show(self._objects[key]) for key in self.keys(namespace)] if namespace else list(self)
 

@@ -1,13 +1,15 @@
 """Writes events, in batches and behind the work that emits them.
 
 Recorders only queue. An event is correlated when it is queued (see event_correlation): one that correlates with another
-that waits raises its count, and there is one write for both. One task takes a batch of those that wait and creates them
+that waits raises its count, and there is one write for both. One task takes batches of those that wait and creates them
 as one group for each namespace, which a server in this process stores in one transaction; over the network there are
 some at a time on their way.
 
 Work comes first. A writer `behind` it lets Normal events gather, and while the event loop is busy writes few of them:
 a burst of work is over sooner, and its events follow. When a fifth of the queue is used it writes on, busy or not, so
-that none is lost. Warnings wait for nothing. What does not fit into the queue is dropped and counted.
+that none is lost: a batch with each turn of the loop, the larger the more wait. It does not wait for those under way,
+which takes some turns, and those of a busy loop are long. Warnings wait for nothing. What does not fit into the queue
+is dropped and counted.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import uuid
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
@@ -39,7 +41,8 @@ from karmada.kube.objects.names import dns1123_subdomain
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.objects.variants import Pattern, Variant, Variants
-from karmada.kube.runtime.event_correlation import Correlator, Recent, Subject, identity
+from karmada.kube.runtime.event_correlation import Correlator, Recent, identity
+from karmada.kube.runtime.event_queue import Due, Event, EventQueue
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
@@ -49,10 +52,12 @@ QUEUE_FULL, TOO_MANY, NOT_WRITTEN = "queue-full", "too-many-of-one-object", "not
 """Why an event was dropped."""
 
 _WAITING = 100_000
-_SMALL_BATCH, _LARGE_BATCH = 16, 256
+_SMALL_BATCH, _LARGE_BATCH, _LARGEST_BATCH = 16, 256, 4_096
 """Events: the larger a batch, the less CPU for each; one of 256 has the event loop for some milliseconds."""
+_BATCH_SHARE = 16
+"""Of the events beyond those that may gather, so many in a batch: it settles where as many are written as emitted."""
 _GATHERED_SHARE = 5
-"""Of the queue, one fifth may gather behind the work: 20,000 events that wait take 17 MB."""
+"""Of the queue, one fifth may gather behind the work: 20,000 events that wait take 17 MB. As many may be under way."""
 _GATHER = 0.1
 _BUSY_PAUSE = 0.25
 """Seconds between two small batches on a busy event loop."""
@@ -83,40 +88,6 @@ _PLACES: Final = (
 T = TypeVar("T")
 
 
-class Event(NamedTuple):
-    """An event without its time. Less than half of what the object of the API takes, which is made to be written."""
-
-    about: Subject
-    type: str
-    reason: str
-    message: str
-    host: str
-
-
-@dataclass(slots=True)
-class _Due:
-    """An event that waits to be written, and how many it stands for that correlate."""
-
-    key: int
-    """Its identity, see event_correlation."""
-    event: Event
-    version: str
-    """The resourceVersion of the object."""
-    first: float
-    last: float
-    count: int = 1
-    serial: int = field(default_factory=_SERIALS.__next__)
-    name: str = ""
-    """Of the object that it becomes; kept, so that a create whose outcome is unknown can be repeated."""
-    sent: bool = False
-    """Whether there was such a create."""
-
-    def repeat(self, event: Event, version: str, now: float) -> None:
-        """A later one, which is written in one object with this."""
-        self.event, self.version, self.last = event, version, now
-        self.count += 1
-
-
 @dataclass(slots=True)
 class _Written:
     name: str
@@ -140,9 +111,12 @@ class EventWriter:
         """Events that raised the count of one that waited, by component."""
         self._client = client
         self._most = waiting
+        self._gathered = waiting // _GATHERED_SHARE
         self._behind = behind
-        self._warnings: OrderedDict[int, _Due] = OrderedDict()
-        self._normal: OrderedDict[int, _Due] = OrderedDict()
+        self._warnings = EventQueue()
+        self._normal = EventQueue()
+        self._batches: dict[asyncio.Task[None], Counter[str]] = {}
+        """Those under way: how many events of which namespaces. None is in two: a repeated event finds the first."""
         self._correlator = Correlator(self.clock)
         self._written: Recent[int, _Written] = Recent()
         self._patterns: Recent[tuple[object, ...], Pattern] = Recent()
@@ -183,13 +157,13 @@ class EventWriter:
             waits.repeat(event, version, now)
             self.merged[event.about.component] += 1
             return
-        line[key] = _Due(key, event, version, now, now)
+        line.add(Due(key, event, version, now, now))
         if event.type != NORMAL:
             self._urgent.set()
         self._idle.clear()
         self._emitted.set()
 
-    def _line(self, type: str) -> OrderedDict[int, _Due]:  # noqa: A002
+    def _line(self, type: str) -> EventQueue:  # noqa: A002
         return self._normal if type == NORMAL else self._warnings
 
     def _drop(self, component: str, cause: str, reason: str, count: int = 1) -> None:
@@ -208,7 +182,7 @@ class EventWriter:
     async def stop(self) -> None:
         task, self._task = self._task, None
         if task is not None:
-            await cancel_and_wait(task)
+            await cancel_and_wait(task, *self._batches)
 
     async def flush(self) -> None:
         """Wait until every event emitted so far is written or dropped."""
@@ -228,15 +202,27 @@ class EventWriter:
         while True:
             await self._emitted.wait()
             busy = self._behind and await self._let_work_go_first()
-            await self._write_batch(self._take(busy))
+            batch = self._take(busy)
+            if batch:
+                self._begin(batch)
             if not self.waiting:
                 self._emitted.clear()
-                self._idle.set()
-            self._calm()
+            if not batch or not self._has_many or self._under_way() >= self._gathered:
+                await asyncio.wait(self._batches, return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await asyncio.sleep(0)
+
+    @property
+    def _has_many(self) -> bool:
+        """More Normal events wait than may gather."""
+        return len(self._normal) > self._gathered
+
+    def _under_way(self) -> int:
+        return sum(namespaces.total() for namespaces in self._batches.values())
 
     async def _let_work_go_first(self) -> bool:
         """Wait as long as that loses nothing; whether the event loop is busy."""
-        if self._urgent.is_set() or len(self._normal) > self._most // _GATHERED_SHARE:
+        if self._urgent.is_set() or self._has_many:
             return False
         busy = await _is_busy(self.clock)
         if busy or self.waiting < _SMALL_BATCH:
@@ -244,19 +230,33 @@ class EventWriter:
                 await with_timeout(self.clock, _set(self._urgent), _BUSY_PAUSE if busy else _GATHER)
         return busy
 
-    def _take(self, busy: bool) -> list[_Due]:
-        """Warnings first; in the order they were emitted in."""
-        taken: list[_Due] = []
-        size = _SMALL_BATCH if busy else _LARGE_BATCH
-        for line in (self._warnings, self._normal):
-            while line and len(taken) < size:
-                taken.append(line.popitem(last=False)[1])
+    def _take(self, busy: bool) -> list[Due]:
+        """Warnings first; in the order they were emitted in. None if all that wait are of namespaces under way."""
+        beyond = (len(self._normal) - self._gathered) // _BATCH_SHARE
+        size = _SMALL_BATCH if busy else min(max(beyond, _LARGE_BATCH), _LARGEST_BATCH)
+        under_way = set[str]().union(*self._batches.values())
+        taken = self._warnings.take(size, under_way)
+        taken += self._normal.take(size - len(taken), under_way)
         taken.sort(key=_serial)
         return taken
 
+    def _begin(self, batch: Sequence[Due]) -> None:
+        task = asyncio.get_running_loop().create_task(self._write_batch(batch), name=self.name)
+        self._batches[task] = Counter(due.namespace for due in batch)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._batches[task]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("Events could not be written", error)
+        if not (self.waiting or self._batches):
+            self._idle.set()
+        self._calm()
+
     # writing
 
-    async def _write_batch(self, batch: Sequence[_Due]) -> None:
+    async def _write_batch(self, batch: Sequence[Due]) -> None:
         for attempt in range(_RETRIES):
             if attempt:
                 await self.clock.sleep(_RETRY_PAUSE)
@@ -267,17 +267,17 @@ class EventWriter:
         for due in batch:
             self._drop(due.event.about.component, NOT_WRITTEN, due.event.reason, due.count)
 
-    async def _sent(self, batch: Iterable[_Due]) -> list[_Due]:
+    async def _sent(self, batch: Iterable[Due]) -> list[Due]:
         """Write these; those to be tried again later are returned."""
-        new: list[_Due] = []
-        repeated: list[tuple[_Due, _Written]] = []
+        new: list[Due] = []
+        repeated: list[tuple[Due, _Written]] = []
         for due in batch:
             written = self._written.get(due.key)
             if written is None:
                 new.append(due)
             else:
                 repeated.append((due, written))
-        left: list[_Due] = []
+        left: list[Due] = []
         for (due, _), error in zip(repeated, await _each(self._raise_count(*one) for one in repeated), strict=True):
             if isinstance(error, NotFound):
                 log.v(2).info("The earlier event is gone, writing a new one", reason=due.event.reason)
@@ -288,7 +288,7 @@ class EventWriter:
             left += some
         return left
 
-    async def _raise_count(self, due: _Due, written: _Written) -> _Failure | None:
+    async def _raise_count(self, due: Due, written: _Written) -> _Failure | None:
         patch = {
             "count": written.count + due.count,
             "lastTimestamp": rfc3339(due.last),
@@ -296,7 +296,7 @@ class EventWriter:
             "message": due.event.message,
         }
         try:
-            await self._client.patch(EVENTS, written.name, _namespace(due), patch, type="strategic")
+            await self._client.patch(EVENTS, written.name, due.namespace, patch, type="strategic")
         except (ApiError, ConnectionFailed) as error:
             return error
         except Exception as error:
@@ -305,7 +305,7 @@ class EventWriter:
         written.count += due.count
         return None
 
-    async def _create(self, namespace: str, group: Sequence[_Due]) -> list[_Due]:
+    async def _create(self, namespace: str, group: Sequence[Due]) -> list[Due]:
         """Those to be tried again later."""
         for due in group:
             due.name = due.name or self._new_name(due.event.about.name)
@@ -318,7 +318,7 @@ class EventWriter:
         except Exception as error:
             log.exception("Events could not be written", error, events=len(group))
             return []
-        left: list[_Due] = []
+        left: list[Due] = []
         for due, outcome in zip(group, outcomes, strict=True):
             if outcome is None or (isinstance(outcome, AlreadyExists) and due.sent):
                 self._written.set(due.key, _Written(due.name, due.count, due.first))
@@ -327,7 +327,7 @@ class EventWriter:
                 left.append(due)
         return left
 
-    def _variant(self, due: _Due, namespace: str) -> Variant:
+    def _variant(self, due: Due, namespace: str) -> Variant:
         """The object of an event; most have a pattern that earlier ones had, too."""
         about, type_, reason, message, host = due.event
         involved: tuple[str, ...] = (about.name, about.uid, due.version)
@@ -358,22 +358,18 @@ def _begins_a_name(subject: str) -> bool:
     return not dns1123_subdomain(f"{subject}.{'f' * _DIGITS}")
 
 
-def _serial(due: _Due) -> int:
+def _serial(due: Due) -> int:
     return due.serial
 
 
-def _namespace(due: _Due) -> str:
-    return due.event.about.namespace or "default"
-
-
-def _by_namespace(dues: Iterable[_Due]) -> dict[str, list[_Due]]:
-    groups: dict[str, list[_Due]] = {}
+def _by_namespace(dues: Iterable[Due]) -> dict[str, list[Due]]:
+    groups: dict[str, list[Due]] = {}
     for due in dues:
-        groups.setdefault(_namespace(due), []).append(due)
+        groups.setdefault(due.namespace, []).append(due)
     return groups
 
 
-def _is_passing(due: _Due, error: _Failure | None) -> bool:
+def _is_passing(due: Due, error: _Failure | None) -> bool:
     """Whether there was an error after which it is worth trying again; another one is logged."""
     if error is None or isinstance(error, _PASSING):
         return error is not None
@@ -386,7 +382,7 @@ async def _each(work: Iterable[Awaitable[T]]) -> list[T]:
     return await asyncio.gather(*work)
 
 
-def _object(due: _Due, namespace: str) -> Obj:
+def _object(due: Due, namespace: str) -> Obj:
     event, about = due.event, due.event.about
     involved = {
         "kind": about.kind,

@@ -10,7 +10,8 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.event_correlation import Subject
-from karmada.kube.runtime.event_writer import EVENTS, NORMAL, Event, EventWriter
+from karmada.kube.runtime.event_queue import Event
+from karmada.kube.runtime.event_writer import EVENTS, NORMAL, EventWriter
 
 __all__ = ["EVENTS", "NORMAL", "WARNING", "EventRecorder"]
 

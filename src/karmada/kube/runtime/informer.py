@@ -108,6 +108,9 @@ class Informer(Reflector):
     def keys_by_index(self, name: str, value: str) -> builtins.list[Key]:
         return self.cache.keys_by_index(name, value)
 
+    def state_of(self, key: Key) -> object | None:
+        return self.cache.state_of(key)
+
     def add_index(self, name: str, function: IndexFn) -> None:
         self.cache.add_index(name, function)
 

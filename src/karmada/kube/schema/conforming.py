@@ -12,6 +12,7 @@ recognised by their bytes, which are made in a tenth of the time of the walk.
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
@@ -28,7 +29,7 @@ _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
 _SCALARS: Final[dict[str, type]] = {"string": str, "boolean": bool, "integer": int}
 _REMEMBERED: Final = 32
 _SMALL: Final = 16 << 10
-"""Larger parts are not remembered."""
+"""Of larger parts a digest is remembered."""
 _REMEMBERED_WORDS: Final = 64
 _SHORT: Final = 128
 """Characters of a text that may be remembered."""
@@ -64,14 +65,15 @@ def _remembering(test: Test) -> Test:
             raw = orjson.dumps(value)
         except TypeError:
             return False
+        if len(raw) > _SMALL:
+            raw = blake2b(raw).digest()
         if raw in recent:
             return True
         if not test(value):
             return False
-        if len(raw) <= _SMALL:
-            if len(recent) == _REMEMBERED:
-                del recent[next(iter(recent))]
-            recent[raw] = None
+        if len(recent) == _REMEMBERED:
+            del recent[next(iter(recent))]
+        recent[raw] = None
         return True
 
     return remembered
@@ -152,6 +154,8 @@ def _struct(node: Node) -> Test:
     deep = {name: _test(child) for name, child in node.properties.items()}
     other = _test(node.values) if node.values is not None else _anything if node.preserve else _never
     wanted = {name for name, child in node.properties.items() if child.default is not UNSET} | {*node.required}
+    if other is _anything and not deep and not wanted:
+        return _one_of((dict,))
 
     def test(value: Any) -> bool:
         if type(value) is not dict or not wanted <= value.keys():

@@ -1,0 +1,150 @@
+"""The reports of a binding's Works, kept from one summary to the next: only Works that have changed are read again.
+
+The informer decides what has changed: a report is that of one state of a Work (`state_of`), found by the informer's own
+index. So nothing that is kept can be out of date, whatever was missed, and all of it can be dropped at any time: when a
+binding was not read for a minute, and when all of it takes too much memory, of those first that were not read for
+longest. Not worth it are bindings with few Works, and those that are read once when all clusters have reported, as
+nearly all are after a start.
+
+While reports are kept, those of Works that change are read when the informer delivers them: they are parsed then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from karmada.controllers.binding_status.aggregation import Report, identity_of, report_of
+from karmada.controllers.indexes import WORKS_OF_BINDING
+from karmada.kube.objects import meta
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.time_slice import TimeSlice
+from karmada.kube.runtime.waiting import cancel_and_wait
+
+FEW: Final = 8
+"""Works that are read each time."""
+IDLE: Final = 60.0
+"""Seconds after which the reports of a binding are dropped."""
+MOST_BYTES: Final = 32 << 20
+"""Of all reports as JSON. In memory they take half of that where clusters report the same, five times that at worst."""
+_OF_EACH = 128
+"""Bytes that are counted for a report beside its contents."""
+
+
+class _Read(NamedTuple):
+    """A Work that was read."""
+
+    state: object
+    report: Report | None
+    """None while the Work is being deleted."""
+
+
+class _Kept(NamedTuple):
+    """The Works of one binding, as they were when they were read."""
+
+    reference: Obj
+    works: dict[Key, _Read]
+    size: int
+    at: float
+
+
+class Reports:
+    def __init__(self, works: Informer, clock: Clock, *, most_bytes: int = MOST_BYTES) -> None:
+        """`works` has the index WORKS_OF_BINDING."""
+        self._works = works
+        self._clock = clock
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[Key, _Kept] = OrderedDict()
+        self._bytes = 0
+        self._dropping: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        """Bindings that were read lately, and have many Works."""
+        return len(self._kept)
+
+    async def read(self, binding: Key, binding_id: str, reference: Obj) -> list[Report]:
+        """Of all Works that are not being deleted; `reference` is the spec.resource. Others run in between."""
+        keys, before = self._works.keys_by_index(WORKS_OF_BINDING, binding_id), self._kept.get(binding)
+        known = before.works if before is not None and _is_same(before.reference, reference) else {}
+        works = await self._read_all(keys, known, reference)
+        reports = [found.report for found in works.values() if found.report is not None]
+        again = before is not None or not all(report.is_reported for report in reports)
+        self._keep(binding, reference, works if again else {}, len(works))
+        return reports
+
+    async def _read_all(self, keys: Iterable[Key], known: Mapping[Key, _Read], reference: Obj) -> dict[Key, _Read]:
+        works: dict[Key, _Read] = {}
+        turn = TimeSlice()
+        for key in keys:
+            found = known.get(key)
+            if found is None or found.state is not self._works.state_of(key):
+                found = self._read(key, self._works.get(key), reference)
+                if turn.is_over():
+                    await turn.next()
+            if found is not None:
+                works[key] = found
+        return works
+
+    def _read(self, key: Key, work: Obj | None, reference: Obj) -> _Read | None:
+        """Of the object that the informer has; None when it is gone."""
+        if work is None:
+            return None
+        return _Read(self._works.state_of(key), None if meta.is_deleting(work) else report_of(work, reference))
+
+    def changed(self, binding: Key, work: Obj) -> None:
+        """Read a Work that the informer has just delivered, if others of its binding are kept."""
+        kept = self._kept.get(binding)
+        if kept is not None:
+            key = key_of(work)
+            found = self._read(key, work, kept.reference)
+            if found is not None:
+                kept.works[key] = found
+
+    # what is kept
+
+    def _keep(self, binding: Key, reference: Obj, works: dict[Key, _Read], count: int) -> None:
+        """Of a binding with so many Works; without any, that it was read."""
+        self.forget(binding)
+        if count <= FEW:
+            return
+        size = _OF_EACH + sum(_OF_EACH + (0 if found.report is None else found.report.size) for found in works.values())
+        self._kept[binding] = _Kept(reference, works, size, self._clock.monotonic())
+        self._bytes += size
+        while self._bytes > self._most_bytes:
+            self.forget(next(iter(self._kept)))
+        if self._kept and (self._dropping is None or self._dropping.done()):
+            self._dropping = asyncio.get_running_loop().create_task(self._drop_idle(), name="reports at rest")
+
+    def forget(self, binding: Key) -> None:
+        kept = self._kept.pop(binding, None)
+        if kept is not None:
+            self._bytes -= kept.size
+
+    def disown(self, owns: Callable[[Key], bool]) -> None:
+        for binding in [binding for binding in self._kept if not owns(binding)]:
+            self.forget(binding)
+
+    async def _drop_idle(self) -> None:
+        """Until there are none."""
+        while self._kept:
+            binding, kept = next(iter(self._kept.items()))
+            wait = kept.at + IDLE - self._clock.monotonic()
+            if wait > 0:
+                await self._clock.sleep(wait)
+            else:
+                self.forget(binding)
+
+    async def stop(self) -> None:
+        if self._dropping is not None:
+            await cancel_and_wait(self._dropping)
+        self._kept.clear()
+        self._bytes = 0
+
+
+def _is_same(one: Obj, other: Obj) -> bool:
+    return one is other or identity_of(one) == identity_of(other)
