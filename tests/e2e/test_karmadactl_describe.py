@@ -54,11 +54,12 @@ def still(text: str) -> str:
     return _AGE.sub(lambda found: re.sub(r"\d", "0", found[0]), text)
 
 
-def same(ours: Program, theirs: Program, words: list[str], *more: str) -> str:
-    """What both say; the moment may change in between, so it is tried again."""
+def same(ours: Program, theirs: Program, words: list[str], *more: str, having: str = "") -> str:
+    """What both say, once that is in it; the moment may change in between, so it is tried again."""
 
     def alike() -> str:
         output = ours("describe", *words, *more).out
+        assert having in output
         assert still(output) == still(theirs("describe", *words).out)
         return output
 
@@ -66,9 +67,8 @@ def same(ours: Program, theirs: Program, words: list[str], *more: str) -> str:
 
 
 def test_what_a_resource_went_through_is_seen_in_the_control_plane(fleet: Propagation) -> None:
-    assert "ApplyPolicySucceed" in same(fleet.ctl, fleet.kubectl, ["deploy", NAME])
-    binding = same(fleet.ctl, fleet.kubectl, ["rb", f"{NAME}-deployment"])
-    assert "ScheduleBindingSucceed" in binding
+    same(fleet.ctl, fleet.kubectl, ["deploy", NAME], having="ApplyPolicySucceed")
+    binding = same(fleet.ctl, fleet.kubectl, ["rb", f"{NAME}-deployment"], having="ScheduleBindingSucceed")
     assert "  Resource:\n" in binding
     same(fleet.ctl, fleet.kubectl, ["pp", NAME, "--show-events=false"])
     assert "Complete API Enablements" not in same(fleet.ctl, fleet.kubectl, ["clusters", "--show-events=false"])
