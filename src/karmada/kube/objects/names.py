@@ -182,8 +182,19 @@ def random_suffix(n: int = 5) -> str:
     return "".join(random.choices(ALPHABET, k=n))
 
 
-def random_uuid() -> str:
+_VERSION_4, _FREE_BITS = 0x4 << 76 | 0x2 << 62, ~(0xF << 76 | 0x3 << 62)
+
+
+def random_uuid_bytes() -> bytes:
     """A version 4 UUID: unique, but not a secret. Generated without a system call each time."""
-    bits = _identities.getrandbits(128)
-    text = f"{bits:032x}"
-    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[bits & 3]}{text[17:20]}-{text[20:]}"
+    return (_identities.getrandbits(128) & _FREE_BITS | _VERSION_4).to_bytes(16, "big")
+
+
+def random_uuid() -> str:
+    return uuid_text(random_uuid_bytes())
+
+
+def uuid_text(binary: bytes) -> str:
+    """The canonical form of 16 bytes."""
+    digits = binary.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -18,13 +18,16 @@ _SERIALS = itertools.count(1)
 
 
 class Event(NamedTuple):
-    """An event without its time. Less than half of what the object of the API takes, which is made to be written."""
+    """Less than half of what the object of the API takes, which is made to be written."""
 
     about: Subject
+    version: str
+    """The resourceVersion of the object."""
     type: str
     reason: str
     message: str
     host: str
+    time: float
 
 
 @dataclass(slots=True)
@@ -34,10 +37,9 @@ class Due:
     key: int
     """Its identity, see event_correlation."""
     event: Event
-    version: str
-    """The resourceVersion of the object."""
+    """The last of them."""
     first: float
-    last: float
+    """The time of the first."""
     count: int = 1
     serial: int = field(default_factory=_SERIALS.__next__)
     name: str = ""
@@ -50,9 +52,9 @@ class Due:
         """In which it is written."""
         return self.event.about.namespace or "default"
 
-    def repeat(self, event: Event, version: str, now: float) -> None:
+    def repeat(self, event: Event) -> None:
         """A later one, which is written in one object with this."""
-        self.event, self.version, self.last = event, version, now
+        self.event = event
         self.count += 1
 
 

@@ -1,9 +1,9 @@
 """Writes events, in batches and behind the work that emits them.
 
-Recorders only queue. An event is correlated when it is queued (see event_correlation): one that correlates with another
-that waits raises its count, and there is one write for both. One task takes batches of those that wait and creates them
-as one group for each namespace, which a server in this process stores in one transaction; over the network there are
-some at a time on their way.
+Recorders only queue. Events are correlated before they wait (see event_correlation), some at a time, which costs each
+half as much as in the midst of other work: one that correlates with another that waits raises its count, and there is
+one write for both. One task takes batches of those that wait and creates them as one group for each namespace, which a
+server in this process stores in one transaction; over the network there are some at a time on their way.
 
 Work comes first. A writer `behind` it lets Normal events gather, and while the event loop is busy writes few of them:
 a burst of work is over sooner, and its events follow. When a fifth of the queue is used it writes on, busy or not, so
@@ -52,6 +52,8 @@ QUEUE_FULL, TOO_MANY, NOT_WRITTEN = "queue-full", "too-many-of-one-object", "not
 """Why an event was dropped."""
 
 _WAITING = 100_000
+_UNCORRELATED = 128
+"""Normal events that are correlated together, at the latest when they are to be written."""
 _SMALL_BATCH, _LARGE_BATCH, _LARGEST_BATCH = 16, 256, 4_096
 """Events: the larger a batch, the less CPU for each; one of 256 has the event loop for some milliseconds."""
 _BATCH_SHARE = 16
@@ -113,6 +115,7 @@ class EventWriter:
         self._most = waiting
         self._gathered = waiting // _GATHERED_SHARE
         self._behind = behind
+        self._uncorrelated: list[Event] = []
         self._warnings = EventQueue()
         self._normal = EventQueue()
         self._batches: dict[asyncio.Task[None], Counter[str]] = {}
@@ -130,18 +133,34 @@ class EventWriter:
 
     @property
     def waiting(self) -> int:
-        return len(self._warnings) + len(self._normal)
+        return len(self._uncorrelated) + len(self._warnings) + len(self._normal)
 
     def takes(self, component: str, type: str, reason: str) -> bool:  # noqa: A002 - the API's word
         """Whether there is space for an event; counted as dropped if not."""
-        if len(self._line(type)) < self._most:
+        line = self._line(type)
+        if len(self._uncorrelated) + len(line) < self._most:
+            return True
+        self._correlate()
+        if len(line) < self._most:
             return True
         self._drop(component, QUEUE_FULL, reason)
         return False
 
-    def add(self, event: Event, version: str) -> None:
-        """`version` is the resourceVersion of the object."""
-        line, now = self._line(event.type), self.clock.now()
+    def add(self, event: Event) -> None:
+        events = self._uncorrelated
+        events.append(event)
+        if event.type != NORMAL or len(events) >= _UNCORRELATED:
+            self._correlate()
+        self._idle.clear()
+        self._emitted.set()
+
+    def _correlate(self) -> None:
+        events, self._uncorrelated = self._uncorrelated, []
+        for event in events:
+            self._correlate_one(event)
+
+    def _correlate_one(self, event: Event) -> None:
+        line = self._line(event.type)
         same = identity(event.about, event.type, event.reason, event.message)
         key = same.key
         waits = line.get(key)
@@ -154,14 +173,12 @@ class EventWriter:
                 key, event = correlated.key, event._replace(message=correlated.message)
                 waits = line.get(key)
         if waits is not None:
-            waits.repeat(event, version, now)
+            waits.repeat(event)
             self.merged[event.about.component] += 1
             return
-        line.add(Due(key, event, version, now, now))
+        line.add(Due(key, event, event.time))
         if event.type != NORMAL:
             self._urgent.set()
-        self._idle.clear()
-        self._emitted.set()
 
     def _line(self, type: str) -> EventQueue:  # noqa: A002
         return self._normal if type == NORMAL else self._warnings
@@ -202,12 +219,15 @@ class EventWriter:
         while True:
             await self._emitted.wait()
             busy = self._behind and await self._let_work_go_first()
+            self._correlate()
             batch = self._take(busy)
             if batch:
                 self._begin(batch)
             if not self.waiting:
                 self._emitted.clear()
-            if not batch or not self._has_many or self._under_way() >= self._gathered:
+            if not self._batches:
+                self._idle.set()  # what was emitted is dropped
+            elif not batch or not self._has_many or self._under_way() >= self._gathered:
                 await asyncio.wait(self._batches, return_when=asyncio.FIRST_COMPLETED)
             else:
                 await asyncio.sleep(0)
@@ -291,7 +311,7 @@ class EventWriter:
     async def _raise_count(self, due: Due, written: _Written) -> _Failure | None:
         patch = {
             "count": written.count + due.count,
-            "lastTimestamp": rfc3339(due.last),
+            "lastTimestamp": rfc3339(due.event.time),
             "firstTimestamp": rfc3339(written.first),
             "message": due.event.message,
         }
@@ -329,8 +349,8 @@ class EventWriter:
 
     def _variant(self, due: Due, namespace: str) -> Variant:
         """The object of an event; most have a pattern that earlier ones had, too."""
-        about, type_, reason, message, host = due.event
-        involved: tuple[str, ...] = (about.name, about.uid, due.version)
+        about, version, type_, reason, message, host, last = due.event
+        involved: tuple[str, ...] = (about.name, about.uid, version)
         present: tuple[bool, ...] = ()
         if not all(involved):
             present, involved = tuple(map(bool, involved)), tuple(filter(None, involved))
@@ -340,7 +360,7 @@ class EventWriter:
             obj = _object(due, namespace)
             pattern = Pattern(obj, [(member, field) for member, field in _PLACES if field in obj.get(member, obj)])
             self._patterns.set(key, pattern)
-        return Variant(pattern, (due.name, *involved, message, rfc3339(due.first), rfc3339(due.last), due.count))
+        return Variant(pattern, (due.name, *involved, message, rfc3339(due.first), rfc3339(last), due.count))
 
     def _new_name(self, subject: str) -> str:
         """Unique by the time in nanoseconds; events of the same moment differ by a serial number.
@@ -390,7 +410,7 @@ def _object(due: Due, namespace: str) -> Obj:
         "name": about.name,
         "uid": about.uid,
         "apiVersion": about.api_version,
-        "resourceVersion": due.version,
+        "resourceVersion": event.version,
     }
     return {
         "apiVersion": "v1",
@@ -401,7 +421,7 @@ def _object(due: Due, namespace: str) -> Obj:
         "message": event.message,
         "source": {"component": about.component, **({"host": event.host} if event.host else {})},
         "firstTimestamp": rfc3339(due.first),
-        "lastTimestamp": rfc3339(due.last),
+        "lastTimestamp": rfc3339(event.time),
         "count": due.count,
         "type": event.type,
         "reportingComponent": about.component,

@@ -63,9 +63,9 @@ class EventRecorder:
             metadata.get("name") or "",
             metadata.get("uid") or "",
         )
-        text = message if isinstance(message, str) else message()
         version = metadata.get("resourceVersion") or ""
-        writer.add(Event(about, type, reason, text, host or self.host), version)
+        text = message if isinstance(message, str) else message()
+        writer.add(Event(about, version, type, reason, text, host or self.host, writer.clock.now()))
 
     @property
     def dropped(self) -> int:

@@ -9,7 +9,6 @@ whose objects are all admitted as they are, are made of a prototype (prototypes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects import names
@@ -33,19 +32,19 @@ from karmada.kube.server.storage.interface import (
     write_all,
 )
 from karmada.kube.server.watchcache.cache import Cache, storage_key
+from karmada.kube.server.watchcache.entry import split_key
 
 _WRITERS = 8
 """Whose prototypes are kept; when there are more, all are learned anew."""
 
 
-class _Ready(NamedTuple):
-    """An object that is admitted and valid."""
+class _Group:
+    """The objects that are admitted and valid, by their position among all."""
 
-    position: int
-    name: str
-    attributes: Attributes | None
-    """None: nothing is to be finished."""
-    write: Write
+    def __init__(self) -> None:
+        self.writes: dict[int, Write] = {}
+        self.attributes: dict[int, Attributes] = {}
+        """Of those for which admission is to be finished."""
 
 
 class GroupCreates:
@@ -78,43 +77,44 @@ class GroupCreates:
         `check` brings the body of a request into the form of its kind.
         """
         outcomes: list[ApiError | None] = [None] * len(objects)
-        group: list[_Ready] = []
+        group = _Group()
         prototypes = await self._usable_prototypes(request, resource, namespace, options)
         packs = isinstance(self._cache.store, GroupStore)
         start, now = storage_key(resource.storage_resource, namespace, ""), rfc3339(self._clock.now())
         for index, (outline, prototype) in enumerate(prototypes.find(objects, namespace)):
             if outline is not None and prototype is not None:
-                own = (namespace, now, outline.values, names.random_uuid())
+                own = (namespace, now, outline.values, names.random_uuid_bytes())
                 again = packs and prototype.has_text(namespace, now)
                 value, packed = (None, prototype.packed(*own)) if again else (prototype.value(*own), None)
-                group.append(_Ready(index, outline.name, None, Write(start + outline.name, value, 0, packed)))
+                group.writes[index] = Write(start + outline.name, value, 0, packed)
                 continue
             obj = objects[index]
             try:
                 check(obj)
-                ready = await self._ready(index, request, resource, namespace, obj, options)
+                attributes, value = await self._ready(request, resource, namespace, obj, options)
             except ApiError as error:
                 outcomes[index] = error
                 continue
-            group.append(ready)
-            if outline is not None and ready.write.value is not None and not request.warnings:
-                prototypes.learn(outline, obj, ready.write.value, namespace)
+            group.writes[index] = Write(start + obj["metadata"]["name"], value, 0)
+            group.attributes[index] = attributes
+            if outline is not None and not request.warnings:
+                prototypes.learn(outline, obj, value, namespace)
         await self._write(resource, namespace, group, outcomes)
         return outcomes
 
     async def _write(
-        self, resource: Resource, namespace: str, group: Sequence[_Ready], outcomes: list[ApiError | None]
+        self, resource: Resource, namespace: str, group: _Group, outcomes: list[ApiError | None]
     ) -> None:
         """In place: the outcome of each."""
-        written = await write_all(self._cache.store, [ready.write for ready in group])
+        written = await write_all(self._cache.store, [*group.writes.values()])
         last = 0
-        for ready, outcome in zip(group, written, strict=True):
+        for (index, write), outcome in zip(group.writes.items(), written, strict=True):
             if isinstance(outcome, int):
                 last = max(last, outcome)
             else:
-                outcomes[ready.position] = self._error(resource, namespace, ready.name, outcome)
-            if ready.attributes is not None:
-                self._admission.finish(ready.attributes, _stored(outcome))
+                outcomes[index] = self._error(resource, namespace, write.key, outcome)
+            if index in group.attributes:
+                self._admission.finish(group.attributes[index], _stored(outcome))
         await self._writes.reached(last)
 
     async def _usable_prototypes(
@@ -142,24 +142,23 @@ class GroupCreates:
         return self._prototypes[key]
 
     async def _ready(
-        self, index: int, request: Request, resource: Resource, namespace: str, obj: Obj, options: WriteOptions
-    ) -> _Ready:
+        self, request: Request, resource: Resource, namespace: str, obj: Obj, options: WriteOptions
+    ) -> tuple[Attributes, bytes]:
+        """What is to be stored for an object."""
         attributes = await self._writes.admitted(request, resource, namespace, obj, options, owned=False)
         try:
             resource.strategy.prepare_create(obj)
             self._writes.validate_create(request, resource, namespace, obj)
             resource.strategy.canonicalize(obj)
             await self._admission.validate(attributes)
-            name = obj["metadata"]["name"]
-            key = storage_key(resource.storage_resource, namespace, name)
-            return _Ready(index, name, attributes, Write(key, encoded(await self._versions.store(resource, obj)), 0))
+            return attributes, encoded(await self._versions.store(resource, obj))
         except ApiError:
             self._admission.finish(attributes, False)
             raise
 
-    def _error(self, resource: Resource, namespace: str, name: str, failure: Failure) -> ApiError:
+    def _error(self, resource: Resource, namespace: str, key: str, failure: Failure) -> ApiError:
         if isinstance(failure, RevisionConflict):
-            return self._writes.exists(resource, namespace, name, generated=False)
+            return self._writes.exists(resource, namespace, split_key(key).name, generated=False)
         return store_error(failure)
 
 

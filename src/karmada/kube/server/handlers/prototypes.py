@@ -164,7 +164,8 @@ class Prototype:
         self._text = text
         self._order = itemgetter(*order)
         self._texts = itemgetter(*texts)
-        self._uuids = [(at, uuid_bytes if at == len(outlines.places) else _known_uuid) for at in order if at in uuids]
+        self._uuids = [at if at < len(outlines.places) else None for at in order if at in uuids]
+        """Which value each is; None is the uid."""
         times = outlines.times
         self._repeating = [at for at in range(1, len(texts)) if texts[at] in times and texts[at - 1] in times]
         """Of texts, those that may equal the one before."""
@@ -180,22 +181,21 @@ class Prototype:
             found = self._by_namespace[namespace] = _Text(now, holed, format_)
         return found
 
-    def value(self, namespace: str, now: str, values: Sequence[bytes], uid: str) -> bytes:
-        """What is stored for an object with these values."""
-        value: bytes = self._text_at(namespace, now).format % self._order((*values, uid.encode()))
+    def value(self, namespace: str, now: str, values: Sequence[bytes], uid: bytes) -> bytes:
+        """What is stored for an object with these values; the uid is in binary."""
+        value: bytes = self._text_at(namespace, now).format % self._order((*values, names.uuid_text(uid).encode()))
         return value
 
-    def packed(self, namespace: str, now: str, values: Sequence[bytes], uid: str) -> bytes:
+    def packed(self, namespace: str, now: str, values: Sequence[bytes], uid: bytes) -> bytes:
         """The same as `packing.unpack` reads it."""
         text = self._text_at(namespace, now)
         if text.form is None:
             text.form = form(text.holed)
-        own = (*values, uid.encode())
-        texts = [*self._texts(own)]
+        texts = [*self._texts(values)]
         for at in self._repeating:
             if texts[at] == texts[at - 1]:
                 texts[at] = b""
-        uuids = b"".join([binary(own[at]) for at, binary in self._uuids])
+        uuids = b"".join([uid if at is None else _known_uuid(values[at]) for at in self._uuids])
         return text.form.packed(texts, uuids)
 
     def has_text(self, namespace: str, now: str) -> bool:
@@ -285,7 +285,7 @@ def _prototype(outline: Outline, stored: Obj, value: bytes, namespace: str) -> P
     if sorted(order) != list(range(len(places) + 1)) or len(order) - len(uuids) < FEWEST:
         return None
     found = Prototype(_PLACE.sub(lambda place: UUID_HOLE if int(place[1]) in uuids else HOLE, text), order, outlines)
-    own = (namespace, meta["creationTimestamp"], outline.values, meta["uid"])
+    own = (namespace, meta["creationTimestamp"], outline.values, uuid_bytes(meta["uid"].encode()))
     return found if found.value(*own) == value == unpack("", found.packed(*own)) else None
 
 

@@ -19,6 +19,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from karmada.kube.objects.differences import Sample
+from karmada.kube.objects.names import uuid_text
 
 HOLE: Final = b"\0"
 UUID_HOLE: Final = b"\2"
@@ -83,7 +84,7 @@ def restored(sample: Sample, packed: bytes) -> bytes:
         raise ValueError("the values do not fit the form")
     if b"" in values:
         values = _repeated(values)
-    values += [_text_of_uuid(packed[at : at + _UUID].hex()) for at in range(size, end, _UUID)]
+    values += [uuid_text(packed[at : at + _UUID]).encode() for at in range(size, end, _UUID)]
     whole: bytes = text % order(values)
     return whole
 
@@ -92,10 +93,6 @@ def _repeated(values: list[bytes]) -> list[bytes]:
     """With the one before in place of an empty one."""
     last = b""
     return [last := value or last for value in values]
-
-
-def _text_of_uuid(digits: str) -> bytes:
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}".encode()
 
 
 def uuid_bytes(text: bytes) -> bytes:
