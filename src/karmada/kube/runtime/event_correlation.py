@@ -9,7 +9,6 @@ What is remembered for this is bounded; the oldest is forgotten first.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from karmada.kube.objects.clock import Clock
@@ -69,6 +68,10 @@ class Recent(Generic[K, V]):
             self._entries.move_to_end(key)
         return value
 
+    def pop(self, key: K) -> V | None:
+        """For one that is set again: both together cost less than `get` and `set`."""
+        return self._entries.pop(key, None)
+
     def set(self, key: K, value: V) -> None:
         entries = self._entries
         if key in entries:
@@ -81,24 +84,13 @@ class Recent(Generic[K, V]):
         return len(self._entries)
 
 
-@dataclass(slots=True)
-class _Bucket:
-    tokens: float
-    at: float
-
-
-@dataclass(slots=True)
-class _Similar:
-    messages: list[int]
-    """Hashes of them."""
-    last: float
-
-
 class Correlator:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._buckets: Recent[int, _Bucket] = Recent()
-        self._similar: Recent[int, _Similar] = Recent()
+        self._tokens: Recent[int, tuple[float, float]] = Recent()
+        """Of an object and its source: how many are left, and since when."""
+        self._similar: Recent[int, tuple[float, tuple[int, ...]]] = Recent()
+        """When there was the last one, and hashes of the messages."""
 
     def correlate(self, event: Identity, message: str) -> Correlated | None:
         """None when the object has had too many events."""
@@ -110,22 +102,18 @@ class Correlator:
         return Correlated(event.key, message)
 
     def _has_token(self, about: int, now: float) -> bool:
-        bucket = self._buckets.get(about)
-        if bucket is None:
-            self._buckets.set(about, _Bucket(_BURST - 1.0, now))
-            return True
-        tokens = min(float(_BURST), bucket.tokens + (now - bucket.at) / _REFILL_SECONDS)
+        tokens, at = self._tokens.pop(about) or (float(_BURST), now)
+        tokens = min(float(_BURST), tokens + (now - at) / _REFILL_SECONDS)
         allowed = tokens >= 1
-        bucket.tokens, bucket.at = tokens - 1 if allowed else tokens, now
+        self._tokens.set(about, (tokens - 1 if allowed else tokens, now))
         return allowed
 
     def _combined(self, group: int, text: str, now: float) -> bool:
         message = hash(text)
-        similar = self._similar.get(group)
-        if similar is None or now - similar.last > _COMBINE_WINDOW:
-            self._similar.set(group, _Similar([message], now))
-            return False
-        similar.last = now
-        if len(similar.messages) < _COMBINE_AFTER and message not in similar.messages:
-            similar.messages.append(message)
-        return len(similar.messages) >= _COMBINE_AFTER
+        last, messages = self._similar.pop(group) or (now, ())
+        if now - last > _COMBINE_WINDOW:
+            messages = ()
+        if len(messages) < _COMBINE_AFTER and message not in messages:
+            messages += (message,)
+        self._similar.set(group, (now, messages))
+        return len(messages) >= _COMBINE_AFTER

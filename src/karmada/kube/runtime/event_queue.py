@@ -38,6 +38,8 @@ class Due:
     """Its identity, see event_correlation."""
     event: Event
     """The last of them."""
+    namespace: str
+    """In which it is written."""
     first: float
     """The time of the first."""
     count: int = 1
@@ -46,11 +48,6 @@ class Due:
     """Of the object that it becomes; kept, so that a create whose outcome is unknown can be repeated."""
     sent: bool = False
     """Whether there was such a create."""
-
-    @property
-    def namespace(self) -> str:
-        """In which it is written."""
-        return self.event.about.namespace or "default"
 
     def repeat(self, event: Event) -> None:
         """A later one, which is written in one object with this."""

@@ -22,6 +22,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from karmada.kube.client.client import Client
@@ -176,7 +177,7 @@ class EventWriter:
             waits.repeat(event)
             self.merged[event.about.component] += 1
             return
-        line.add(Due(key, event, event.time))
+        line.add(Due(key, event, event.about.namespace or "default", event.time))
         if event.type != NORMAL:
             self._urgent.set()
 
@@ -257,7 +258,7 @@ class EventWriter:
         under_way = set[str]().union(*self._batches.values())
         taken = self._warnings.take(size, under_way)
         taken += self._normal.take(size - len(taken), under_way)
-        taken.sort(key=_serial)
+        taken.sort(key=attrgetter("serial"))
         return taken
 
     def _begin(self, batch: Sequence[Due]) -> None:
@@ -376,10 +377,6 @@ class EventWriter:
 def _begins_a_name(subject: str) -> bool:
     """Whether it can, with a dot and the digits of a time after it: there are many events of one object."""
     return not dns1123_subdomain(f"{subject}.{'f' * _DIGITS}")
-
-
-def _serial(due: Due) -> int:
-    return due.serial
 
 
 def _by_namespace(dues: Iterable[Due]) -> dict[str, list[Due]]:
