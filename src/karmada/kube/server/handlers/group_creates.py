@@ -54,6 +54,7 @@ class GroupCreates:
         self._admission = admission
         self._writes = writes
         self._clock = clock
+        self._packs = isinstance(cache.store, GroupStore)
         self._prototypes: dict[tuple[Resource, WriteOptions, str], Prototypes] = {}
         """By what else decides what is stored of an object."""
 
@@ -79,12 +80,11 @@ class GroupCreates:
         outcomes: list[ApiError | None] = [None] * len(objects)
         group = _Group()
         prototypes = await self._usable_prototypes(request, resource, namespace, options)
-        packs = isinstance(self._cache.store, GroupStore)
         start, now = storage_key(resource.storage_resource, namespace, ""), rfc3339(self._clock.now())
         for index, (outline, prototype) in enumerate(prototypes.find(objects, namespace)):
             if outline is not None and prototype is not None:
                 own = (namespace, now, outline.values, names.random_uuid_bytes())
-                again = packs and prototype.has_text(namespace, now)
+                again = self._packs and prototype.has_text(namespace, now)
                 value, packed = (None, prototype.packed(*own)) if again else (prototype.value(*own), None)
                 group.writes[index] = Write(start + outline.name, value, 0, packed)
                 continue
@@ -102,9 +102,7 @@ class GroupCreates:
         await self._write(resource, namespace, group, outcomes)
         return outcomes
 
-    async def _write(
-        self, resource: Resource, namespace: str, group: _Group, outcomes: list[ApiError | None]
-    ) -> None:
+    async def _write(self, resource: Resource, namespace: str, group: _Group, outcomes: list[ApiError | None]) -> None:
         """In place: the outcome of each."""
         written = await write_all(self._cache.store, [*group.writes.values()])
         last = 0

@@ -96,16 +96,15 @@ _SWEEP_SECONDS = 0.001  # how long one step of a compaction may take
 _PASSING_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-class _Pending(NamedTuple):
-    key: str
-    value: bytes | None
-    expected: int
-    answer: asyncio.Future[int]
-    packed: bytes | None = None
+_Outcomes = list[int | Failure]
+_Answer = asyncio.Future[_Outcomes]
 
-    @property
-    def deletes(self) -> bool:
-        return self.value is None and self.packed is None
+
+class _Pending(NamedTuple):
+    """Writes that came together: one of them, or a group."""
+
+    writes: Sequence[Write]
+    answer: _Answer
 
 
 class _Batch(NamedTuple):
@@ -113,7 +112,7 @@ class _Batch(NamedTuple):
 
     revision: int
     events: list[Event]
-    answers: list[tuple[asyncio.Future[int], int | RevisionConflict]]
+    answers: list[tuple[_Answer, _Outcomes]]
 
 
 class SqliteStore(LocalStore):
@@ -306,33 +305,29 @@ class SqliteStore(LocalStore):
     # Writing
 
     async def write(self, key: str, value: bytes | None, *, expected: int) -> int:
-        return await self._enqueue(key, value, expected)
+        [outcome] = await self._enqueue((Write(key, value, expected),))
+        if isinstance(outcome, int):
+            return outcome
+        raise outcome
 
     async def write_all(self, writes: Sequence[Write]) -> list[int | Failure]:
-        """They become one transaction, so whoever waits for the first has waited for all of them."""
-        answers = [self._enqueue(*write) for write in writes]
+        """They become one transaction, with one answer for all of them."""
         try:
-            for answer in answers:
-                if not answer.done():
-                    await asyncio.wait((answer,))
-        except asyncio.CancelledError:
-            for answer in answers:
-                answer.cancel()
-            raise
-        return [_outcome(answer) for answer in answers]
+            return [*await self._enqueue(writes)]
+        except StoreUnavailable as failure:
+            return [failure] * len(writes)
 
-    def _enqueue(
-        self, key: str, value: bytes | None, expected: int, packed: bytes | None = None
-    ) -> asyncio.Future[int]:
-        if value is None and packed is None and expected == 0:
-            raise ValueError(f"{key}: deleting needs the revision of what is deleted")
-        answer: asyncio.Future[int] = self._loop.create_future()
+    def _enqueue(self, writes: Sequence[Write]) -> _Answer:
+        for write in writes:
+            if _deletes(write) and write.expected == 0:
+                raise ValueError(f"{write.key}: deleting needs the revision of what is deleted")
+        answer: _Answer = self._loop.create_future()
         if self._closed or self._broken:
             failure = StoreUnavailable(str(self.last_error))
             failure.__cause__ = self.last_error
             answer.set_exception(failure)
             return answer
-        self._pending.append(_Pending(key, value, expected, answer, packed))
+        self._pending.append(_Pending(writes, answer))
         self._schedule_flush()
         return answer
 
@@ -344,41 +339,39 @@ class SqliteStore(LocalStore):
     def _flush(self) -> None:
         """Commit what gathered since the last turn of the loop, and see to it that it is synced."""
         self._flushing = False
-        writes, self._pending = self._pending, []
+        pending, self._pending = self._pending, []
         if self._broken:
-            self._refuse([write.answer for write in writes])
+            self._refuse([one.answer for one in pending])
             return
         if not self._space.reserved:
             self._space.check()
-            writes = self._admitted(writes)
         try:
-            batch = self._commit(writes)
+            batch = self._commit(pending)
         except sqlite3.Error as e:
             self._roll_back(e)
             if is_full(e) and self._space.exceeded is None:
                 self._run_out(e)
-                self._pending[:0] = self._admitted(writes)
+                self._pending[:0] = pending
                 self._schedule_flush()
             else:
-                self._refuse([write.answer for write in writes])
+                self._refuse([one.answer for one in pending])
             return
         self._error = None
         self._unsynced.append(batch)
         self._sync()
         self._wal.start_if_due()
 
-    def _admitted(self, writes: list[_Pending]) -> list[_Pending]:
-        """While there is no space, deletions and what leads to them; the others are refused."""
+    def _refused(self, pending: list[_Pending]) -> dict[int, StoreFull]:
+        """While there is no space, all but deletions and what leads to them, by the identity of the write."""
         full = self._space.exceeded
         if full is None:
-            return writes
-        spare = self._space.spare
-        admitted = [write for write in writes if write.deletes or (spare and self._frees_space(write))]
-        accepted = {id(write) for write in admitted}
-        self._refuse([write.answer for write in writes if id(write) not in accepted], full)
-        return admitted
+            return {}
+        writes = [write for one in pending for write in one.writes if not self._frees_space(write)]
+        return {id(write): StoreFull(str(full)) for write in writes}
 
-    def _frees_space(self, write: _Pending) -> bool:
+    def _frees_space(self, write: Write) -> bool:
+        if _deletes(write) or not self._space.spare:
+            return _deletes(write)
         rows = self._read(LATEST, (write.key, write.expected)) if write.expected else ()
         before = self._stored(write.key, rows[0]) if rows else None
         return before is not None and write.value is not None and frees_space(write.value, before.value)
@@ -390,30 +383,38 @@ class SqliteStore(LocalStore):
         if not self._wal.running:
             self._wal.start()
 
-    def _commit(self, writes: list[_Pending]) -> _Batch:
+    def _commit(self, pending: list[_Pending]) -> _Batch:
+        refused = self._refused(pending)
         self._cursor.execute("BEGIN IMMEDIATE")
         revision = self._committed
-        latest = last_revisions(self._cursor, [write.key for write in writes])
+        latest = last_revisions(self._cursor, [write.key for one in pending for write in one.writes])
         rows: list[tuple[int, str, int, int, bytes | None, int]] = []
         events: list[Event] = []
-        answers: list[tuple[asyncio.Future[int], int | RevisionConflict]] = []
+        answers: list[tuple[_Answer, _Outcomes]] = []
         pages, encode = 0, self._encryption.encode
-        for key, value, expected, answer, packed in writes:
+        for writes, answer in pending:
             if answer.done():
                 continue  # its writer has given up
-            current = latest[key]
-            if current != expected:
-                answers.append((answer, RevisionConflict(key, current)))
-                continue
-            revision += 1
-            if packed is None and value is not None:
-                packed = pack(value)
-            latest[key] = 0 if packed is None else revision
-            stored = None if packed is None else encode(key, packed)
-            rows.append((revision, key, packed is not None, current, stored, checksum(revision, key, stored)))
-            events.append(Event(key, value, revision, None, packed))
-            answers.append((answer, revision))
-            pages += 2 + (len(stored) // PAGE_SIZE if stored else 0)
+            outcomes: _Outcomes = []
+            answers.append((answer, outcomes))
+            for write in writes:
+                if refused and id(write) in refused:
+                    outcomes.append(refused[id(write)])
+                    continue
+                key, value, expected, packed = write
+                current = latest[key]
+                if current != expected:
+                    outcomes.append(RevisionConflict(key, current))
+                    continue
+                revision += 1
+                if packed is None and value is not None:
+                    packed = pack(value)
+                latest[key] = 0 if packed is None else revision
+                stored = None if packed is None else encode(key, packed)
+                rows.append((revision, key, packed is not None, current, stored, checksum(revision, key, stored)))
+                events.append(Event(key, value, revision, None, packed))
+                outcomes.append(revision)
+                pages += 2 + (len(stored) // PAGE_SIZE if stored else 0)
         self._wal.pages += pages
         if rows:
             self._cursor.executemany(APPEND, rows)
@@ -430,12 +431,12 @@ class SqliteStore(LocalStore):
             except sqlite3.Error as e:
                 self._error, self._broken = e, True
 
-    def _refuse(self, answers: list[asyncio.Future[int]], full: StoreFull | None = None) -> None:
+    def _refuse(self, answers: list[_Answer]) -> None:
         for answer in answers:
             if not answer.done():
                 failure = StoreUnavailable(f"cannot write to {self.path}: {self._error}")
                 failure.__cause__ = self._error
-                answer.set_exception(failure if full is None else StoreFull(str(full)))
+                answer.set_exception(failure)
         self._settled()
 
     def _sync(self) -> None:
@@ -480,13 +481,9 @@ class SqliteStore(LocalStore):
                 self._publish(events)
         finally:
             for batch in batches:
-                for answer, outcome in batch.answers:
-                    if answer.done():
-                        continue
-                    if isinstance(outcome, int):
-                        answer.set_result(outcome)
-                    else:
-                        answer.set_exception(outcome)
+                for answer, outcomes in batch.answers:
+                    if not answer.done():
+                        answer.set_result(outcomes)
             self._settled()
 
     def _checkpointed(self) -> None:
@@ -582,10 +579,5 @@ class SqliteStore(LocalStore):
             raise StoreUnavailable(f"cannot compact {self.path}: {e}") from e
 
 
-def _outcome(answer: asyncio.Future[int]) -> int | Failure:
-    failure = answer.exception()
-    if failure is None:
-        return answer.result()
-    if isinstance(failure, RevisionConflict | StoreUnavailable):
-        return failure
-    raise failure
+def _deletes(write: Write) -> bool:
+    return write.value is None and write.packed is None
