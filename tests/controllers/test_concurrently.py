@@ -26,6 +26,14 @@ async def test_at_most_so_many_calls_run_at_once_and_outcomes_are_in_order(items
     assert most == min(items, limit)
 
 
+@pytest.mark.parametrize(("items", "limit"), [(1, 3), (3, 1)])
+async def test_one_at_a_time_they_need_no_task(items: int, limit: int) -> None:
+    async def call(_item: int) -> asyncio.Task[object] | None:
+        return asyncio.current_task()
+
+    assert await outcomes_of(range(items), call, limit=limit) == [asyncio.current_task()] * items
+
+
 async def test_an_error_takes_the_place_of_its_outcome_and_stops_nothing() -> None:
     async def call(item: int) -> int:
         if item == 1:

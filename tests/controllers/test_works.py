@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from karmada.api.work import Work
-from karmada.controllers.works import WorkBeingDeleted, Works, manifest_of
+from karmada.controllers.works import WantedWork, WorkBeingDeleted, Works, manifest_of
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.types import Obj
@@ -120,6 +120,17 @@ async def test_the_same_again_writes_nothing(works: Works) -> None:
     outcome, again = await works.ensure("m1", deployment(), annotations={"a": "b"}, suspend_dispatching=False)
     assert outcome == "unchanged"
     assert again["metadata"]["resourceVersion"] == work["metadata"]["resourceVersion"]
+
+
+async def test_only_a_work_that_is_as_wanted_and_stays_is_known_to_be_there(plane: ControlPlane, works: Works) -> None:
+    assert not works.has(WantedWork("m1", deployment()))
+    _, work = await works.ensure("m1", deployment())
+    assert works.has(WantedWork("m1", deployment()))
+    assert not works.has(WantedWork("m1", deployment(labels={"new": "yes"})))
+    assert not works.has(WantedWork("m1", deployment(), labels={"new": "yes"}))
+    assert not works.has(WantedWork("m1", deployment(), suspend_dispatching=True))
+    await plane.client.delete(Work.gvr, work["metadata"]["name"], SPACE)
+    await eventually(lambda: not works.has(WantedWork("m1", deployment())))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,10 @@ async def for_each(items: Iterable[T], call: Callable[[T], Awaitable[None]], *, 
 async def outcomes_of(
     items: Iterable[T], call: Callable[[T], Awaitable[R]], *, limit: int = _LIMIT
 ) -> list[R | BaseException]:
-    """What `call(item)` returned or raised, for every item in order; by `limit` tasks, however many items there are."""
+    """What `call(item)` returned or raised, for every item in order; by `limit` tasks, however many items there are.
+
+    One at a time, they run in the caller's own task.
+    """
     waiting = list(items)
     outcomes: list[R | BaseException] = [asyncio.CancelledError()] * len(waiting)
     following = iter(range(len(waiting)))
@@ -33,5 +36,9 @@ async def outcomes_of(
             except Exception as error:  # noqa: BLE001 - the caller decides
                 outcomes[position] = error
 
-    await asyncio.gather(*(work() for _ in range(min(limit, len(waiting)))))
+    tasks = min(limit, len(waiting))
+    if tasks > 1:
+        await asyncio.gather(*(work() for _ in range(tasks)))
+    else:
+        await work()
     return outcomes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 
@@ -35,7 +35,7 @@ class Ref(NamedTuple):
 
 def ref_of(obj: Obj) -> Ref:
     namespace, name = meta.key(obj)
-    return Ref(GVK.parse(obj["apiVersion"], obj["kind"]), namespace, name)
+    return Ref(gvk_of(obj), namespace, name)
 
 
 def resource_of_binding(binding: Obj) -> Obj:
@@ -51,15 +51,14 @@ def resource_of_binding(binding: Obj) -> Obj:
 def ref_of_binding(binding: Obj) -> Ref:
     """The template of a binding."""
     resource = resource_of_binding(binding)
-    gvk = GVK.parse(resource["apiVersion"], resource["kind"])
-    return Ref(gvk, resource.get("namespace") or "", resource["name"])
+    return Ref(gvk_of(resource), resource.get("namespace") or "", resource["name"])
 
 
 def unqueued(key: Key) -> tuple[Ref, bool]:
     """The template, and whether the key was enqueued lazily."""
     lazily = key.name.startswith(_LAZILY)
     api_version, kind, name = key.name.removeprefix(_LAZILY).rsplit("/", 2)
-    return Ref(GVK.parse(api_version, kind), key.namespace, name), lazily
+    return Ref(gvk_of({"apiVersion": api_version, "kind": kind}), key.namespace, name), lazily
 
 
 def kind_queued(key: Key) -> str:

@@ -9,7 +9,7 @@ What others set on a Work stays: labels, annotations and finalizers are merged, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from karmada.admission.context import new_id
 from karmada.admission.work import record
@@ -64,53 +64,72 @@ class Works:
         on those that it has; None leaves a field of the spec out. WorkBeingDeleted when the old Work is still on its
         way out.
         """
-        metadata = resource["metadata"]
-        name = name or well_known.work_name(resource["kind"], metadata["name"], metadata.get("namespace", ""))
-        key = Key(well_known.execution_namespace(cluster), name)
-        conflict = (annotations or {}).get(well_known.CONFLICT_RESOLUTION)
-        manifest = manifest_of(resource, key, conflict)
-        options = {
-            "suspendDispatching": suspend_dispatching,
-            "preserveResourcesOnDeletion": preserve_resources_on_deletion,
-        }
-        options = {field: value for field, value in options.items() if value is not None}
-        wanted = _Wanted(key, manifest, labels or {}, annotations or {}, owner, finalizers, options)
+        wanted = WantedWork(
+            cluster,
+            resource,
+            name=name,
+            labels=labels,
+            annotations=annotations,
+            owner=owner,
+            finalizers=finalizers,
+            suspend_dispatching=suspend_dispatching,
+            preserve_resources_on_deletion=preserve_resources_on_deletion,
+        )
+        return await self.write(wanted)
+
+    def has(self, wanted: WantedWork) -> bool:
+        """Whether a Work is known to be as wanted: then `write` would send nothing."""
+        current = self.view.get(wanted.key)
+        return current is not None and not meta.is_deleting(current) and wanted.over(current) == current
+
+    async def write(self, wanted: WantedWork) -> Write:
+        """Create or update a Work; see `ensure`."""
 
         async def make(current: Obj | None) -> Obj:
             if current is None:
                 return wanted.fresh()
             if meta.is_deleting(current):
-                raise WorkBeingDeleted.of(key)
+                raise WorkBeingDeleted.of(wanted.key)
             return wanted.over(current)
 
-        written = await self._writer.converge(key, make)
+        written = await self._writer.converge(wanted.key, make)
         assert written is not None
         return written
 
 
-class _Wanted:
-    """The wanted Work: created, or merged into the existing one."""
+class WantedWork:
+    """The wanted Work of an object for a cluster: created, or merged into the existing one."""
 
     def __init__(
         self,
-        key: Key,
-        manifest: Obj,
-        labels: Labels,
-        annotations: Mapping[str, str],
-        owner: Obj | None,
-        finalizers: Sequence[str],
-        options: Mapping[str, Any],
+        cluster: str,
+        resource: Obj,
+        *,
+        name: str = "",
+        labels: Labels | None = None,
+        annotations: Mapping[str, str] | None = None,
+        owner: Obj | None = None,
+        finalizers: Sequence[str] = (well_known.EXECUTION_FINALIZER,),
+        suspend_dispatching: bool | None = None,
+        preserve_resources_on_deletion: bool | None = None,
     ) -> None:
-        self.key = key
-        self._manifest = manifest
-        self._labels = labels if callable(labels) else lambda _current: labels
-        self._annotations = annotations
+        """See `Works.ensure`."""
+        metadata = resource["metadata"]
+        name = name or well_known.work_name(resource["kind"], metadata["name"], metadata.get("namespace", ""))
+        self.key = Key(well_known.execution_namespace(cluster), name)
+        self._labels = labels or {}
+        self._annotations = annotations or {}
+        self._manifest = manifest_of(resource, self.key, self._annotations.get(well_known.CONFLICT_RESOLUTION))
         self._owner = owner
         self._finalizers = finalizers
-        self._options = options
+        self._options: dict[str, bool] = {}
+        if suspend_dispatching is not None:
+            self._options["suspendDispatching"] = suspend_dispatching
+        if preserve_resources_on_deletion is not None:
+            self._options["preserveResourcesOnDeletion"] = preserve_resources_on_deletion
 
     def fresh(self) -> Obj:
-        labels = {**self._labels({})}
+        labels = {**self._labels_over({})}
         labels.setdefault(well_known.WORK_ID, new_id())
         metadata: Obj = {
             "namespace": self.key.namespace,
@@ -132,7 +151,7 @@ class _Wanted:
 
     def over(self, current: Obj) -> Obj:
         metadata = {**current["metadata"]}
-        labels = {**meta.labels(current), **self._labels(meta.labels(current))}
+        labels = {**meta.labels(current), **self._labels_over(meta.labels(current))}
         labels[well_known.WORK_ID] = labels.get(well_known.WORK_ID) or new_id()
         metadata["labels"] = labels
         if self._annotations:
@@ -140,6 +159,9 @@ class _Wanted:
         if not set(meta.finalizers(current)).issuperset(self._finalizers):
             metadata["finalizers"] = sorted({*meta.finalizers(current), *self._finalizers})
         return {**current, "metadata": metadata, "spec": self._spec(labels[well_known.WORK_ID])}
+
+    def _labels_over(self, current: Mapping[str, str]) -> Mapping[str, str]:
+        return self._labels(current) if callable(self._labels) else self._labels
 
     def _spec(self, work_id: str) -> Obj:
         record(self._manifest, work_id)

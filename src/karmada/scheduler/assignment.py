@@ -146,9 +146,10 @@ def assign(request: Request, ranking: Ranking, places: Ints, divisions: Sequence
 
 
 def _divide(one: Division, request: Request, ranking: Ranking, places: Ints, replicas: int) -> Divided | Failure:
-    room = dict(zip(ranking.names(places), ranking.room[places].tolist(), strict=True))
+    fleet, slots = ranking.fleet, ranking.slots[places]
+    room: dict[str, int] = dict(zip(fleet.named[slots].tolist(), ranking.room[places].tolist(), strict=True))
     previous = {name: count for name, count in request.previous.items() if name in room}
-    return one.divide(Job(request, ranking.fleet, ranking.slots[places], replicas, room, previous))
+    return one.divide(Job(request, fleet, slots, replicas, room, previous))
 
 
 def _by_tier(one: Division, request: Request, ranking: Ranking, places: Ints, tiers: Ints) -> Assignment | Failure:

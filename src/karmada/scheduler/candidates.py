@@ -91,8 +91,10 @@ class FilterSet:
 
     def candidates(self, request: Request, fleet: Fleet, meter: Meter = NOBODY) -> Candidates:
         together = self._together(request, fleet, meter)
-        passed: Bools = together == _PASS
         refusals = self._refusals(request, meter)
+        if not refusals and not np.count_nonzero(together):
+            return Candidates(self, request, fleet, fleet.by_name, refusals)
+        passed: Bools = together == _PASS
         here = [fleet.slots[name] for name in request.previous if name in fleet.slots] if request.previous else []
         if here:
             passed[here] = together[here] != _FAIL

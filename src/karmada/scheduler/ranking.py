@@ -98,12 +98,13 @@ def rank(request: Request, fleet: Fleet, slots: Ints, score: Ints | None, room: 
     else:
         keys = [-available] + ([-score] if score is not None else []) + ([tiers] if tiers is not None else [])
         order = np.lexsort(keys)
+    room_in_order = room[order]
     return Ranking(
         fleet,
         slots[order],
         score[order] if score is not None else np.zeros(len(slots), np.int64),
-        room[order],
-        available[order],
+        room_in_order,
+        room_in_order if available is room else available[order],
         tiers[order] if tiers is not None else None,
     )
 

@@ -25,14 +25,14 @@ from karmada.controllers.errors import together
 from karmada.controllers.execution.member_kinds import manifests_of
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
 from karmada.controllers.reinterpretation import bindings_of, reinterpretation
-from karmada.controllers.template_refs import kind_of_binding_key, resource_of_binding
+from karmada.controllers.template_refs import kind_of_binding_key, ref_of_binding, resource_of_binding
 from karmada.controllers.templates import Templates
-from karmada.controllers.works import WorkBeingDeleted, Works
+from karmada.controllers.works import WantedWork, WorkBeingDeleted, Works
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
-from karmada.kube.objects.gvk import GroupVersion
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, SetAside, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
@@ -40,6 +40,7 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.sharing import by_namespace
+from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.turns import Turns
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 from karmada.overrides.hook import Override
@@ -53,7 +54,9 @@ _WIDE = 64
 _WIDE_SHARE = 16
 """which have this part of the workers: one sixteenth."""
 _WRITES_AT_ONCE = 32
-"""Of one binding."""
+"""Of one binding; it renders as many at once where the interpreter is remote."""
+_Identity = tuple[str, str, str, str]
+"""Group, kind, namespace and name of an object."""
 
 
 class Binding(Reconciler):
@@ -153,11 +156,11 @@ class Binding(Reconciler):
 
     async def _remove_orphans(self, binding: Obj, works: list[Obj]) -> bool:
         """Delete Works of clusters that are no longer targets; return whether there were any."""
-        stay = allowed(binding["spec"])
+        stay, template = allowed(binding["spec"]), _identity(*ref_of_binding(binding))
         orphans = [
             work
             for work in works
-            if not meta.is_deleting(work) and (_cluster(work) not in stay or _is_of_another(binding, work))
+            if not meta.is_deleting(work) and (_cluster(work) not in stay or _is_of_another(template, work))
         ]
         if not orphans:
             return False
@@ -191,6 +194,8 @@ class Binding(Reconciler):
 
     async def _delete(self, works: Iterable[Obj]) -> None:
         going = [work for work in works if not meta.is_deleting(work)]
+        if not going:
+            return
         outcomes = await outcomes_of(going, self._delete_one, limit=_WRITES_AT_ONCE)
         errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         if errors:
@@ -225,34 +230,41 @@ class Binding(Reconciler):
                 self._recorder.event(obj, NORMAL, "SyncWorkSucceed", message)
 
     async def _ensure_all(self, binding: Obj, template: Obj) -> list[bool | BaseException]:
-        """For each target: whether its Work was written, or the error."""
+        """For each target: whether its Work was written, or the error. Tasks are for those that have to be written."""
         spec = binding["spec"]
         goals = targets(spec)
         renderer = Renderer(
             self._kind, binding, template, goals, self._interpreter, self._override, carries_state=self._carries_state
         )
-        return await outcomes_of(goals, partial(self._ensure_one, renderer, spec), limit=_WRITES_AT_ONCE)
+        at_once = _WRITES_AT_ONCE if renderer.is_remote else 1
+        rendered = await outcomes_of(goals, partial(self._render, renderer, spec, TimeSlice()), limit=at_once)
+        missing = [work for work in rendered if isinstance(work, WantedWork)]
+        written = iter(await outcomes_of(missing, self._write, limit=_WRITES_AT_ONCE))
+        return [next(written) if isinstance(work, WantedWork) else work or False for work in rendered]
 
-    async def _ensure_one(self, renderer: Renderer, spec: Obj, cluster: str) -> bool:
-        """Create or update the Work of one cluster; return whether it was written."""
+    async def _render(self, renderer: Renderer, spec: Obj, turn: TimeSlice, cluster: str) -> WantedWork | None:
+        """The Work of one cluster, unless it is there."""
+        if turn.is_over():
+            await turn.next()
         rendered = await renderer.render(cluster)
+        wanted = WantedWork(
+            cluster,
+            rendered.manifest,
+            labels=rendered.labels,
+            annotations=rendered.annotations,
+            suspend_dispatching=is_suspended(spec, cluster),
+            preserve_resources_on_deletion=bool(spec.get("preserveResourcesOnDeletion")),
+        )
+        return None if self._works.has(wanted) else wanted
+
+    async def _write(self, wanted: WantedWork) -> bool:
+        """Create or update a Work; return whether it was written."""
         try:
-            written = await self._works.ensure(
-                cluster,
-                rendered.manifest,
-                labels=rendered.labels,
-                annotations=rendered.annotations,
-                suspend_dispatching=is_suspended(spec, cluster),
-                preserve_resources_on_deletion=bool(spec.get("preserveResourcesOnDeletion")),
-            )
+            written = await self._works.write(wanted)
         except WorkBeingDeleted:
-            self._await_end(cluster, rendered.manifest)
+            self._awaited.add(wanted.key)
             raise
         return written.outcome != "unchanged"
-
-    def _await_end(self, cluster: str, manifest: Obj) -> None:
-        name = well_known.work_name(manifest["kind"], meta.name(manifest), meta.namespace(manifest))
-        self._awaited.add(Key(well_known.execution_namespace(cluster), name))
 
     def _fail(self, binding: Obj, template: Obj, errors: list[BaseException]) -> None:
         for error in errors:
@@ -266,23 +278,23 @@ class Binding(Reconciler):
         raise ApiError(message) from errors[0]
 
 
-def _is_of_another(binding: Obj, work: Obj) -> bool:
+def _is_of_another(template: _Identity, work: Obj) -> bool:
     """Whether a Work carries another object than the template: earlier versions let override policies rename it."""
-    resource = resource_of_binding(binding)
-    group = GroupVersion.parse(resource["apiVersion"]).group
-    wanted = (group, resource["kind"], resource.get("namespace") or "", resource["name"])
-    return any(
-        (GroupVersion.parse(manifest["apiVersion"]).group, manifest["kind"], *meta.key(manifest)) != wanted
-        for manifest in manifests_of(work)
-    )
+    return any(_identity(gvk_of(manifest), *meta.key(manifest)) != template for manifest in manifests_of(work))
+
+
+def _identity(gvk: GVK, namespace: str, name: str) -> _Identity:
+    """In whatever version."""
+    return gvk.group, gvk.kind, namespace, name
 
 
 def _renamed(binding: Obj, works: Iterable[Obj]) -> list[Obj]:
     """Works that an earlier version named otherwise; the Works that replace them exist by now."""
     resource = resource_of_binding(binding)
     name = well_known.work_name(resource["kind"], resource["name"], resource.get("namespace") or "")
-    stay = allowed(binding["spec"])
-    return [work for work in works if work["metadata"]["name"] != name and _cluster(work) in stay]
+    others = [work for work in works if work["metadata"]["name"] != name]
+    stay = allowed(binding["spec"]) if others else ()
+    return [work for work in others if _cluster(work) in stay]
 
 
 def _cluster(work: Obj) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from karmada.api import well_known
 from karmada.controllers.binding.completions import shares
@@ -22,8 +22,7 @@ log = get_logger("binding")
 _STRATEGIES = (well_known.CONFLICT_OVERWRITE, well_known.CONFLICT_ABORT)
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(NamedTuple):
     """A manifest, and the labels and annotations of its Work."""
 
     manifest: Obj
@@ -58,6 +57,11 @@ class Renderer:
         self._overwrites = spec.get("conflictResolution") == "Overwrite"
         generation = meta.generation(template)
         self._generation = {well_known.TEMPLATE_GENERATION: str(generation)} if generation > 0 else {}
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether rendering waits for responses over the network."""
+        return self._revises and self._interpreter.remote(self._template, (REVISE_REPLICA,))
 
     async def render(self, cluster: str) -> Rendered:
         obj = self._template

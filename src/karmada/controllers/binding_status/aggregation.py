@@ -31,20 +31,25 @@ class Report(NamedTuple):
     is_reported: bool
     """Whether it says if it was applied."""
     contents: Obj | None
-    """Its item of the status without the cluster, which equal ones share; None when the template is not in it."""
-    size: int
-    """Of the contents as JSON."""
+    """Its item of the status without the cluster; None when the template is not in it."""
+    size: int = 0
+    """Of the contents as JSON, once it is to be kept."""
 
 
 def report_of(work: Obj, reference: Obj) -> Report:
     """`reference` is the spec.resource of the binding."""
     cluster = cluster_of_namespace(work["metadata"]["namespace"]) or ""
     condition = meta.get_condition((work.get("status") or {}).get("conditions"), APPLIED)
-    contents = _contents(work, condition, reference)
-    if contents is None:
-        return Report(cluster, condition is not None, None, 0)
-    text = orjson.dumps(contents)
-    return Report(cluster, condition is not None, _shared(text) if len(text) <= _SHORT else contents, len(text))
+    return Report(cluster, condition is not None, _contents(work, condition, reference))
+
+
+def to_keep(report: Report) -> Report:
+    """The same with its size; equal ones share their contents."""
+    if report.contents is None:
+        return report
+    text = orjson.dumps(report.contents)
+    contents = _shared(text) if len(text) <= _SHORT else report.contents
+    return report._replace(contents=contents, size=len(text))
 
 
 def aggregate(reports: Iterable[Report]) -> list[Obj]:

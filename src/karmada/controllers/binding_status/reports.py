@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
-from karmada.controllers.binding_status.aggregation import Report, identity_of, report_of
+from karmada.controllers.binding_status.aggregation import Report, identity_of, report_of, to_keep
 from karmada.controllers.indexes import WORKS_OF_BINDING
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
@@ -77,31 +77,32 @@ class Reports:
         self._keep(binding, reference, works if again else {}, len(works))
         return reports
 
-    async def _read_all(self, keys: Iterable[Key], known: Mapping[Key, _Read], reference: Obj) -> dict[Key, _Read]:
+    async def _read_all(self, keys: Collection[Key], known: Mapping[Key, _Read], reference: Obj) -> dict[Key, _Read]:
         works: dict[Key, _Read] = {}
         turn = TimeSlice()
         for key in keys:
             found = known.get(key)
             if found is None or found.state is not self._works.state_of(key):
-                found = self._read(key, self._works.get(key), reference)
+                found = self._read(key, self._works.get(key), reference, keep=len(keys) > FEW)
                 if turn.is_over():
                     await turn.next()
             if found is not None:
                 works[key] = found
         return works
 
-    def _read(self, key: Key, work: Obj | None, reference: Obj) -> _Read | None:
+    def _read(self, key: Key, work: Obj | None, reference: Obj, *, keep: bool) -> _Read | None:
         """Of the object that the informer has; None when it is gone."""
         if work is None:
             return None
-        return _Read(self._works.state_of(key), None if meta.is_deleting(work) else report_of(work, reference))
+        report = None if meta.is_deleting(work) else report_of(work, reference)
+        return _Read(self._works.state_of(key), to_keep(report) if keep and report is not None else report)
 
     def changed(self, binding: Key, work: Obj) -> None:
         """Read a Work that the informer has just delivered, if others of its binding are kept."""
         kept = self._kept.get(binding)
         if kept is not None:
             key = key_of(work)
-            found = self._read(key, work, kept.reference)
+            found = self._read(key, work, kept.reference, keep=True)
             if found is not None:
                 kept.works[key] = found
 

@@ -120,15 +120,20 @@ def claiming_changes(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None
 
     A namespaced policy replaces the claim of a cluster-wide one, never the reverse.
     """
-    labels: dict[str, str | None] = {**kind.labels(policy)}
-    annotations: dict[str, str | None] = {**kind.annotations(policy)}
+    labels, annotations = meta.labels(template), meta.annotations(template)
+    others: dict[str, None] = {}
+    other_marks: dict[str, None] = {}
     if kind is POLICIES:
-        labels.update(_absent(meta.labels(template), CLUSTER_POLICIES.id_label))
-        annotations.update(_absent(meta.annotations(template), *CLUSTER_POLICIES.annotation_keys))
-    replaces = len(labels) > 1 or len(annotations) > len(kind.annotation_keys)
-    if not replaces and meta.labels(template).get(kind.id_label) == kind.id_of(policy):
+        others = _absent(labels, CLUSTER_POLICIES.id_label)
+        other_marks = _absent(annotations, *CLUSTER_POLICIES.annotation_keys)
+    if not others and not other_marks and labels.get(kind.id_label) == kind.id_of(policy):
         return None
-    return {"metadata": {"labels": labels, "annotations": annotations}}
+    return {
+        "metadata": {
+            "labels": {**kind.labels(policy), **others},
+            "annotations": {**kind.annotations(policy), **other_marks},
+        }
+    }
 
 
 def claiming_patch(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:

@@ -169,25 +169,24 @@ class Detector(Reconciler):
             return Done
         claim = claim_of(template)
         if claim is None:
-            await self._match(template, lazily=lazily)
+            await self._match(ref, template, lazily=lazily)
         elif self._claiming.is_outdated(ref, claim, template):
             await self.release.template(claim.kind, meta.labels(template)[claim.kind.id_label], template)
         else:
-            await self._keep(template, claim, source, lazily=lazily)
+            await self._keep(ref, template, claim, source, lazily=lazily)
         return Done
 
-    async def _match(self, template: Obj, *, lazily: bool) -> None:
+    async def _match(self, ref: Ref, template: Obj, *, lazily: bool) -> None:
         """Match an unclaimed template. Nothing is awaited between the search and `waiting.add`."""
-        ref = ref_of(template)
         found = self.policies.choose(template)
         if found is None:
             self.waiting.add(ref)
             return
         self.policies.require_overrides(*found)
         self.waiting.discard(ref)
-        await self._apply(template, *found, lazily=lazily)
+        await self._apply(ref, template, *found, lazily=lazily)
 
-    async def _keep(self, template: Obj, claim: Claim, source: _Source | None, *, lazily: bool) -> None:
+    async def _keep(self, ref: Ref, template: Obj, claim: Claim, source: _Source | None, *, lazily: bool) -> None:
         """Reconcile a claimed template with its policy."""
         kind, key = claim
         policy = self.policies.get(kind, key) or await self.policies.live(kind, key)
@@ -196,23 +195,22 @@ class Detector(Reconciler):
             return
         if meta.is_deleting(policy):
             raise NotYet(f"{kind.title(policy)} is being deleted")
-        if source == _Source.of(template, policy, self.replica_policies.of(template)):
+        if source is not None and source == _Source.of(template, policy, self.replica_policies.of(template)):
             return
         if not selects(policy, template):
             return
         self.policies.require_overrides(kind, policy)
-        self.waiting.discard(ref_of(template))
-        await self._apply(template, kind, policy, lazily=lazily)
+        self.waiting.discard(ref)
+        await self._apply(ref, template, kind, policy, lazily=lazily)
 
-    async def _apply(self, template: Obj, kind: PolicyKind, policy: Obj, *, lazily: bool) -> None:
-        title = f"Apply {kind.title(policy)}"
+    async def _apply(self, ref: Ref, template: Obj, kind: PolicyKind, policy: Obj, *, lazily: bool) -> None:
         try:
             claimed = await self.claim(template, kind, policy)
             if claimed is not None:
-                await self.kinds.wrote(ref_of(template), claimed)
+                await self.kinds.wrote(ref, claimed)
             if lazily and is_lazy(policy):
                 return
-            whole = claimed or await self.kinds.whole(ref_of(template))
+            whole = claimed or await self.kinds.whole(ref)
             if whole is None:
                 return
             replica_policy = self.replica_policies.of(whole)
@@ -220,12 +218,12 @@ class Detector(Reconciler):
         except Conflict:
             raise  # a lost race is no event: it is tried again
         except Exception as error:
-            self.recorder.event(template, WARNING, "ApplyPolicyFailed", f"{title} failed: {error}")
+            self.recorder.event(template, WARNING, "ApplyPolicyFailed", f"Apply {kind.title(policy)} failed: {error}")
             raise
         if claimed is not None:
-            self._built_from[ref_of(template)] = _Source.of(claimed, policy, replica_policy)
+            self._built_from[ref] = _Source.of(claimed, policy, replica_policy)
         if outcome != "unchanged":
-            self.recorder.event(whole, NORMAL, "ApplyPolicySucceed", f"{title} succeed")
+            self.recorder.event(whole, NORMAL, "ApplyPolicySucceed", f"Apply {kind.title(policy)} succeed")
 
     async def claim(self, template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
         """Claim the template for the policy; returns the whole template as written, None if it was claimed already."""

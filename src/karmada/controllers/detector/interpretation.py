@@ -14,7 +14,6 @@ from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import affinity_groups, policy_fields, resource_of
 from karmada.controllers.detector.policies import NotYet
 from karmada.controllers.detector.replica_policies import divided
-from karmada.controllers.template_refs import ref_of
 from karmada.interpreter.operations import (
     INTERPRET_COMPONENT,
     INTERPRET_REPLICA,
@@ -24,7 +23,7 @@ from karmada.interpreter.operations import (
 )
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import BadRequest
-from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvk import GVK, GVR, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import WARNING, EventRecorder
 
@@ -69,7 +68,7 @@ class Interpretation:
     async def of(self, template: Obj, policy: Obj, replica_policy: Obj | None = None) -> Interpreted:
         counts, event = await self._counts(template)
         spec = {"resource": resource_of(template), **counts, **policy_fields(policy)}
-        if replica_policy is not None and "components" not in counts and self.divides(ref_of(template).gvk):
+        if replica_policy is not None and "components" not in counts and self.divides(gvk_of(template)):
             spec = divided(spec, replica_policy)
         priority = policy["spec"].get("schedulePriority")
         if self._priorities and priority:
@@ -84,7 +83,7 @@ class Interpretation:
         return self._interpreter.enabled(gvk, REVISE_REPLICA)
 
     async def _counts(self, template: Obj) -> Interpreted:
-        gvk = ref_of(template).gvk
+        gvk = gvk_of(template)
         if self._components and self._interpreter.enabled(gvk, INTERPRET_COMPONENT):
             return await self._interpreted(template, "Components", "components", self._parts)
         if self._interpreter.enabled(gvk, INTERPRET_REPLICA):

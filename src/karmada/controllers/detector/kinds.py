@@ -178,7 +178,8 @@ class Kinds(Reconciler):
 
     async def get(self, gvk: GVK) -> Kind | None:
         """A kind that is watched."""
-        await self._read_once.wait()
+        if not self._read_once.is_set():
+            await self._read_once.wait()
         return self._kinds.get(gvk)
 
     def known(self, ref: Ref) -> Obj | None:

@@ -30,7 +30,9 @@ def nothing_to_estimate(request: EstimateRequest) -> bool:
 
 
 def unlimited(request: EstimateRequest) -> Estimate:
-    return Estimate(np.full(len(request.slots), MAX_REPLICAS, np.int64))
+    room = np.empty(len(request.slots), np.int64)
+    room.fill(MAX_REPLICAS)  # np.full takes four times as long for a few
+    return Estimate(room)
 
 
 def estimate_locally(request: EstimateRequest, estimators: Sequence[LocalEstimator], meter: Meter = NOBODY) -> Estimate:

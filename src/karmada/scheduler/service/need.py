@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 
 import orjson
 
 from karmada.api import well_known
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
+from karmada.scheduler.placement import Plan
 from karmada.scheduler.request import Request
 
 ORDER = (
@@ -22,6 +24,7 @@ ORDER = (
 )  # fmt: skip
 _PARTS = ("clusterAffinity", "clusterTolerations", "spreadConstraints", "replicaScheduling")
 """Those that always matter; of the others only the group of clusters that was taken does."""
+_ESCAPES = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
 
 
 class Need(StrEnum):
@@ -36,7 +39,7 @@ def need_of(binding: Obj, request: Request, deleting: Iterable[str], *, componen
     spec, status = binding["spec"], binding.get("status") or {}
     applied = meta.annotations(binding).get(well_known.APPLIED_PLACEMENT) or ""
     observed = status.get("schedulerObservingAffinityName") or ""
-    if placement_changed(spec["placement"], applied, observed):
+    if applied != applied_text(request.plan) and placement_changed(spec["placement"], applied, observed):
         return Need.RECONCILE
     if replicas_changed(spec, request, components=components):
         return Need.SCALE
@@ -65,6 +68,17 @@ def placement_changed(placement: Obj, applied: str, observed: str) -> bool:
         return True
     term = _term(now, observed)
     return term is None or term != _term(before, observed)
+
+
+def placement_text(placement: Obj) -> str:
+    """The placement as it is remembered in the annotation: compact, its parts in their usual order."""
+    return orjson.dumps(said(placement)).decode().translate(_ESCAPES)
+
+
+@lru_cache(maxsize=4096)
+def applied_text(plan: Plan) -> str:
+    """The same, of a placement that was read."""
+    return placement_text(plan.placement)
 
 
 def said(placement: Obj) -> Obj:

@@ -153,7 +153,10 @@ class Ours:
     def __call__(self, binding: Obj) -> bool:
         """Whether its changes trigger scheduling."""
         labels = meta.labels(binding)
-        return self.served(binding) and any(labels.get(mark) for mark in _MARKS)
+        for mark in _MARKS:  # a loop: this is called for each change of a binding, several times
+            if labels.get(mark):
+                return self.served(binding)
+        return False
 
     def should_schedule(self, old: Obj | None, new: Obj | None) -> bool:
         """A predicate for changes of bindings."""

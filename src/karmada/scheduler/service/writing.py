@@ -8,9 +8,6 @@ is not about what the binding says now: then the status has the generation that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-
-import orjson
 
 from karmada.api import well_known
 from karmada.kube.client.client import Client
@@ -22,25 +19,14 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.patch.mergepatch import create_merge_patch
 from karmada.scheduler.failures import Verdict, verdict
 from karmada.scheduler.placement import Plan
-from karmada.scheduler.service.need import said
+from karmada.scheduler.service.need import applied_text
 
 SCHEDULED = "Scheduled"
-_ESCAPES = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
-
-
-def placement_text(placement: Obj) -> str:
-    """The placement as it is remembered in the annotation: compact, its parts in their usual order."""
-    return orjson.dumps(said(placement)).decode().translate(_ESCAPES)
-
-
-@lru_cache(maxsize=4096)
-def _text_of(plan: Plan) -> str:
-    return placement_text(plan.placement)
 
 
 def result_patch(binding: Obj, plan: Plan, targets: Sequence[Obj]) -> Obj:
     """Annotation and clusters, where they are to become others."""
-    text, clusters = _text_of(plan), list(targets)
+    text, clusters = applied_text(plan), list(targets)
     patch: Obj = {}
     if meta.annotations(binding).get(well_known.APPLIED_PLACEMENT) != text:
         patch["metadata"] = {"annotations": {well_known.APPLIED_PLACEMENT: text}}
@@ -111,12 +97,11 @@ async def write_observed(client: Client, gvr: GVR, binding: Obj, now: float) -> 
 
 
 async def _patch_status(client: Client, gvr: GVR, binding: Obj, old: Obj, new: Obj) -> Obj:
-    patch = create_merge_patch(old, new)
-    if not patch:
+    if new == old:
         return binding
-    metadata = binding["metadata"]
+    metadata, patch = binding["metadata"], {"status": create_merge_patch(old, new)}
     return await client.patch(
-        gvr, metadata["name"], metadata.get("namespace", ""), {"status": patch}, type="merge", subresource="status"
+        gvr, metadata["name"], metadata.get("namespace", ""), patch, type="merge", subresource="status"
     )
 
 
