@@ -7,11 +7,14 @@ selector that cannot be read selects nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal
+
+import orjson
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVK
-from karmada.kube.objects.selectors import labels_from
+from karmada.kube.objects.selectors import LabelSelector, labels_from
 from karmada.kube.objects.types import Obj
 
 MISMATCH, MATCH_ALL, MATCH_LABELS, MATCH_NAME = 0, 1, 2, 3
@@ -36,10 +39,17 @@ def cluster_matches(affinity: Obj, cluster: Obj) -> bool:
 
 
 def _labels_match(selector: Obj, labels: dict[str, str]) -> bool:
+    found = _read(orjson.dumps(selector))
+    return found is not None and found.matches(labels)
+
+
+@lru_cache(maxsize=1024)
+def _read(selector: bytes) -> LabelSelector | None:
+    """None if it cannot be read. There are few of them, and each is compared with many objects."""
     try:
-        return labels_from(selector).matches(labels)
+        return labels_from(orjson.loads(selector))
     except ValueError:
-        return False
+        return None
 
 
 def _fields_match(expressions: Iterable[Obj], spec: Obj) -> bool:
