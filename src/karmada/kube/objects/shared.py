@@ -51,7 +51,7 @@ class Part(dict[str, Any]):
         return part
 
 
-class _Metadata(TypedDict, total=False):
+class Metadata(TypedDict, total=False):
     """All that an object's metadata may have, except managedFields."""
 
     name: Any
@@ -73,7 +73,7 @@ class _Metadata(TypedDict, total=False):
 class _Custom(TypedDict, total=False):
     apiVersion: Any
     kind: Any
-    metadata: _Metadata
+    metadata: Metadata
     spec: Any
     status: Any
 
