@@ -113,6 +113,8 @@ class Connection(asyncio.Protocol):
         self._waiting: asyncio.Future[None] | None = None
         self._full: asyncio.Future[None] | None = None
         self._finished = True
+        self._end: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     # callbacks of the event loop
 
@@ -131,7 +133,8 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._ended, self._error, self._transport = True, exc, None
+        self._ended, self._error, self._transport = True, self._error or exc, None
+        self._stop_timer()
         self.resume_writing()
         self._wake()
 
@@ -148,12 +151,39 @@ class Connection(asyncio.Protocol):
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
 
+    # time
+
+    def limit(self, end: float | None) -> None:
+        """From this time of the event loop on, whoever waits for the other side gets a TimeoutError; None: no limit.
+
+        A timer that is due earlier stays, and is set again when it is due: most requests need none of their own.
+        """
+        self._end = end
+        if end is not None and (self._timer is None or end < self._timer.when()):
+            self._stop_timer()
+            self._timer = self._loop.call_at(end, self._look_at_time)
+
+    def _look_at_time(self) -> None:
+        self._timer = None
+        if self._end is None or self._loop.time() < self._end:
+            self.limit(self._end)
+            return
+        self._error = TimeoutError("no response in time")
+        self.resume_writing()
+        self._wake()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     # what can be done with it
 
     @property
     def reusable(self) -> bool:
-        """Not if it has ended, or has received something without a request."""
-        return self._finished and not self._ended and not self._data and self._transport is not None
+        """Not if it has ended, was out of time, or has received something without a request."""
+        usable = not self._ended and self._error is None and self._transport is not None
+        return self._finished and usable and not self._data
 
     def close(self) -> None:
         self._finished = False
