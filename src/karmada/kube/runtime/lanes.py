@@ -225,8 +225,10 @@ class Lanes(Generic[K]):
         """Whether all is left to the workers of the backlog: what follows no delivery, to those that wait for none."""
         if lane.behind < self._behind_limit:
             return False
-        behind = lane.behind - lane.following if lane.goes_on else lane.behind
-        return behind >= self._behind_limit and lane.has_backlog_only
+        top = lane.queue.top
+        if top is None or top >= URGENT:
+            return False
+        return top <= FOLLOWING or lane.behind - lane.following >= self._behind_limit
 
     async def _run(self, name: str, lane: _Lane[K]) -> None:
         queue = lane.queue
