@@ -15,7 +15,7 @@ import ssl
 import time
 import zlib
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -226,19 +226,11 @@ class Connection(asyncio.Protocol):
 
     # bodies
 
-    async def pieces(self, framing: _Framing, keeps: bool) -> AsyncIterator[bytes]:
+    def pieces(self, framing: _Framing, keeps: bool) -> AsyncGenerator[bytes, None]:
         """The body as it was sent; afterwards the connection may be used again, if both sides want that."""
         if framing.chunked:
-            async for piece in self._chunks():
-                yield piece
-        elif framing.length is not None:
-            async for piece in self._exactly(framing.length):
-                yield piece
-        else:
-            keeps = False
-            while piece := await self._some(_PIECE):
-                yield piece
-        self._done(keeps)
+            return self._chunks(keeps)
+        return self._rest() if framing.length is None else self._exactly(framing.length, keeps)
 
     async def whole(self, length: int, keeps: bool) -> bytes:
         """A body of known length, at once."""
@@ -255,28 +247,35 @@ class Connection(asyncio.Protocol):
         self.used = True
         self._finished = keeps
 
-    async def _exactly(self, left: int) -> AsyncIterator[bytes]:
+    async def _rest(self) -> AsyncGenerator[bytes, None]:
+        while piece := await self._some(_PIECE):
+            yield piece
+        self._done(keeps=False)
+
+    async def _exactly(self, left: int, keeps: bool) -> AsyncGenerator[bytes, None]:
         while left:
-            piece = await self._some(min(left, _PIECE))
-            if not piece:
-                raise BrokenAnswer("the connection broke within the response")
+            piece = await self._some_of(left)
             left -= len(piece)
             yield piece
+        self._done(keeps)
 
-    async def _chunks(self) -> AsyncIterator[bytes]:
+    async def _chunks(self, keeps: bool) -> AsyncGenerator[bytes, None]:
         while True:
             size = _CHUNK.fullmatch(await self._line())
             if size is None:
                 raise BrokenAnswer("the response has a piece without a size")
-            length = int(size[1], 16)
-            if length == 0:
+            left = int(size[1], 16)
+            if left == 0:
                 break
-            async for piece in self._exactly(length):
+            while left:
+                piece = await self._some_of(left)
+                left -= len(piece)
                 yield piece
             if await self._line() != b"\r\n":
                 raise BrokenAnswer("the response has a piece of another size than it says")
         while await self._line() != b"\r\n":
             pass
+        self._done(keeps)
 
     async def _line(self) -> bytes:
         line = await self._until(b"\r\n", "the response has a line that is too long")
@@ -298,6 +297,13 @@ class Connection(asyncio.Protocol):
         if at > _HEAD_BYTES:
             raise BrokenAnswer(too_long)
         return self._take(at + len(end))
+
+    async def _some_of(self, left: int) -> bytes:
+        """Some of the bytes that are still to come."""
+        piece = await self._some(min(left, _PIECE))
+        if not piece:
+            raise BrokenAnswer("the connection broke within the response")
+        return piece
 
     async def _some(self, most: int) -> bytes:
         """What is there, or comes next; nothing at the end of the connection."""
@@ -391,13 +397,13 @@ class Answered:
     def _is_plain(self) -> bool:
         return self._coding in ("identity", "")
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it comes, unpacked in small steps: what is small on the wire may unfold to gigabytes."""
+    def pieces(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes."""
         sent = self.connection.pieces(self._framing, self._keeps)
-        if self._is_plain():
-            async for piece in sent:
-                yield piece
-            return
+        return sent if self._is_plain() else self._unpacked(sent)
+
+    async def _unpacked(self, sent: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """In small steps: what is small on the wire may unfold to gigabytes."""
         if self._coding != "gzip":
             raise BrokenAnswer(f"the response is packed as {self._coding}")
         unpacker = zlib.decompressobj(wbits=31)

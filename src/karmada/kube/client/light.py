@@ -114,7 +114,7 @@ class LightTransport(NetworkTransport):
                 if got.status not in (200, 204):
                     raise self._refused(got.status, got.headers, await got.whole(OBJECT_BYTES), credential)
                 got.connection.limit(end)
-                async with contextlib.aclosing(got.pieces()) as pieces:  # type: ignore[type-var]
+                async with contextlib.aclosing(got.pieces()) as pieces:
                     async for piece in pieces:
                         yield piece
             finally:
