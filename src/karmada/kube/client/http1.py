@@ -26,8 +26,9 @@ _HEAD_BYTES = 1 << 18
 _PIECE = 1 << 16
 _BUFFER_BYTES = 1 << 18
 """Bytes that may be received before they are read."""
-_SHORT_LINE = 128
-"""Bytes of a line of a head that may be remembered."""
+_SHORT_NAME = 128
+"""Bytes of the name of a header that may be remembered."""
+_NO_HEAD = "the head of the response makes no sense"
 _IDLE_SECONDS = 60.0
 """A connection that waited longer may be about to be closed by the server."""
 _NEXT_ADDRESS_SECONDS = 0.25
@@ -61,13 +62,16 @@ class Headers(Mapping[str, str]):
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         """Of the lines of a head; BrokenAnswer."""
-        self._values: dict[str, list[str]] = {}
+        self._values: dict[str, list[bytes]] = {}
         for line in lines:
-            name, value = _remembered_field(line) if len(line) <= _SHORT_LINE else _field(line)
-            self._values.setdefault(name, []).append(value)
+            name, colon, value = line.partition(b":")
+            if not colon:
+                raise BrokenAnswer(_NO_HEAD)
+            known = _remembered_name(name) if len(name) <= _SHORT_NAME else _name(name)
+            self._values.setdefault(known, []).append(value)
 
     def __getitem__(self, name: str) -> str:
-        return self._values[name.lower()][0]
+        return _text(self._values[name.lower()][0])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -77,22 +81,25 @@ class Headers(Mapping[str, str]):
 
     def get(self, name: str, default: Any = None) -> Any:
         values = self._values.get(name.lower())
-        return values[0] if values else default
+        return _text(values[0]) if values else default
 
     def all(self, name: str) -> list[str]:
-        return self._values.get(name.lower(), [])
+        return [_text(value) for value in self._values.get(name.lower(), ())]
 
 
-def _field(line: bytes) -> tuple[str, str]:
-    """Name and value of one line of a head; BrokenAnswer."""
-    name, colon, value = line.partition(b":")
-    if not colon or not _NAME.fullmatch(name):
-        raise BrokenAnswer("the head of the response makes no sense")
-    return name.decode().lower(), value.strip(b" \t").decode(errors="replace")
+def _name(name: bytes) -> str:
+    """As headers are found by it; BrokenAnswer."""
+    if not _NAME.fullmatch(name):
+        raise BrokenAnswer(_NO_HEAD)
+    return name.decode().lower()
 
 
-_remembered_field = lru_cache(maxsize=1024)(_field)
-"""Of the lines that a server sends, most are the same in all its responses."""
+_remembered_name = lru_cache(maxsize=1024)(_name)
+"""The responses of a server have the same few."""
+
+
+def _text(value: bytes) -> str:
+    return value.strip(b" \t").decode(errors="replace")
 
 
 class Connection(asyncio.Protocol):
