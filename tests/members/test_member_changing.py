@@ -154,12 +154,12 @@ async def test_a_write_that_was_answered_by_the_old_cluster_is_not_remembered(ne
     kind = KindInMember(member, CONFIG_MAPS, retain)
     create, moving = member.client.create, list[Any]()
 
-    async def slow(*arguments: Any) -> Any:
-        made = await create(*arguments)
+    async def slow(*arguments: Any, **options: Any) -> Any:
+        made = await create(*arguments, **options)
         moving.append(member.switch(to(there)))
         return made
 
-    member.client.create = slow  # type: ignore[method-assign,assignment]
+    member.client.create = slow  # type: ignore[method-assign]
     made = (await kind.apply(MANIFEST, None)).object
     assert not kind.settled(MANIFEST, made)
     await moving[0]

@@ -71,14 +71,14 @@ class Member:
     def _changed(self, _old: Obj | None, new: Obj | None) -> None:
         self.changes.append("deleted" if new is None else new["metadata"]["resourceVersion"])
 
-    async def create(self, _gvr: GVR, _obj: Obj) -> Obj:
+    async def create(self, _gvr: GVR, _obj: Obj, **_options: Any) -> Obj:
         for change in self.meanwhile:
             self.informer.deliver(change)
         if self.failure is not None:
             raise self.failure
         return deployment("5")
 
-    async def get(self, *_args: Any) -> Obj:
+    async def get(self, *_args: Any, **_options: Any) -> Obj:
         raise BadRequest("not needed")
 
 

@@ -121,7 +121,7 @@ class KindInMember:
 
     async def live(self, key: Key) -> Obj | None:
         try:
-            return await self._client.get(self.gvr, key.name, key.namespace)
+            return await self._client.get(self.gvr, key.name, key.namespace, managed_fields=False)
         except NotFound:
             return None
 
@@ -179,9 +179,9 @@ class KindInMember:
         Its node port is allocated, a quota is full, a webhook denies creates: then the live object decides.
         """
         if current is not None:
-            return await self._client.update(self.gvr, wanted)
+            return await self._client.update(self.gvr, wanted, managed_fields=False)
         try:
-            return await self._client.create(self.gvr, wanted)
+            return await self._client.create(self.gvr, wanted, managed_fields=False)
         except (AlreadyExists, NotFound):
             raise
         except ApiError as error:

@@ -6,7 +6,7 @@ take the new way at once; the old connections are closed, which ends open watche
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from karmada.kube.client.config import RestConfig
@@ -55,8 +55,8 @@ class SwitchingTransport:
         old, self._current = self._current, self._open(config, self._current)
         return old
 
-    async def call(self, call: Call) -> Any:
-        return await self._current.call(call)
+    def call(self, call: Call) -> Coroutine[Any, Any, Any]:
+        return self._current.call(call)
 
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
         return await self._current.answer(call, headers)

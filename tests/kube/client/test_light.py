@@ -223,6 +223,54 @@ async def test_a_server_that_opens_no_connection_is_given_up() -> None:
         await transport.close()
 
 
+async def test_each_request_on_a_connection_has_its_own_time() -> None:
+    answer = OK + b"Content-Length: 2\r\n\r\n{}"
+    async with listening(saying(answer, answer, then_close=False)) as here:
+        transport = LightTransport(RestConfig(server=here.url, timeout=0.2))
+        now = asyncio.get_running_loop().time
+        for _ in range(2):
+            await transport.call(GET)
+            await asyncio.sleep(0.15)
+        began = now()
+        with pytest.raises(ConnectionFailed, match=r"no response within 0\.2s"):
+            await transport.call(GET)
+        assert 0.19 < now() - began < 2.0
+        assert here.connections == 1
+        await transport.close()
+
+
+async def test_users_of_a_connection_have_different_times() -> None:
+    answer = OK + b"Content-Length: 2\r\n\r\n{}"
+    async with listening(saying(answer, answer, then_close=False)) as here:
+        hurried = LightTransport(RestConfig(server=here.url, timeout=0.05))
+        patient = LightTransport(RestConfig(server=here.url, timeout=30))
+        await hurried.call(GET)
+        await asyncio.sleep(0.1)
+        await patient.call(GET)
+        with pytest.raises(ConnectionFailed, match=r"no response within 0\.05s"):
+            await hurried.call(GET)
+        assert here.connections == 1
+        await hurried.close()
+        await patient.close()
+
+
+async def test_a_stream_ends_when_its_time_is_over() -> None:
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(b"1\r\n\n\r\n")
+            await writer.drain()
+            await asyncio.sleep(0.01)
+
+    async with listening(trickle) as here:
+        transport = LightTransport(RestConfig(server=here.url, timeout=30))
+        with pytest.raises(ConnectionFailed, match="the stream went silent"):
+            async for _ in transport._chunks(GET, 0.1):
+                pass
+        await transport.close()
+
+
 async def test_warnings_are_reported() -> None:
     answer = OK + b'Warning: 299 - "old \\"x\\""\r\nWarning: 299 - "older"\r\nContent-Length: 2\r\n\r\n{}'
     async with listening(saying(answer)) as here:

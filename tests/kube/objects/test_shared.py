@@ -180,3 +180,24 @@ _METADATA = st.dictionaries(
 def test_a_custom_object_is_parsed_to_all_of_it_but_managed_fields(metadata: Obj, rest: Obj) -> None:
     obj = {**rest, "metadata": metadata}
     assert parse_custom(orjson.dumps(obj)) == without_managed_fields(obj)
+
+
+def test_a_view_is_made_once_and_watched_over() -> None:
+    shared = Packed(orjson.dumps({"metadata": {"name": "a", "managedFields": []}})).object()
+    view = shared.viewed(without_managed_fields)
+    assert view == {"metadata": {"name": "a"}}
+    assert shared.viewed(without_managed_fields) is view
+    assert shared.viewed(dict) == shared
+    changed = shared.viewed(without_managed_fields)
+    changed["spec"] = {}
+    with pytest.raises(AssertionError, match="the view is"):
+        assert_unmutated()
+    assert_unmutated()
+
+
+def test_an_object_that_is_its_own_view_dies_with_its_last_user() -> None:
+    packed = Packed(orjson.dumps({"metadata": {"name": "a"}}))
+    shared = packed.object()
+    assert shared.viewed(without_managed_fields) is shared
+    del shared
+    assert packed.alive is None

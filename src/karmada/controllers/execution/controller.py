@@ -261,7 +261,7 @@ class Execution(Reconciler):
             except _CacheNotSynced:
                 return Done
             failed = [outcome.error for outcome in outcomes if outcome.error is not None]
-        changed, reflections = await self._report(work, outcomes, draft)
+        changed, reflections = await self._report(key, work, outcomes, draft)
         await self._write(work, draft)
         if dispatching:
             self._events.dispatching(work, dispatching)
@@ -389,18 +389,17 @@ class Execution(Reconciler):
     # reporting
 
     async def _report(
-        self, work: Obj, outcomes: list[_Outcome], draft: Draft
+        self, key: Key, work: Obj, outcomes: list[_Outcome], draft: Draft
     ) -> tuple[list[Reflection], list[Reflection]]:
         """Put the status of the objects into the draft; what of that changed, and all."""
-        manifests = manifests_of(work)
-        if draft.manifests:
-            draft.keep([identifier(ordinal, manifest) for ordinal, manifest in enumerate(manifests)])
+        identifiers = [identifier(ordinal, manifest) for ordinal, manifest in enumerate(manifests_of(work))]
+        draft.keep(identifiers)
         changed, reflections = [], []
-        for ordinal, (manifest, outcome) in enumerate(zip(manifests, outcomes, strict=False)):
+        for identified, outcome in zip(identifiers, outcomes, strict=False):
             obj = outcome.object
-            if obj is None or work_of(obj) != key_of(work):
+            if obj is None or work_of(obj) != key:
                 continue
-            reflection = await self._reflector.reflect(ordinal, manifest, obj)
+            reflection = await self._reflector.reflect(identified, obj)
             reflections.append(reflection)
             if reflection.entry is None or draft.report(reflection.entry):
                 changed.append(reflection)

@@ -59,7 +59,8 @@ class Reflector:
         self._interpreter = interpreter
         self._recorder = recorder
 
-    async def reflect(self, ordinal: int, manifest: Obj, obj: Obj) -> Reflection:
+    async def reflect(self, identified: Obj, obj: Obj) -> Reflection:
+        """Of the object in a member that a manifest with this identifier has become."""
         shown = f"{obj['kind']}/{meta.namespace(obj)}/{meta.name(obj)}"
         try:
             status = await self._interpreter.reflect_status(obj)
@@ -68,7 +69,7 @@ class Reflector:
             return Reflection(None, (PendingEvent(WARNING, "ReflectStatusFailed", message),), error)
         reflected = PendingEvent(NORMAL, "ReflectStatusSucceed", f"Reflect status for object({shown}) succeed.")
         health, verdict = await self._health(obj, shown)
-        entry: Obj = {"identifier": identifier(ordinal, manifest), "health": health}
+        entry: Obj = {"identifier": identified, "health": health}
         if status is not None:
             entry["status"] = status
         return Reflection(entry, (reflected, *verdict))

@@ -33,11 +33,12 @@ CONCURRENCY = 16
 
 
 class Which(TypedDict, total=False):
-    """Which objects of a kind are listed, and whether only their metadata is."""
+    """Which objects of a kind are listed, and what of them: only their metadata, or all but perhaps managedFields."""
 
     label_selector: str
     field_selector: str
     metadata_only: bool
+    managed_fields: bool
 
 
 class Listing(NamedTuple):
@@ -143,11 +144,13 @@ class Client:
         subresource: str = "",
         resource_version: str = "",
         metadata_only: bool = False,
+        managed_fields: bool = True,
     ) -> Obj:
+        """`managed_fields`: False if the caller has no use for them; they may be left out then."""
         gvr = kind if isinstance(kind, GVR) else await self.resource(kind)
         query = {"resourceVersion": resource_version} if resource_version else {}
-        accept = METADATA if metadata_only else JSON
-        call = Call("GET", resource_path(gvr, namespace, name, subresource), query, accept=accept)
+        accept, path = METADATA if metadata_only else JSON, resource_path(gvr, namespace, name, subresource)
+        call = Call("GET", path, query, accept=accept, managed_fields=managed_fields)
         return _checked(call, await self.transport.call(call))
 
     async def list(
@@ -176,7 +179,16 @@ class Client:
             query["resourceVersionMatch"] = resource_version_match
         accept = METADATA_LIST if which.get("metadata_only") else JSON
         path = resource_path(gvr, namespace)
-        call = Call("GET", path, query, accept=accept, most=LIST_BYTES, one_by_one=one_by_one, parse=parse)
+        call = Call(
+            "GET",
+            path,
+            query,
+            accept=accept,
+            most=LIST_BYTES,
+            one_by_one=one_by_one,
+            parse=parse,
+            managed_fields=which.get("managed_fields", True),
+        )
         return await self._object(call)
 
     async def list_all(
@@ -255,8 +267,12 @@ class Client:
         bookmarks: bool = True,
         timeout: int = 0,
         metadata_only: bool = False,
+        managed_fields: bool = True,
     ) -> AsyncIterator[WatchEvent]:
-        """Events until the server ends the stream (after `timeout` seconds); an ERROR event is raised."""
+        """Events until the server ends the stream (after `timeout` seconds); an ERROR event is raised.
+
+        `managed_fields`: as in `get`.
+        """
         gvr = await self.resource(kind)
         query = {"watch": "true", **_selectors(label_selector, field_selector)}
         if resource_version:
@@ -266,7 +282,8 @@ class Client:
         if timeout:
             query["timeoutSeconds"] = str(timeout)
         accept = METADATA if metadata_only else JSON
-        return self.transport.watch(Call("GET", resource_path(gvr, namespace), query, accept=accept))
+        path = resource_path(gvr, namespace)
+        return self.transport.watch(Call("GET", path, query, accept=accept, managed_fields=managed_fields))
 
     # writes
 
@@ -290,12 +307,13 @@ class Client:
         dry_run: bool = False,
         field_manager: str = "",
         field_validation: str = "",
+        managed_fields: bool = True,
     ) -> Obj:
-        """`namespace` defaults to the object's own."""
+        """`namespace` defaults to the object's own; `managed_fields`: as in `get`."""
         gvr = kind if isinstance(kind, GVR) else await self.resource(kind)
         where = _namespace(obj) if namespace is None else namespace
         query = self._write_query(dry_run, field_manager, field_validation)
-        call = Call("POST", resource_path(gvr, where), query, obj)
+        call = Call("POST", resource_path(gvr, where), query, obj, managed_fields=managed_fields)
         return _checked(call, await self.transport.call(call))
 
     async def create_all(
@@ -332,11 +350,13 @@ class Client:
         dry_run: bool = False,
         field_manager: str = "",
         field_validation: str = "",
+        managed_fields: bool = True,
     ) -> Obj:
+        """`managed_fields`: as in `get`."""
         gvr = await self.resource(kind)
         path = resource_path(gvr, _namespace(obj), obj["metadata"]["name"], subresource)
         query = self._write_query(dry_run, field_manager, field_validation)
-        return await self._object(Call("PUT", path, query, obj))
+        return await self._object(Call("PUT", path, query, obj, managed_fields=managed_fields))
 
     async def update_status(self, kind: GVR | GVK, obj: Obj, *, field_manager: str = "") -> Obj:
         return await self.update(kind, obj, subresource="status", field_manager=field_manager)

@@ -15,7 +15,7 @@ import ssl
 import time
 import zlib
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -26,8 +26,9 @@ _HEAD_BYTES = 1 << 18
 _PIECE = 1 << 16
 _BUFFER_BYTES = 1 << 18
 """Bytes that may be received before they are read."""
-_SHORT_LINE = 128
-"""Bytes of a line of a head that may be remembered."""
+_SHORT_NAME = 128
+"""Bytes of the name of a header that may be remembered."""
+_NO_HEAD = "the head of the response makes no sense"
 _IDLE_SECONDS = 60.0
 """A connection that waited longer may be about to be closed by the server."""
 _NEXT_ADDRESS_SECONDS = 0.25
@@ -61,13 +62,16 @@ class Headers(Mapping[str, str]):
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         """Of the lines of a head; BrokenAnswer."""
-        self._values: dict[str, list[str]] = {}
+        self._values: dict[str, list[bytes]] = {}
         for line in lines:
-            name, value = _remembered_field(line) if len(line) <= _SHORT_LINE else _field(line)
-            self._values.setdefault(name, []).append(value)
+            name, colon, value = line.partition(b":")
+            if not colon:
+                raise BrokenAnswer(_NO_HEAD)
+            known = _remembered_name(name) if len(name) <= _SHORT_NAME else _name(name)
+            self._values.setdefault(known, []).append(value)
 
     def __getitem__(self, name: str) -> str:
-        return self._values[name.lower()][0]
+        return _text(self._values[name.lower()][0])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -77,22 +81,25 @@ class Headers(Mapping[str, str]):
 
     def get(self, name: str, default: Any = None) -> Any:
         values = self._values.get(name.lower())
-        return values[0] if values else default
+        return _text(values[0]) if values else default
 
     def all(self, name: str) -> list[str]:
-        return self._values.get(name.lower(), [])
+        return [_text(value) for value in self._values.get(name.lower(), ())]
 
 
-def _field(line: bytes) -> tuple[str, str]:
-    """Name and value of one line of a head; BrokenAnswer."""
-    name, colon, value = line.partition(b":")
-    if not colon or not _NAME.fullmatch(name):
-        raise BrokenAnswer("the head of the response makes no sense")
-    return name.decode().lower(), value.strip(b" \t").decode(errors="replace")
+def _name(name: bytes) -> str:
+    """As headers are found by it; BrokenAnswer."""
+    if not _NAME.fullmatch(name):
+        raise BrokenAnswer(_NO_HEAD)
+    return name.decode().lower()
 
 
-_remembered_field = lru_cache(maxsize=1024)(_field)
-"""Of the lines that a server sends, most are the same in all its responses."""
+_remembered_name = lru_cache(maxsize=1024)(_name)
+"""The responses of a server have the same few."""
+
+
+def _text(value: bytes) -> str:
+    return value.strip(b" \t").decode(errors="replace")
 
 
 class Connection(asyncio.Protocol):
@@ -113,6 +120,8 @@ class Connection(asyncio.Protocol):
         self._waiting: asyncio.Future[None] | None = None
         self._full: asyncio.Future[None] | None = None
         self._finished = True
+        self._end: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     # callbacks of the event loop
 
@@ -131,7 +140,8 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._ended, self._error, self._transport = True, exc, None
+        self._ended, self._error, self._transport = True, self._error or exc, None
+        self._stop_timer()
         self.resume_writing()
         self._wake()
 
@@ -148,12 +158,39 @@ class Connection(asyncio.Protocol):
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
 
+    # time
+
+    def limit(self, end: float | None) -> None:
+        """From this time of the event loop on, whoever waits for the other side gets a TimeoutError; None: no limit.
+
+        A timer that is due earlier stays, and is set again when it is due: most requests need none of their own.
+        """
+        self._end = end
+        if end is not None and (self._timer is None or end < self._timer.when()):
+            self._stop_timer()
+            self._timer = self._loop.call_at(end, self._look_at_time)
+
+    def _look_at_time(self) -> None:
+        self._timer = None
+        if self._end is None or self._loop.time() < self._end:
+            self.limit(self._end)
+            return
+        self._error = TimeoutError("no response in time")
+        self.resume_writing()
+        self._wake()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     # what can be done with it
 
     @property
     def reusable(self) -> bool:
-        """Not if it has ended, or has received something without a request."""
-        return self._finished and not self._ended and not self._data and self._transport is not None
+        """Not if it has ended, was out of time, or has received something without a request."""
+        usable = not self._ended and self._error is None and self._transport is not None
+        return self._finished and usable and not self._data
 
     def close(self) -> None:
         self._finished = False
@@ -196,19 +233,11 @@ class Connection(asyncio.Protocol):
 
     # bodies
 
-    async def pieces(self, framing: _Framing, keeps: bool) -> AsyncIterator[bytes]:
+    def pieces(self, framing: _Framing, keeps: bool) -> AsyncGenerator[bytes, None]:
         """The body as it was sent; afterwards the connection may be used again, if both sides want that."""
         if framing.chunked:
-            async for piece in self._chunks():
-                yield piece
-        elif framing.length is not None:
-            async for piece in self._exactly(framing.length):
-                yield piece
-        else:
-            keeps = False
-            while piece := await self._some(_PIECE):
-                yield piece
-        self._done(keeps)
+            return self._chunks(keeps)
+        return self._rest() if framing.length is None else self._exactly(framing.length, keeps)
 
     async def whole(self, length: int, keeps: bool) -> bytes:
         """A body of known length, at once."""
@@ -225,28 +254,35 @@ class Connection(asyncio.Protocol):
         self.used = True
         self._finished = keeps
 
-    async def _exactly(self, left: int) -> AsyncIterator[bytes]:
+    async def _rest(self) -> AsyncGenerator[bytes, None]:
+        while piece := await self._some(_PIECE):
+            yield piece
+        self._done(keeps=False)
+
+    async def _exactly(self, left: int, keeps: bool) -> AsyncGenerator[bytes, None]:
         while left:
-            piece = await self._some(min(left, _PIECE))
-            if not piece:
-                raise BrokenAnswer("the connection broke within the response")
+            piece = await self._some_of(left)
             left -= len(piece)
             yield piece
+        self._done(keeps)
 
-    async def _chunks(self) -> AsyncIterator[bytes]:
+    async def _chunks(self, keeps: bool) -> AsyncGenerator[bytes, None]:
         while True:
             size = _CHUNK.fullmatch(await self._line())
             if size is None:
                 raise BrokenAnswer("the response has a piece without a size")
-            length = int(size[1], 16)
-            if length == 0:
+            left = int(size[1], 16)
+            if left == 0:
                 break
-            async for piece in self._exactly(length):
+            while left:
+                piece = await self._some_of(left)
+                left -= len(piece)
                 yield piece
             if await self._line() != b"\r\n":
                 raise BrokenAnswer("the response has a piece of another size than it says")
         while await self._line() != b"\r\n":
             pass
+        self._done(keeps)
 
     async def _line(self) -> bytes:
         line = await self._until(b"\r\n", "the response has a line that is too long")
@@ -268,6 +304,13 @@ class Connection(asyncio.Protocol):
         if at > _HEAD_BYTES:
             raise BrokenAnswer(too_long)
         return self._take(at + len(end))
+
+    async def _some_of(self, left: int) -> bytes:
+        """Some of the bytes that are still to come."""
+        piece = await self._some(min(left, _PIECE))
+        if not piece:
+            raise BrokenAnswer("the connection broke within the response")
+        return piece
 
     async def _some(self, most: int) -> bytes:
         """What is there, or comes next; nothing at the end of the connection."""
@@ -361,13 +404,13 @@ class Answered:
     def _is_plain(self) -> bool:
         return self._coding in ("identity", "")
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it comes, unpacked in small steps: what is small on the wire may unfold to gigabytes."""
+    def pieces(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes."""
         sent = self.connection.pieces(self._framing, self._keeps)
-        if self._is_plain():
-            async for piece in sent:
-                yield piece
-            return
+        return sent if self._is_plain() else self._unpacked(sent)
+
+    async def _unpacked(self, sent: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """In small steps: what is small on the wire may unfold to gigabytes."""
         if self._coding != "gzip":
             raise BrokenAnswer(f"the response is packed as {self._coding}")
         unpacker = zlib.decompressobj(wbits=31)

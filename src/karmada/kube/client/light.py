@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
@@ -93,32 +93,34 @@ class LightTransport(NetworkTransport):
     async def _exchange(
         self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        with self._reaching(), Deadline(self.config.timeout or None):
-            got = await self._attempt(call, data, credential, headers)
+        seconds = self.config.timeout
+        try:
+            end = asyncio.get_running_loop().time() + seconds if seconds else None
+            got = await self._attempt(call, data, credential, headers, end)
             try:
                 self._warn(got.headers.all("Warning"))
                 return Answer(got.status, got.headers, await got.whole(call.most))
             finally:
                 self._give_back(got.connection)
+        except (OSError, ValueError) as error:
+            raise self._unreachable(error, f"no response within {seconds:g}s") from error
 
     async def _chunks(self, call: Call, total: float | None) -> AsyncGenerator[bytes, None]:
         credential = await self._credential()
-        now = asyncio.get_running_loop().time
-        end = None if total is None else now() + total
-        with self._reaching("the stream went silent"):
+        end = None if total is None else asyncio.get_running_loop().time() + total
+        try:
             got = await self._attempt(call, None, credential)
             try:
                 if got.status not in (200, 204):
                     raise self._refused(got.status, got.headers, await got.whole(OBJECT_BYTES), credential)
-                async with contextlib.aclosing(got.pieces()) as pieces:  # type: ignore[type-var]
-                    while True:
-                        with Deadline(None if end is None else max(0.0, end - now())):
-                            piece = await anext(pieces, None)
-                        if piece is None:
-                            break
+                got.connection.limit(end)
+                async with contextlib.aclosing(got.pieces()) as pieces:
+                    async for piece in pieces:
                         yield piece
             finally:
                 self._give_back(got.connection)
+        except (OSError, ValueError) as error:
+            raise self._unreachable(error, "the stream went silent") from error
 
     async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
         if self._sockets is None:
@@ -129,32 +131,33 @@ class LightTransport(NetworkTransport):
 
     # the pieces of a request
 
-    @contextlib.contextmanager
-    def _reaching(self, silent: str = "") -> Iterator[None]:
+    def _unreachable(self, error: OSError | ValueError, silence: str) -> ConnectionFailed:
         """Whatever prevents an exchange is a failed connection; what a server has said is not touched."""
-        try:
-            yield
-        except OpeningTimedOut as error:
-            seconds = self.config.connect_timeout or self.config.timeout
-            raise ConnectionFailed(f"{self._base}: no connection within {seconds:g}s") from error
-        except TimeoutError as error:
-            silence = silent or f"no response within {self.config.timeout:g}s"
-            raise ConnectionFailed(f"{self._base}: {silence}") from error
-        except (OSError, ValueError) as error:
+        if isinstance(error, OpeningTimedOut):
+            why = f"no connection within {self.config.connect_timeout or self.config.timeout:g}s"
+        elif isinstance(error, TimeoutError):
+            why = silence
+        else:
             why = CLOSED if self._closed else str(error) or type(error).__name__
-            raise ConnectionFailed(f"{self._base}: {why}") from error
+        return ConnectionFailed(f"{self._base}: {why}")
 
     async def _attempt(
-        self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None = None
+        self,
+        call: Call,
+        data: bytes | None,
+        credential: Credential,
+        headers: Mapping[str, str] | None = None,
+        end: float | None = None,
     ) -> Answered:
-        """The head of the answer, on a connection that must be given back."""
+        """The head of the answer, on a connection that must be given back; it fails at `end`, and what is read then."""
         address = _address(self._base)
         place = self._settled(address, credential)
         sent = self._headers(call, credential, address.named, headers or {})
         target = address.path + answers.target(call.path, call.query.items())
         while True:
-            connection = self._open().idle(place) or await self._new(place)
+            connection = self._open().idle(place) or await self._new(place, end)
             self._in_use.add(connection)
+            connection.limit(end)
             try:
                 await connection.send(call.method, target, sent, data)
                 return await connection.head(call.method)
@@ -165,8 +168,9 @@ class LightTransport(NetworkTransport):
                 if not (again and isinstance(error, ConnectionError)):
                     raise  # one that was kept may have ended in the meantime: what changes nothing is then sent again
 
-    async def _new(self, place: Place) -> Connection:
-        connection = await open_connection(place, self.config.connect_timeout or self.config.timeout or None)
+    async def _new(self, place: Place, end: float | None) -> Connection:
+        with Deadline(None if end is None else max(0.0, end - asyncio.get_running_loop().time())):
+            connection = await open_connection(place, self.config.connect_timeout or self.config.timeout or None)
         if self._closed:
             connection.close()
             raise ConnectionFailed(f"{self._base}: {CLOSED}")
@@ -175,6 +179,7 @@ class LightTransport(NetworkTransport):
     def _give_back(self, connection: Connection) -> None:
         """It is used again if the body has been read to its end."""
         self._in_use.discard(connection)
+        connection.limit(None)
         if self._closed:
             connection.close()
         else:

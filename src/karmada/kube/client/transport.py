@@ -35,7 +35,7 @@ class Call(NamedTuple):
     `most` is how many bytes its answer may have when it comes over the network. `one_by_one`: who gets a list iterates
     over its items once, so that they need not be parsed before; in the server's process, as `parse` does it.
     `retried`: it is sent again when the server requests that (Retry-After); a request for a caller who can do so itself
-    is not.
+    is not. `managed_fields`: False if the caller has no use for them, so that they need not be parsed.
     """
 
     method: str
@@ -48,6 +48,7 @@ class Call(NamedTuple):
     one_by_one: bool = False
     parse: Parse | None = None
     retried: bool = True
+    managed_fields: bool = True
 
 
 class Answer(NamedTuple):

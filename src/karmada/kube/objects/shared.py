@@ -33,9 +33,20 @@ _UNLIKE_LIMIT = 256
 
 
 class SharedObject(dict[str, Any]):
-    __slots__ = ("__weakref__", "source")
+    __slots__ = ("__weakref__", "_view", "source")
     source: Packed
     """Who makes it again."""
+    _view: tuple[Callable[[Obj], Obj], Obj] | None
+
+    def viewed(self, transform: Callable[[Obj], Obj]) -> Obj:
+        """What `transform` makes of it: the same for all who read it so, one after the other. Read-only."""
+        kept = self._view
+        if kept is not None and kept[0] is transform:
+            return kept[1]
+        made = transform(self)
+        if made is not self:  # which would keep itself alive
+            self._view = (transform, made)
+        return made
 
 
 class Part(dict[str, Any]):
@@ -51,7 +62,7 @@ class Part(dict[str, Any]):
         return part
 
 
-class _Metadata(TypedDict, total=False):
+class Metadata(TypedDict, total=False):
     """All that an object's metadata may have, except managedFields."""
 
     name: Any
@@ -73,7 +84,7 @@ class _Metadata(TypedDict, total=False):
 class _Custom(TypedDict, total=False):
     apiVersion: Any
     kind: Any
-    metadata: _Metadata
+    metadata: Metadata
     spec: Any
     status: Any
 
@@ -175,7 +186,7 @@ class Packed:
     def _share(self, obj: Obj, raw: bytes) -> SharedObject:
         """`raw` is the object as bytes, for the detector."""
         shared = _observe(obj, raw) if _detecting else SharedObject(obj)
-        shared.source = self
+        shared.source, shared._view = self, None
         self._shared = alive = _Alive(shared, _died)
         alive.packed = self
         return shared
@@ -283,6 +294,11 @@ def assert_unmutated() -> None:
 
 
 def _examine(observed: _Observed) -> None:
+    if observed._view is not None:
+        transform, view = observed._view
+        if view != transform(observed):
+            _mutated.append(f"of {observed.raw.decode()}\nthe view is {view}")
+            observed._view = None
     now = orjson.dumps(observed)
     if now == observed.raw:
         return

@@ -168,6 +168,11 @@ class Cache:
         """Store the object in place of the one that is there; as it is shown from now on."""
         held = self._objects[key] = self._hold(obj)
         obj = self._show(held)
+        if self._functions:
+            self._index(key, old, obj)
+        return obj
+
+    def _index(self, key: Key, old: Obj | None, obj: Obj) -> None:
         reported = old is not None and _is_same_but_status(old, obj)
         for name, function in (self._of_status if reported else self._functions).items():
             values = tuple(function(obj))
@@ -176,8 +181,8 @@ class Cache:
                 if before == values:
                     continue
                 _remove(self._indexes[name], before, key)
-            _insert(self._indexes[name], values, key)
-        return obj
+            if values:
+                _insert(self._indexes[name], values, key)
 
     def pop(self, key: Key) -> Obj | None:
         old = self.get(key)
@@ -271,7 +276,10 @@ class OnDemandCache(Cache):
         return recent.put(held, held.parsed(self._parse)) if part is None else part
 
     def view(self, obj: Obj) -> Obj:
-        return obj if self._transform is None else self._transform(obj)
+        transform = self._transform
+        if transform is None:
+            return obj
+        return obj.viewed(transform) if isinstance(obj, SharedObject) else transform(obj)
 
 
 def _is_same_but_status(old: Obj, new: Obj) -> bool:
@@ -282,7 +290,8 @@ def _is_same_but_status(old: Obj, new: Obj) -> bool:
     for key, value in now.items():
         if key not in _OF_EACH_WRITE and (key not in before or before[key] != value):
             return False
-    return all(key in now for key in before if key not in _OF_EACH_WRITE)
+    gone: set[str] = before.keys() - now.keys()
+    return gone <= _OF_EACH_WRITE
 
 
 def _insert(index: _Index, values: Iterable[str], key: Key) -> None:

@@ -341,14 +341,9 @@ class Controller:
     # workers
 
     async def _reconcile(self, key: Key) -> None:
-        started = self._clock.monotonic()
-        outcome = await self._outcome(key)
-        if self._metrics is not None:
-            self._metrics.reconciled(outcome, self._clock.monotonic() - started)
-
-    async def _outcome(self, key: Key) -> str:
+        started, outcome = self._clock.monotonic(), "error"
         try:
-            return self._follow_up(key, await self.reconciler.reconcile(key) or Done)
+            outcome = self._follow_up(key, await self.reconciler.reconcile(key) or Done)
         except (Conflict, Fenced) as error:
             self.log.v(1).info("Conflict, trying again", key=str(key), err=error.message)
             self.queue.add_rate_limited(key)
@@ -361,7 +356,8 @@ class Controller:
         except Exception as error:
             self.log.exception("Reconcile failed", error, key=str(key), retries=self.queue.retries(key))
             self.queue.add_rate_limited(key)
-        return "error"
+        if self._metrics is not None:
+            self._metrics.reconciled(outcome, self._clock.monotonic() - started)
 
     def _follow_up(self, key: Key, result: Result) -> str:
         if result.backoff:

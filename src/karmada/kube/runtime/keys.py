@@ -23,10 +23,13 @@ class Key(NamedTuple):
         return cls(namespace, name)
 
 
+_make = tuple.__new__  # as Key() does, without the call of a function that a key of each object would cost
+
+
 def key_of(obj: Obj) -> Key:
     """Its words are the same strings wherever they are kept: an object is in many caches, indexes and queues."""
     metadata = obj["metadata"]
-    return Key(intern(metadata.get("namespace", "")), intern(metadata["name"]))
+    return _make(Key, (intern(metadata.get("namespace", "")), intern(metadata["name"])))
 
 
 def name_of(key: Key) -> str:

@@ -95,8 +95,10 @@ class Lanes(Generic[K]):
         self._lanes: dict[str, _Lane[K]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._task_name = f"controller {name}"
+        self._loop: asyncio.AbstractEventLoop
+        """That it is started in."""
         self._turns: BacklogTurns
-        """Those of the loop that it is started in."""
+        """Those of the loop."""
         self._running = False
         self._closed = False
 
@@ -190,6 +192,7 @@ class Lanes(Generic[K]):
 
     def start(self) -> None:
         """Keys that were added before are worked on from now on."""
+        self._loop = asyncio.get_running_loop()
         self._turns = backlog_turns()
         self._running = True
         for name, lane in self._lanes.items():
@@ -211,7 +214,7 @@ class Lanes(Generic[K]):
         if self._running and lane.workers < self._share and not self._has_enough(lane):
             lane.workers += 1
             lane.starting += 1
-            self._tasks.add(asyncio.get_running_loop().create_task(self._run(name, lane), name=self._task_name))
+            self._tasks.add(self._loop.create_task(self._run(name, lane), name=self._task_name))
 
     @property
     def _share(self) -> int:
@@ -220,8 +223,12 @@ class Lanes(Generic[K]):
 
     def _has_enough(self, lane: _Lane[K]) -> bool:
         """Whether all is left to the workers of the backlog: what follows no delivery, to those that wait for none."""
-        behind = lane.behind - lane.following if lane.goes_on else lane.behind
-        return behind >= self._behind_limit and lane.has_backlog_only
+        if lane.behind < self._behind_limit:
+            return False
+        top = lane.queue.top
+        if top is None or top >= URGENT:
+            return False
+        return top <= FOLLOWING or lane.behind - lane.following >= self._behind_limit
 
     async def _run(self, name: str, lane: _Lane[K]) -> None:
         queue = lane.queue
@@ -242,7 +249,7 @@ class Lanes(Generic[K]):
             lane.workers -= 1
             if self._lane_of is not None and queue.empty and self._lanes.get(name) is lane:
                 del self._lanes[name]
-            task = asyncio.current_task()
+            task = asyncio.current_task(self._loop)
             if task is not None:
                 self._tasks.discard(task)
 
@@ -275,7 +282,7 @@ class Lanes(Generic[K]):
         if key is None:
             return
         try:
-            slot = await self._slots.enter()
+            slot = self._slots.take() or await self._slots.enter()
             try:
                 await self._work(key)
             finally:

@@ -23,17 +23,22 @@ class Slots:
         self._held: dict[int, float] = {}
         """When each was taken; the oldest is first."""
         self._waiting: deque[asyncio.Future[int]] = deque()
-        self._tickets = itertools.count()
+        self._tickets = itertools.count(1)
         self._expiring: asyncio.Task[None] | None = None
 
     @property
     def held(self) -> int:
         return len(self._held)
 
+    def take(self) -> int | None:
+        """A ticket for `leave`, if a slot is free and nobody waits for it."""
+        return self._take() if len(self._held) < self._limit and not self._waiting else None
+
     async def enter(self) -> int:
-        """A ticket for `leave`; waits while all slots are taken, behind those that wait already."""
-        if len(self._held) < self._limit and not self._waiting:
-            return self._take()
+        """The same; waits while all slots are taken, behind those that wait already."""
+        ticket = self.take()
+        if ticket is not None:
+            return ticket
         turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         if self._expiring is None:
