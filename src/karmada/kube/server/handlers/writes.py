@@ -185,7 +185,7 @@ class Writes:
         follow_up = None if writer is None else writer.follow_up(obj)
         if follow_up is None:
             return None
-        fold(resource, obj, follow_up, rfc3339(self._clock.now()))
+        fold(resource, obj, follow_up, obj["metadata"]["creationTimestamp"])
         return writer
 
     def _dry_create(self, resource: Resource, namespace: str, obj: Obj) -> ObjectResult:
@@ -240,7 +240,7 @@ class Writes:
             if entry is None:
                 raise NotFound.of(resource.group_resource, name)
             old: Obj = entry.object()
-            [shown] = await self._versions.present(resource, [entry])
+            shown = old if self._versions.same(resource) else (await self._versions.present(resource, [entry]))[0]
             new = short(old) if short is not None and shown is old else None
             settled = new is not None
             if new is None and shown is old:
