@@ -203,8 +203,10 @@ _NEVER_OWNED_META: Final = frozenset({".", *(f"f:{key}" for key in SYSTEM_META)}
 
 def without_system_fields(fields: FieldSet) -> FieldSet:
     """The set without the fields that have no owner: type and identity of the object."""
+    meta = fields.get("f:metadata")
+    if meta is None and _NEVER_OWNED.isdisjoint(fields):
+        return fields  # as most writes of a status
     out = {key: below for key, below in fields.items() if key not in _NEVER_OWNED}
-    meta = out.get("f:metadata")
     if meta is not None:
         left = {key: below for key, below in meta.items() if key not in _NEVER_OWNED_META}
         if left:

@@ -54,6 +54,7 @@ class _Slim(TypedDict):
 
 
 _KEPT = tuple(_Metadata.__annotations__)
+_TIES = ("uid", "ownerReferences", "finalizers", "deletionTimestamp")
 _decode = msgspec.json.Decoder(_Slim).decode
 
 
@@ -68,9 +69,13 @@ def parse_slim(raw: bytes) -> Obj:
     return cast("Obj", _decode(raw))
 
 
-def _tied(obj: Obj) -> Obj:
-    """All of a slim object that can change and matters here."""
-    return {**obj["metadata"], "resourceVersion": ""}
+def _is_tied_alike(old: Obj, new: Obj) -> bool:
+    """Whether nothing of a slim object has changed that matters here."""
+    before, now = old["metadata"], new["metadata"]
+    for key in _TIES:  # noqa: SIM110 - a call for each of them would cost more than the comparison
+        if before.get(key) != now.get(key):
+            return False
+    return True
 
 
 @dataclass(slots=True)
@@ -214,7 +219,7 @@ class GarbageCollector:
             if new is None:
                 assert old is not None
                 self._deleted(old["metadata"]["uid"])
-            elif old is None or _tied(old) != _tied(new):
+            elif old is None or not _is_tied_alike(old, new):
                 self._learn(gvr, new["metadata"])
 
         return changed
