@@ -225,15 +225,10 @@ class GarbageCollector:
         return changed
 
     def _learn(self, gvr: GVR, meta: Obj) -> None:
-        node = Node(
-            gvr,
-            meta.get("namespace", ""),
-            meta["name"],
-            meta["uid"],
-            meta.get("ownerReferences") or (),
-            meta.get("finalizers") or (),
-            "deletionTimestamp" in meta,
-        )
+        uid, owners, deleting = meta["uid"], meta.get("ownerReferences") or (), "deletionTimestamp" in meta
+        if not owners and not deleting and uid not in self.graph.nodes:
+            return  # as most objects: the graph does not keep it
+        node = Node(gvr, meta.get("namespace", ""), meta["name"], uid, owners, meta.get("finalizers") or (), deleting)
         old = self.graph.put(node) if node.owners or node.waits else self.graph.drop(node.uid)
         if node.waits or (node.owners and (old is None or old.owners != node.owners)):
             self.queue.add(node.uid)

@@ -162,8 +162,7 @@ class Patcher:
         merged = apply_merge_patch(copy_json(live.get("status")), copy_json(status))
         if "status" not in conforming(self._node, {"status": merged}):
             return None
-        kept = {key: value for key, value in metadata.items() if key != "resourceVersion"}
-        return {**live, "metadata": kept, "status": merged}
+        return {**live, "metadata": {**metadata}, "status": merged}
 
     def _checked(self, apply: Callable[[Obj], Obj], to: Obj, known: Obj | None = None) -> Obj:
         """The result must still be an object of this kind; unknown fields are handled as the client requests.
