@@ -123,7 +123,9 @@ def _finalizer_messages(name: str) -> tuple[str, ...]:
 
 def _finalizers(errors: list[FieldError], finalizers: list[str], path: str, builtin: bool) -> None:
     for index, name in enumerate(finalizers):
-        checks.add_invalid(errors, path, name, _finalizer_messages(name))
+        wrong = _finalizer_messages(name)
+        if wrong:
+            checks.add_invalid(errors, path, name, wrong)
         if builtin and not finalizer_is_standard(name):
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             errors.append(invalid(f"{path}[{index}]", name, detail))

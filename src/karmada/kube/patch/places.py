@@ -194,18 +194,19 @@ def root_place(node: Node | None, custom: bool) -> Place:
     return Place(whole, custom, root=True)
 
 
-_NEVER_OWNED: Final = ("f:apiVersion", "f:kind")
-_NEVER_OWNED_META: Final = (
-    ".", "f:name", "f:namespace", "f:uid", "f:resourceVersion", "f:generation", "f:creationTimestamp", "f:selfLink",
-    "f:managedFields",
+_NEVER_OWNED: Final = frozenset({"f:apiVersion", "f:kind"})
+SYSTEM_META: Final = (
+    "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields",
 )  # fmt: skip
-SYSTEM_META: Final = tuple(key[2:] for key in _NEVER_OWNED_META if key != ".")
+_NEVER_OWNED_META: Final = frozenset({".", *(f"f:{key}" for key in SYSTEM_META)})
 
 
 def without_system_fields(fields: FieldSet) -> FieldSet:
     """The set without the fields that have no owner: type and identity of the object."""
+    meta = fields.get("f:metadata")
+    if meta is None and _NEVER_OWNED.isdisjoint(fields):
+        return fields  # as most writes of a status
     out = {key: below for key, below in fields.items() if key not in _NEVER_OWNED}
-    meta = out.get("f:metadata")
     if meta is not None:
         left = {key: below for key, below in meta.items() if key not in _NEVER_OWNED_META}
         if left:

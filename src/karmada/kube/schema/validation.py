@@ -214,8 +214,9 @@ def _object(
 ) -> None:
     before: Obj = old if isinstance(old, dict) else _NO_FIELDS
     prefix = f"{short_path(path)}." if path else ""
-    if node.required:
-        errors.extend(required(prefix + name) for name in node.required if name not in value)
+    for name in node.required:
+        if name not in value:
+            errors.append(required(prefix + name))
     properties, values = node.properties, node.values
     for key, item in value.items():
         child = properties.get(key, values)

@@ -54,6 +54,7 @@ class _Slim(TypedDict):
 
 
 _KEPT = tuple(_Metadata.__annotations__)
+_TIES = ("uid", "ownerReferences", "finalizers", "deletionTimestamp")
 _decode = msgspec.json.Decoder(_Slim).decode
 
 
@@ -68,9 +69,13 @@ def parse_slim(raw: bytes) -> Obj:
     return cast("Obj", _decode(raw))
 
 
-def _tied(obj: Obj) -> Obj:
-    """All of a slim object that can change and matters here."""
-    return {**obj["metadata"], "resourceVersion": ""}
+def _is_tied_alike(old: Obj, new: Obj) -> bool:
+    """Whether nothing of a slim object has changed that matters here."""
+    before, now = old["metadata"], new["metadata"]
+    for key in _TIES:  # noqa: SIM110 - a call for each of them would cost more than the comparison
+        if before.get(key) != now.get(key):
+            return False
+    return True
 
 
 @dataclass(slots=True)
@@ -214,21 +219,16 @@ class GarbageCollector:
             if new is None:
                 assert old is not None
                 self._deleted(old["metadata"]["uid"])
-            elif old is None or _tied(old) != _tied(new):
+            elif old is None or not _is_tied_alike(old, new):
                 self._learn(gvr, new["metadata"])
 
         return changed
 
     def _learn(self, gvr: GVR, meta: Obj) -> None:
-        node = Node(
-            gvr,
-            meta.get("namespace", ""),
-            meta["name"],
-            meta["uid"],
-            meta.get("ownerReferences") or (),
-            meta.get("finalizers") or (),
-            "deletionTimestamp" in meta,
-        )
+        uid, owners, deleting = meta["uid"], meta.get("ownerReferences") or (), "deletionTimestamp" in meta
+        if not owners and not deleting and uid not in self.graph.nodes:
+            return  # as most objects: the graph does not keep it
+        node = Node(gvr, meta.get("namespace", ""), meta["name"], uid, owners, meta.get("finalizers") or (), deleting)
         old = self.graph.put(node) if node.owners or node.waits else self.graph.drop(node.uid)
         if node.waits or (node.owners and (old is None or old.owners != node.owners)):
             self.queue.add(node.uid)

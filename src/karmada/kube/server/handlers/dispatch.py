@@ -210,7 +210,7 @@ class Handlers:
         else:
             patcher, options = self._resource_patcher(request, resource)
 
-        async def update(change: Change, owned: bool) -> Result:
+        def update(change: Change, owned: bool) -> Awaitable[Result]:
             async def placed(live: Obj) -> Obj:
                 version, uid = live["metadata"].get("resourceVersion"), live["metadata"]["uid"]
                 changed = await change(live)
@@ -219,9 +219,7 @@ class Handlers:
                 _drop_unset_version(changed, version)
                 return changed
 
-            return await self.writes.update(
-                request, resource, namespace, name, options, placed, owned=owned, patch=True
-            )
+            return self.writes.update(request, resource, namespace, name, options, placed, owned=owned, patch=True)
 
         async def create(obj: Obj) -> Result:
             await self._may_create(request)
@@ -321,7 +319,7 @@ class Handlers:
         part = resource.subresources[info.subresource]
         short = patcher.status_of if writes_status_alone(resource, part) else None
 
-        async def update(change: Change, owned: bool) -> Result:
+        def update(change: Change, owned: bool) -> Awaitable[Result]:
             async def projected(live: Obj) -> Obj:
                 version = live["metadata"].get("resourceVersion")
                 pristine: Obj = {**live, "metadata": {**live["metadata"]}}
@@ -329,7 +327,7 @@ class Handlers:
                 _drop_unset_version(changed, version)
                 return project(pristine, changed)
 
-            return await self.writes.update(
+            return self.writes.update(
                 request, resource, namespace, info.name, options, projected,
                 subresource=info.subresource, owned=owned, patch=True, short=short,
             )  # fmt: skip

@@ -23,7 +23,6 @@ def fold(resource: Resource, obj: Obj, follow_up: FollowUp, now: str) -> None:
     if follow_up.status is not None and resource.has_status:
         before = {**obj, "metadata": {**obj["metadata"]}}
         obj["status"] = follow_up.status
-        (resource.strategy.default_status or resource.strategy.default)(obj)
         _track(resource, before, obj, follow_up.manager, now, "status")
 
 

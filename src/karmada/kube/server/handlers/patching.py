@@ -162,8 +162,7 @@ class Patcher:
         merged = apply_merge_patch(copy_json(live.get("status")), copy_json(status))
         if "status" not in conforming(self._node, {"status": merged}):
             return None
-        kept = {key: value for key, value in metadata.items() if key != "resourceVersion"}
-        return {**live, "metadata": kept, "status": merged}
+        return {**live, "metadata": {**metadata}, "status": merged}
 
     def _checked(self, apply: Callable[[Obj], Obj], to: Obj, known: Obj | None = None) -> Obj:
         """The result must still be an object of this kind; unknown fields are handled as the client requests.
@@ -250,7 +249,10 @@ class Patcher:
 
 def _holds(given: Obj, live: Obj) -> bool:
     """Whether a patch of metadata is nothing but preconditions, and they hold."""
-    return given.keys() <= _PRECONDITIONS and all(live.get(key) == value for key, value in given.items())
+    for key, value in given.items():  # noqa: SIM110 - a call for each of them would cost more than the comparison
+        if key not in _PRECONDITIONS or live.get(key) != value:
+            return False
+    return True
 
 
 def _unknown_members(operations: list[Any]) -> list[str]:

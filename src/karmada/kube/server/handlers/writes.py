@@ -185,7 +185,7 @@ class Writes:
         follow_up = None if writer is None else writer.follow_up(obj)
         if follow_up is None:
             return None
-        fold(resource, obj, follow_up, rfc3339(self._clock.now()))
+        fold(resource, obj, follow_up, obj["metadata"]["creationTimestamp"])
         return writer
 
     def _dry_create(self, resource: Resource, namespace: str, obj: Obj) -> ObjectResult:
@@ -232,15 +232,15 @@ class Writes:
     ) -> ObjectResult:
         """Make `change` on the live object; NotFound when there is none.
 
-        `short` makes the same of the shared object itself, without changing it and with all defaults, or leaves it to
-        `change` (None).
+        `short` makes the same of the shared object itself, without changing it: a new object with all defaults and the
+        same metadata. Or it leaves it to `change` (None).
         """
         for _ in range(CONFLICT_TRIES):
             entry = self._cache.collection(resource.storage_resource).get(namespace, name)
             if entry is None:
                 raise NotFound.of(resource.group_resource, name)
             old: Obj = entry.object()
-            [shown] = await self._versions.present(resource, [entry])
+            shown = old if self._versions.same(resource) else (await self._versions.present(resource, [entry]))[0]
             new = short(old) if short is not None and shown is old else None
             settled = new is not None
             if new is None and shown is old:
@@ -248,7 +248,7 @@ class Writes:
             elif new is None:
                 old, private = shown, await self._versions.fresh(resource, entry)
                 new = await change(private)
-            conditional = self._check_version(resource, namespace, name, new, old, patch=patch)
+            conditional = not settled and self._check_version(resource, namespace, name, new, old, patch=patch)
             try:
                 return await self._update_once(
                     request, resource, namespace, entry, old, new, options, subresource, owned, settled
@@ -289,9 +289,9 @@ class Writes:
         owned: bool,
         settled: bool,
     ) -> ObjectResult:
-        """`settled`: the new object lacks no default."""
+        """`settled`: the new object lacks no default, and has the metadata of the old one."""
         strategy = resource.strategy
-        meta = carry_over(new, old)
+        meta = new["metadata"] if settled else carry_over(new, old)
         dedupe_owners(request, meta)
         if not subresource and resource.has_status:
             restore(new, old, "status")

@@ -7,7 +7,7 @@ very objects the watch cache shares with everybody: read-only.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -102,14 +102,22 @@ class InProcess:
         result = await self._run(request, trail, goes_on=True)
         if not isinstance(result, WatchResult):
             raise BadRequest(f"{call.path} is not a watch")
-        show = _shown(result, metadata_only=bool(negotiate(call.accept, Offer("watch")).transform))
+        convert, metadata_only = result.convert, bool(negotiate(call.accept, Offer("watch")).transform)
+        show = _partial if metadata_only else Entry.object
+        objects: Iterable[Obj]
         try:
-            for obj in await show(result.initial):
+            objects = map(show, result.initial)
+            if convert is not None:
+                objects = await _converted(convert, result.initial, metadata_only=metadata_only)
+            for obj in objects:
                 yield WatchEvent("ADDED", obj)
             if result.end_of_initial:
                 yield WatchEvent("BOOKMARK", _bookmark(result))
             async for batch in result.subscription:
-                objects = await show([change.entry for change in batch])
+                entries = [change.entry for change in batch]
+                objects = map(show, entries)
+                if convert is not None:
+                    objects = await _converted(convert, entries, metadata_only=metadata_only)
                 for change, obj in zip(batch, objects, strict=True):
                     yield WatchEvent(change.type, obj)
         finally:
@@ -147,19 +155,12 @@ class InProcess:
         """Nothing is held open."""
 
 
-def _shown(result: WatchResult, *, metadata_only: bool) -> Callable[[list[Entry]], Awaitable[list[Obj]]]:
-    """What a watcher gets of these entries: the shared objects, in its version, whole or metadata only."""
-
-    async def show(entries: list[Entry]) -> list[Obj]:
-        objects: list[Obj] = [entry.object() for entry in entries]
-        if result.convert is not None:
-            objects = await result.convert(objects)
-            return [partial(obj) for obj in objects] if metadata_only else objects
-        if metadata_only:
-            return [Part.of(entry, partial(obj)) for entry, obj in zip(entries, objects, strict=True)]
-        return objects
-
-    return show
+async def _converted(
+    convert: Callable[[list[Obj]], Awaitable[list[Obj]]], entries: Iterable[Entry], *, metadata_only: bool
+) -> list[Obj]:
+    """What a watcher of another version than the stored one gets of these entries."""
+    objects = await convert([entry.object() for entry in entries])
+    return [partial(obj) for obj in objects] if metadata_only else objects
 
 
 def _parser(parse: Parse | None) -> Callable[[Entry], Obj]:

@@ -1,9 +1,9 @@
 """How an object lies in the store and in the watch cache: as bytes, serialised once per write.
 
 A stored value is JSON that starts with apiVersion, kind and metadata, in this order, and has no resourceVersion: that
-is the revision of the write, known only afterwards. It is spliced in right behind `"metadata":{`, so what goes to
-clients is never serialised again. Ten thousand objects cost their bytes; a parsed object exists only as long as a
-reader holds it.
+is the revision of the write, known only afterwards. It is spliced in right behind `"metadata":{` where somebody reads
+the bytes, so what goes to clients is never serialised again. Ten thousand objects cost their bytes; a parsed object
+exists only as long as a reader holds it.
 
 Keys are `<group or "core">/<plural>/<namespace>/<name>`, without the namespace for cluster-scoped resources. Their byte
 order is the order of lists.
@@ -175,20 +175,34 @@ class Entry(Packed):
         return f"Entry({self.key!r}, {self.revision})"
 
 
-class StoredEntry(Entry):
-    """Keeps what the store has: packed, and without the resourceVersion. Loading many is quick, and they are small."""
+class WrittenEntry(Entry):
+    """Keeps the value that is stored, without the resourceVersion: readers in this process get the object itself."""
 
     __slots__ = ()
 
     @property
+    def value(self) -> bytes:
+        return super().raw
+
+    @property
     def raw(self) -> bytes:
-        return with_revision(unpack(self.key, self._bytes), self.revision)
+        return with_revision(self.value, self.revision)
 
     def parsed(self, parse: Parse) -> Obj:
         """With the resourceVersion put in afterwards, which is less than to copy all bytes for it."""
-        obj = parse(unpack(self.key, self._bytes))
+        obj = parse(self.value)
         obj["metadata"]["resourceVersion"] = str(self.revision)
         return obj
+
+
+class StoredEntry(WrittenEntry):
+    """Keeps what the store has: packed. Loading many is quick, and they are small."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> bytes:
+        return unpack(self.key, self._bytes)
 
     @property
     def weight(self) -> int:
@@ -269,7 +283,9 @@ def new_entry(
         return StoredEntry(key, namespace, name, revision, packed)
     if value is None:
         return None
-    return Entry(key, namespace, name, revision, with_revision(value, revision))
+    if _METADATA not in value:
+        raise ValueError(f"{key} at revision {revision} is no object")
+    return WrittenEntry(key, namespace, name, revision, value)
 
 
 def stored_entry(stored: Stored) -> Entry:
