@@ -96,6 +96,13 @@ def test_a_random_uuid_is_one_of_version_four() -> None:
     assert all(uuid.UUID(text).variant == uuid.RFC_4122 for text in made)
 
 
+def test_the_bytes_of_a_random_uuid_are_one_of_version_four() -> None:
+    made = [uuid.UUID(bytes=names.random_uuid_bytes()) for _ in range(200)]
+    assert len(set(made)) == 200
+    assert {(one.version, one.variant) for one in made} == {(4, uuid.RFC_4122)}
+    assert all(names.uuid_text(one.bytes) == str(one) for one in made)
+
+
 def test_a_forked_process_makes_uuids_of_its_own() -> None:
     program = (
         "import os\n"

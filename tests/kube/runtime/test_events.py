@@ -14,7 +14,7 @@ from karmada.kube.objects.errors import ApiError, Forbidden, ServiceUnavailable
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.event_metrics import EventMetrics
-from karmada.kube.runtime.event_writer import QUEUE_FULL, EventWriter, _is_busy
+from karmada.kube.runtime.event_writer import QUEUE_FULL, TOO_MANY, EventWriter, _is_busy
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
 from tests.support.fake_api import EVENTS, FakeApi
 
@@ -234,6 +234,36 @@ async def test_what_does_not_fit_into_the_queue_is_dropped_and_counted_by_compon
     await writer.stop()
     written = [event["type"] for event in fake.listed(EVENTS)]
     assert (written.count("Warning"), written.count("Normal")) == (10, 10)
+
+
+async def test_equal_events_take_the_space_of_one_in_the_queue(client: Client, clock: FakeClock, fake: FakeApi) -> None:
+    writer = EventWriter(client, clock=clock, waiting=10)
+    recorder = EventRecorder(client, "execution", writer=writer)
+    for _ in range(50):
+        recorder.event(about(0), NORMAL, "Synced", "text")
+    for number in range(1, 10):
+        recorder.event(about(number), NORMAL, "Synced", "text")
+    await writer.start()
+    await writer.flush()
+    await writer.stop()
+    assert sorted(event["count"] for event in fake.listed(EVENTS)) == [1] * 9 + [50]
+    assert not writer.dropped
+
+
+async def test_nobody_waits_for_events_that_are_all_dropped(client: Client, clock: FakeClock, fake: FakeApi) -> None:
+    writer = EventWriter(client, clock=clock)
+    recorder = EventRecorder(client, "execution", writer=writer)
+    await writer.start()
+    for number in range(25):
+        recorder.event(POD, NORMAL, f"Reason{number}", "text")
+    await writer.flush()
+    recorder.event(POD, NORMAL, "Reason25", "text")
+    await writer.flush()
+    assert writer.dropped == {("execution", TOO_MANY): 1}
+    recorder.event(NODE, NORMAL, "Ready", "up")
+    await writer.flush()
+    await writer.stop()
+    assert len(fake.listed(EVENTS)) == 26
 
 
 class SlowClient(Client):
