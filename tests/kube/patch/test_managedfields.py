@@ -16,6 +16,7 @@ from karmada.kube.patch.managedfields import (
     MAX_UPDATE_ENTRIES,
     after_admission,
     entries_of,
+    intern_fields,
     reset_of,
     same_but_times,
     update_managers,
@@ -361,9 +362,17 @@ def test_objects_that_differ_only_in_times_are_the_same() -> None:
     assert not same_but_times(old, config_map({"a": "1"}, entries_of(old), labels={"a": "b"}))
 
 
+def test_equal_sets_are_one_object() -> None:
+    first = write(None, config_map({"a": "1"}))[0]["fieldsV1"]
+    second = write(None, config_map({"a": "2"}, labels=None))[0]["fieldsV1"]
+    assert write(None, config_map({"a": "3"}))[0]["fieldsV1"] is first
+    assert second is not first
+    assert intern_fields(copy_json(first)) is first
+
+
 def test_an_object_too_deep_to_describe_is_not_tracked() -> None:
     deep: Any = {}
-    for _ in range(2_000):
+    for _ in range(900):
         deep = {"x": deep}
     obj = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n"}, "spec": deep}
     assert update_managers(None, obj, None, manager="m", api_version="g/v1", now=T1, custom=True) == []

@@ -122,6 +122,24 @@ def _owned(fields: FieldSet, reset: Reset | None) -> FieldSet:
     return without_system_fields(fields) if fields else fields
 
 
+_interned: dict[bytes, FieldSet] = {}
+_MAX_INTERNED: Final = 2048
+_MAX_INTERNED_BYTES: Final = 8192
+
+
+def intern_fields(fields: FieldSet) -> FieldSet:
+    """The one shared copy of a set: objects of a kind mostly have the same few, and each is kilobytes of dicts."""
+    key = orjson.dumps(fields)
+    found = _interned.get(key)
+    if found is not None:
+        return found
+    if len(key) <= _MAX_INTERNED_BYTES:
+        if len(_interned) >= _MAX_INTERNED:
+            _interned.clear()
+        _interned[key] = fields
+    return fields
+
+
 def make_entry(manager: str, operation: str, api_version: str, subresource: str, now: str, fields: FieldSet) -> Obj:
     """An entry; without a time (`now` empty, or written through /scale) as Kubernetes has it."""
     entry: Obj = {
@@ -129,7 +147,7 @@ def make_entry(manager: str, operation: str, api_version: str, subresource: str,
         "operation": operation,
         "apiVersion": api_version,
         "fieldsType": "FieldsV1",
-        "fieldsV1": fields,
+        "fieldsV1": intern_fields(fields),
     }
     if subresource:
         entry["subresource"] = subresource
@@ -229,7 +247,7 @@ def release(entry: Obj, changed: FieldSet, removed: FieldSet) -> Obj | None:
         left = difference(left, removed)
     if not left:
         return None
-    return entry if left is fields else {**entry, "fieldsV1": left}
+    return entry if left is fields else {**entry, "fieldsV1": intern_fields(left)}
 
 
 def _merge_own(previous: Obj | None, changed: FieldSet, removed: FieldSet, writer: Obj) -> Obj | None:
@@ -239,7 +257,7 @@ def _merge_own(previous: Obj | None, changed: FieldSet, removed: FieldSet, write
     if not changed:
         return kept
     fields = changed if kept is None else union(kept["fieldsV1"], changed)
-    return {**writer, "fieldsV1": fields}
+    return {**writer, "fieldsV1": intern_fields(fields)}
 
 
 def _age(entry: Obj) -> str:

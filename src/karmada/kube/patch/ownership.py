@@ -20,26 +20,10 @@ _MISSING: Final = object()
 
 
 def added(place: Place | None, value: Any) -> FieldSet:
-    """The subtree of a value that was not there: all its paths and itself. A fresh dict, or LEAF."""
+    """The subtree of a value that was not there: all its paths and itself."""
     if place is None or not value:
         return LEAF
-    out: FieldSet = {}
-    kind = place.kind
-    if value.__class__ is dict:
-        if kind == STRUCT:
-            fields = place.fields
-            for name, item in value.items():
-                key, child, _ = fields[name]
-                out[key] = added(child, item) if child is not None and item else LEAF
-        elif kind in (MAP, ANY_KIND):
-            child = ANY if kind == ANY_KIND else place.values
-            for name, item in value.items():
-                out["f:" + name] = added(child, item) if child is not None and item else LEAF
-    elif value.__class__ is list:
-        if kind == KEYED:
-            out = _items(place, value, added)
-        elif kind == SET:
-            out = {member_key(item): LEAF for item in value}
+    out = _paths_below(place, value)
     if not out:
         return LEAF
     out["."] = LEAF
@@ -48,9 +32,26 @@ def added(place: Place | None, value: Any) -> FieldSet:
 
 def _paths_below(place: Place, value: Any) -> FieldSet:
     """A fresh dict of all paths strictly below a value; empty when there are none."""
-    out = dict(added(place, value))
-    out.pop(".", None)
-    return out
+    kind = place.kind
+    if value.__class__ is dict:
+        if kind == STRUCT:
+            out: FieldSet = {}
+            fields = place.fields
+            for name, item in value.items():
+                key, child, _ = fields[name]
+                out[key] = added(child, item) if child is not None and item else LEAF
+            return out
+        if kind in (MAP, ANY_KIND):
+            child = ANY if kind == ANY_KIND else place.values
+            if child is None:
+                return {"f:" + name: LEAF for name in value}
+            return {"f:" + name: added(child, item) for name, item in value.items()}
+    elif value.__class__ is list:
+        if kind == KEYED:
+            return _items(place, value, added)
+        if kind == SET:
+            return {member_key(item): LEAF for item in value}
+    return {}
 
 
 def _items(place: Place, items: list[Any], of_item: Any) -> FieldSet:
