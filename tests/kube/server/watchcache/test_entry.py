@@ -25,7 +25,6 @@ from karmada.kube.server.watchcache.entry import (
     change_of,
     encode_value,
     entry_of,
-    new_entry,
     prefix,
     split_key,
     storage_key,
@@ -218,15 +217,10 @@ def test_an_object_is_stored_only_if_lists_and_reviews_can_be_written_around_it(
         encode_value(deep(storable + 1))
 
 
-@given(st.dictionaries(st.text(max_size=8), st.text(max_size=300), max_size=8), st.booleans(), st.booleans())
-def test_an_entry_becomes_what_the_store_has_packed_and_stays_the_same(
-    annotations: dict[str, str], held: bool, just_written: bool
-) -> None:
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=300), max_size=8), st.booleans())
+def test_an_entry_becomes_what_the_store_has_packed_and_stays_the_same(annotations: dict[str, str], held: bool) -> None:
     value = encode_value(pod(labels={"app": "web"}, annotations=annotations))
-    written = new_entry("core/pods/a/p", "a", "p", 7, value, None)
-    assert written is not None
-    found = written if just_written else entry_of("core/pods/a/p", value, 7)
-    assert found.raw == with_revision(value, 7)
+    found = entry_of("core/pods/a/p", value, 7)
     raw, parsed = found.raw, orjson.loads(found.raw)
     reader = found.object() if held else None
     found.keep_stored(pack(value))
@@ -238,22 +232,6 @@ def test_an_entry_becomes_what_the_store_has_packed_and_stays_the_same(
     assert (found.labels, found.key, found.at(8).raw) == ({"app": "web"}, "core/pods/a/p", with_revision(value, 8))
     assert not found.has_stored
     assert found.size == len(pack(value)) or not pack(value).startswith(PACKED)
-
-
-@given(st.text(max_size=2_000))
-def test_an_entry_of_a_write_that_is_compressed_by_a_sample_stays_the_same(text: str) -> None:
-    value = encode_value(pod(annotations={"text": text}))
-    found = new_entry("core/pods/a/p", "a", "p", 7, value, None)
-    assert found is not None
-    found.compress(Sample(with_revision(value, 6)))
-    assert found.raw == with_revision(value, 7)
-    assert found.object() == orjson.loads(with_revision(value, 7))
-    assert found.at(8).raw == with_revision(value, 8)
-
-
-def test_a_write_of_something_else_than_an_object_is_refused() -> None:
-    with pytest.raises(ValueError, match="core/pods/a/p at revision 7 is no object"):
-        new_entry("core/pods/a/p", "a", "p", 7, b"[]", None)
 
 
 @pytest.mark.parametrize("parse", [orjson.loads, shared.parse_custom])

@@ -1,9 +1,9 @@
 """How an object lies in the store and in the watch cache: as bytes, serialised once per write.
 
 A stored value is JSON that starts with apiVersion, kind and metadata, in this order, and has no resourceVersion: that
-is the revision of the write, known only afterwards. It is spliced in right behind `"metadata":{` where somebody reads
-the bytes, so what goes to clients is never serialised again. Ten thousand objects cost their bytes; a parsed object
-exists only as long as a reader holds it.
+is the revision of the write, known only afterwards. It is spliced in right behind `"metadata":{`, so what goes to
+clients is never serialised again. Ten thousand objects cost their bytes; a parsed object exists only as long as a
+reader holds it.
 
 Keys are `<group or "core">/<plural>/<namespace>/<name>`, without the namespace for cluster-scoped resources. Their byte
 order is the order of lists.
@@ -94,7 +94,11 @@ def _check_depth(obj: Any) -> None:
 
 
 def with_revision(value: bytes, revision: int) -> bytes:
-    """A stored value with its resourceVersion spliced in."""
+    """A stored value with its resourceVersion spliced in.
+
+    Made for each write, though few are read as bytes: what is kept must be of its exact size, which the bytes that
+    were encoded are not. Their block was larger, and what is given back of it leaves memory in pieces.
+    """
     at = value.index(_METADATA) + len(_METADATA)
     comma = b"" if value[at : at + 1] == b"}" else b","
     return b'%b"resourceVersion":"%d"%b%b' % (value[:at], revision, comma, value[at:])
@@ -175,34 +179,20 @@ class Entry(Packed):
         return f"Entry({self.key!r}, {self.revision})"
 
 
-class WrittenEntry(Entry):
-    """Keeps the value that is stored, without the resourceVersion: readers in this process get the object itself."""
+class StoredEntry(Entry):
+    """Keeps what the store has: packed, and without the resourceVersion. Loading many is quick, and they are small."""
 
     __slots__ = ()
-
-    @property
-    def value(self) -> bytes:
-        return super().raw
 
     @property
     def raw(self) -> bytes:
-        return with_revision(self.value, self.revision)
+        return with_revision(unpack(self.key, self._bytes), self.revision)
 
     def parsed(self, parse: Parse) -> Obj:
         """With the resourceVersion put in afterwards, which is less than to copy all bytes for it."""
-        obj = parse(self.value)
+        obj = parse(unpack(self.key, self._bytes))
         obj["metadata"]["resourceVersion"] = str(self.revision)
         return obj
-
-
-class StoredEntry(WrittenEntry):
-    """Keeps what the store has: packed. Loading many is quick, and they are small."""
-
-    __slots__ = ()
-
-    @property
-    def value(self) -> bytes:
-        return unpack(self.key, self._bytes)
 
     @property
     def weight(self) -> int:
@@ -283,9 +273,7 @@ def new_entry(
         return StoredEntry(key, namespace, name, revision, packed)
     if value is None:
         return None
-    if _METADATA not in value:
-        raise ValueError(f"{key} at revision {revision} is no object")
-    return WrittenEntry(key, namespace, name, revision, value)
+    return Entry(key, namespace, name, revision, with_revision(value, revision))
 
 
 def stored_entry(stored: Stored) -> Entry:
