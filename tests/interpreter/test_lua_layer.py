@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.speed import speed
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.lua.empties import References, resolved
 from karmada.interpreter.lua.layer import Declarative
@@ -239,15 +240,16 @@ async def test_a_script_that_was_quick_and_hangs_keeps_nobody_waiting_the_second
     assert await found.interpret_health(WEB)
 
 
-async def test_a_call_of_a_small_script_takes_60_microseconds_at_most() -> None:
+async def test_a_call_of_a_small_script_takes_two_rounds_of_the_yardstick_at_most() -> None:
+    """60 µs on a machine that does 35,000 rounds a second; a slower or busier one is slower at both."""
     found = layer(InterpretHealth="function InterpretHealth(o) return o.status.ready == o.spec.replicas end")
     small = {**WEB, "spec": {"replicas": 3}, "status": {"ready": 3}}
 
-    async def microseconds(calls: int = 200) -> float:
+    async def rounds(calls: int = 200) -> float:
         began = time.thread_time()
         for _ in range(calls):
             assert await found.interpret_health(small)
-        return (time.thread_time() - began) / calls * 1e6
+        return (time.thread_time() - began) / calls * speed()
 
-    await microseconds()
-    assert min([await microseconds() for _ in range(5)]) <= 60
+    await rounds()
+    assert min([await rounds() for _ in range(5)]) <= 2.1
