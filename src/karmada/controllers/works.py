@@ -9,7 +9,7 @@ What others set on a Work stays: labels, annotations and finalizers are merged, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict, Unpack
 
 from karmada.admission.context import new_id
 from karmada.admission.work import record
@@ -39,43 +39,31 @@ class WorkBeingDeleted(ApiError):
         return cls(f"work {key} is being deleted")
 
 
+class WorkOptions(TypedDict, total=False):
+    name: str
+    """By default it comes from the resource."""
+    labels: Labels | None
+    """The Work's own, as are annotations."""
+    annotations: Mapping[str, str] | None
+    owner: Obj | None
+    finalizers: Sequence[str]
+    suspend_dispatching: bool | None
+    """None leaves a field of the spec out."""
+    preserve_resources_on_deletion: bool | None
+
+
 class Works:
     def __init__(self, context: Context, client: Client | None = None) -> None:
         self.informer = context.informers.of(Work.gvr)
         self._writer = ResourceWriter(client or context.client, Work.gvr, self.informer)
         self.view = self._writer.view
 
-    async def ensure(
-        self,
-        cluster: str,
-        resource: Obj,
-        *,
-        name: str = "",
-        labels: Labels | None = None,
-        annotations: Mapping[str, str] | None = None,
-        owner: Obj | None = None,
-        finalizers: Sequence[str] = (well_known.EXECUTION_FINALIZER,),
-        suspend_dispatching: bool | None = None,
-        preserve_resources_on_deletion: bool | None = None,
-    ) -> Write:
+    async def ensure(self, cluster: str, resource: Obj, **options: Unpack[WorkOptions]) -> Write:
         """Create or update the Work of `resource` (not mutated) in the cluster's execution namespace.
 
-        The name comes from the resource unless given; labels and annotations are the Work's own, and labels may depend
-        on those that it has; None leaves a field of the spec out. WorkBeingDeleted when the old Work is still on its
-        way out.
+        WorkBeingDeleted when the old Work is still on its way out.
         """
-        wanted = WantedWork(
-            cluster,
-            resource,
-            name=name,
-            labels=labels,
-            annotations=annotations,
-            owner=owner,
-            finalizers=finalizers,
-            suspend_dispatching=suspend_dispatching,
-            preserve_resources_on_deletion=preserve_resources_on_deletion,
-        )
-        return await self.write(wanted)
+        return await self.write(WantedWork(cluster, resource, **options))
 
     def has(self, wanted: WantedWork) -> bool:
         """Whether a Work is known to be as wanted: then `write` would send nothing."""
@@ -100,33 +88,23 @@ class Works:
 class WantedWork:
     """The wanted Work of an object for a cluster: created, or merged into the existing one."""
 
-    def __init__(
-        self,
-        cluster: str,
-        resource: Obj,
-        *,
-        name: str = "",
-        labels: Labels | None = None,
-        annotations: Mapping[str, str] | None = None,
-        owner: Obj | None = None,
-        finalizers: Sequence[str] = (well_known.EXECUTION_FINALIZER,),
-        suspend_dispatching: bool | None = None,
-        preserve_resources_on_deletion: bool | None = None,
-    ) -> None:
-        """See `Works.ensure`."""
+    def __init__(self, cluster: str, resource: Obj, **options: Unpack[WorkOptions]) -> None:
         metadata = resource["metadata"]
-        name = name or well_known.work_name(resource["kind"], metadata["name"], metadata.get("namespace", ""))
+        name = options.get("name") or well_known.work_name(
+            resource["kind"], metadata["name"], metadata.get("namespace", "")
+        )
         self.key = Key(well_known.execution_namespace(cluster), name)
-        self._labels = labels or {}
-        self._annotations = annotations or {}
+        self._labels = options.get("labels") or {}
+        self._annotations = options.get("annotations") or {}
         self._manifest = manifest_of(resource, self.key, self._annotations.get(well_known.CONFLICT_RESOLUTION))
-        self._owner = owner
-        self._finalizers = finalizers
+        self._owner = options.get("owner")
+        self._finalizers = options.get("finalizers", (well_known.EXECUTION_FINALIZER,))
         self._options: dict[str, bool] = {}
-        if suspend_dispatching is not None:
-            self._options["suspendDispatching"] = suspend_dispatching
-        if preserve_resources_on_deletion is not None:
-            self._options["preserveResourcesOnDeletion"] = preserve_resources_on_deletion
+        suspended, preserved = options.get("suspend_dispatching"), options.get("preserve_resources_on_deletion")
+        if suspended is not None:
+            self._options["suspendDispatching"] = suspended
+        if preserved is not None:
+            self._options["preserveResourcesOnDeletion"] = preserved
 
     def fresh(self) -> Obj:
         labels = {**self._labels_over({})}
