@@ -25,7 +25,9 @@ from tests.support.programs import Result
 
 T = TypeVar("T")
 DEPLOYMENTS, JOBS = GVR("apps", "v1", "deployments"), GVR("batch", "v1", "jobs")
-CONFIG_MAPS, SECRETS, SERVICES = (GVR("", "v1", name) for name in ("configmaps", "secrets", "services"))
+CONFIG_MAPS, SECRETS, SERVICES, PODS = (
+    GVR("", "v1", name) for name in ("configmaps", "secrets", "services", "pods")
+)
 NAMESPACES, EVENTS = GVR("", "v1", "namespaces"), GVR("", "v1", "events")
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 GUESTBOOKS = GVR("webapp.my.domain", "v1", "guestbooks")
@@ -94,6 +96,14 @@ class Propagation(Fleet):
         self, kind: GVR, name: str, check: Callable[[Obj], Any] = bool, *clusters: str, namespace: str = "default"
     ) -> list[Obj]:
         return [self.members[cluster].until(kind, name, check, namespace) for cluster in clusters]
+
+    def until_empty(self, cluster: str) -> None:
+        """No pod is left in a member's default namespace: those of a test before may still be going."""
+
+        def left() -> list[Obj]:
+            return [pod["metadata"] | pod["status"] for pod in self.members[cluster].list(PODS, "default")]
+
+        eventually_blocking(lambda: not left() or _fail(f"pods in {cluster}: {left()}"))
 
     def events(self, name: str, namespace: str = "default") -> set[tuple[str, str, str, str]]:
         """(type, reason, component, message) of the events of an object, without their counts."""

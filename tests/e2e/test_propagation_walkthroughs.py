@@ -91,11 +91,7 @@ def pods(fleet: Propagation, cluster: str) -> list[str]:
 
 
 def test_a_deployment_is_divided_between_two_members(fleet: Propagation, nginx: Obj) -> None:
-    kubectl = fleet.sims.kubectl("member1")
-    nothing = "No resources found in default namespace."
-    eventually_blocking(
-        lambda: kubectl("get", "pods").err.strip() == nothing
-    )  # those of the test before may still be going
+    fleet.until_empty("member1")
     both = {"clusterAffinity": {"clusterNames": ["member1", "member2"]}}
     sent = policy(
         "nginx-propagation", [selector(nginx)], placement={**both, "replicaScheduling": weights(member1=1, member2=1)}
