@@ -8,10 +8,10 @@ What is remembered for this is bounded; the oldest is forgotten first.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.event_queue import Event
 
 _COMBINE_AFTER = 10
 _COMBINE_WINDOW = 600.0
@@ -22,66 +22,37 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Subject(NamedTuple):
-    """The object that an event is about, and the source that emits it."""
-
-    component: str
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-
-
-class Correlated(NamedTuple):
-    """The identity of an event among all others, and its message."""
-
-    key: int
-    message: str
-
-
-class Identity(NamedTuple):
+def identity(event: Event) -> tuple[int, int, int]:
     """Hashes: of the object and its source, of these with type and reason, and of all that with the message."""
-
-    about: int
-    similar: int
-    key: int
-    """Of an event that is not combined with others."""
-
-
-def identity(about: Subject, type: str, reason: str, message: str) -> Identity:  # noqa: A002
-    subject = hash(about)
-    similar = hash((subject, type, reason))
-    return Identity(subject, similar, hash((similar, message)))
+    about = hash((event.component, event.api_version, event.kind, event.namespace, event.name, event.uid))
+    similar = hash((about, event.type, event.reason))
+    return about, similar, hash((similar, event.message))
 
 
 class Recent(Generic[K, V]):
-    """A dict of bounded size that forgets what was not used for longest."""
+    """A dict that remembers at least the last `size` that were used, and forgets older ones many at a time.
+
+    That costs less than to keep all of them in their order: twice as many are remembered at most.
+    """
 
     def __init__(self, size: int = _REMEMBERED) -> None:
         self._size = size
-        self._entries: OrderedDict[K, V] = OrderedDict()
+        self._young: dict[K, V] = {}
+        self._old: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        value = self._entries.get(key)
-        if value is not None:
-            self._entries.move_to_end(key)
+        value = self._young.get(key)
+        if value is None:
+            value = self._old.get(key)
+            if value is not None:
+                self.set(key, value)
         return value
 
-    def pop(self, key: K) -> V | None:
-        """For one that is set again: both together cost less than `get` and `set`."""
-        return self._entries.pop(key, None)
-
     def set(self, key: K, value: V) -> None:
-        entries = self._entries
-        if key in entries:
-            entries.move_to_end(key)
-        entries[key] = value
-        if len(entries) > self._size:
-            entries.popitem(last=False)
-
-    def __len__(self) -> int:
-        return len(self._entries)
+        young = self._young
+        young[key] = value
+        if len(young) >= self._size:
+            self._old, self._young = young, {}
 
 
 class Correlator:
@@ -92,28 +63,22 @@ class Correlator:
         self._similar: Recent[int, tuple[float, tuple[int, ...]]] = Recent()
         """When there was the last one, and hashes of the messages."""
 
-    def correlate(self, event: Identity, message: str) -> Correlated | None:
-        """None when the object has had too many events."""
+    def allows(self, about: int) -> bool:
+        """Whether the object may have one more event, which is counted."""
         now = self._clock.monotonic()
-        if not self._has_token(event.about, now):
-            return None
-        if self._combined(event.similar, message, now):
-            return Correlated(event.similar, f"(combined from similar events): {message}")
-        return Correlated(event.key, message)
-
-    def _has_token(self, about: int, now: float) -> bool:
-        tokens, at = self._tokens.pop(about) or (float(_BURST), now)
-        tokens = min(float(_BURST), tokens + (now - at) / _REFILL_SECONDS)
+        tokens, at = self._tokens.get(about) or (_BURST, now)
+        tokens = min(_BURST, tokens + (now - at) / _REFILL_SECONDS)
         allowed = tokens >= 1
         self._tokens.set(about, (tokens - 1 if allowed else tokens, now))
         return allowed
 
-    def _combined(self, group: int, text: str, now: float) -> bool:
-        message = hash(text)
-        last, messages = self._similar.pop(group) or (now, ())
+    def combines(self, similar: int, text: str) -> bool:
+        """Whether there were so many other messages that this one is combined with them."""
+        now, message = self._clock.monotonic(), hash(text)
+        last, messages = self._similar.get(similar) or (now, ())
         if now - last > _COMBINE_WINDOW:
             messages = ()
         if len(messages) < _COMBINE_AFTER and message not in messages:
             messages += (message,)
-        self._similar.set(group, (now, messages))
+        self._similar.set(similar, (now, messages))
         return len(messages) >= _COMBINE_AFTER

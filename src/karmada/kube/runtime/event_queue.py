@@ -10,86 +10,83 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Container
 from dataclasses import dataclass, field
-from typing import NamedTuple
-
-from karmada.kube.runtime.event_correlation import Subject
 
 _SERIALS = itertools.count(1)
 
 
-class Event(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Event:
     """Less than half of what the object of the API takes, which is made to be written."""
 
-    about: Subject
+    component: str
+    """The source."""
+    api_version: str
+    """Of the object that it is about, as the next four and the resourceVersion."""
+    kind: str
+    namespace: str
+    name: str
+    uid: str
     version: str
-    """The resourceVersion of the object."""
     type: str
     reason: str
     message: str
     host: str
-    time: float
-
-
-@dataclass(slots=True)
-class Due:
-    """An event that waits to be written, and how many it stands for that correlate."""
-
-    key: int
-    """Its identity, see event_correlation."""
-    event: Event
-    """The last of them."""
-    namespace: str
-    """In which it is written."""
+    last: float
+    """The time of the last of those that it stands for."""
     first: float
-    """The time of the first."""
+    target: str
+    """The namespace in which it is written."""
     count: int = 1
+    """How many it stands for that correlate."""
+    key: int = 0
+    """Its identity, once it is correlated (see event_correlation)."""
     serial: int = field(default_factory=_SERIALS.__next__)
-    name: str = ""
-    """Of the object that it becomes; kept, so that a create whose outcome is unknown can be repeated."""
+    written_as: str = ""
+    """The name of the object that it becomes; kept, so that a create whose outcome is unknown can be repeated."""
     sent: bool = False
     """Whether there was such a create."""
 
-    def repeat(self, event: Event) -> None:
+    def repeat(self, later: Event) -> None:
         """A later one, which is written in one object with this."""
-        self.event = event
+        self.version, self.message, self.host, self.last = later.version, later.message, later.host, later.last
         self.count += 1
 
 
 class EventQueue:
     def __init__(self) -> None:
-        self._by_key: dict[int, Due] = {}
-        self._by_namespace: OrderedDict[str, list[Due]] = OrderedDict()
+        self._by_key: dict[int, Event] = {}
+        self._by_namespace: OrderedDict[str, list[Event]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def get(self, key: int) -> Due | None:
+    def get(self, key: int) -> Event | None:
         return self._by_key.get(key)
 
-    def add(self, due: Due) -> None:
-        self._by_key[due.key] = due
-        self._by_namespace.setdefault(due.namespace, []).append(due)
+    def add(self, event: Event) -> None:
+        self._by_key[event.key] = event
+        self._by_namespace.setdefault(event.target, []).append(event)
 
-    def take(self, most: int, without: Container[str]) -> list[Due]:
+    def take(self, most: int, without: Container[str]) -> list[Event]:
         """Up to so many, of the namespaces whose turn it is, except those `without`."""
         chosen, count = list[str](), 0
-        for namespace, dues in self._by_namespace.items():
+        for namespace, events in self._by_namespace.items():
             if count >= most:
                 break
             if namespace not in without:
                 chosen.append(namespace)
-                count += len(dues)
-        taken: list[Due] = []
+                count += len(events)
+        taken: list[Event] = []
         for namespace in chosen:
             taken += self._take_of(namespace, most - len(taken))
         return taken
 
-    def _take_of(self, namespace: str, most: int) -> list[Due]:
-        dues = self._by_namespace[namespace]
-        taken, dues[:most] = dues[:most], []
-        for due in taken:
-            del self._by_key[due.key]
-        if dues:
+    def _take_of(self, namespace: str, most: int) -> list[Event]:
+        events = self._by_namespace[namespace]
+        taken, events[:most] = events[:most], []
+        for event in taken:
+            del self._by_key[event.key]
+        if events:
             self._by_namespace.move_to_end(namespace)
         else:
             del self._by_namespace[namespace]

@@ -43,7 +43,7 @@ from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.objects.variants import Pattern, Variant, Variants
 from karmada.kube.runtime.event_correlation import Correlator, Recent, identity
-from karmada.kube.runtime.event_queue import Due, Event, EventQueue
+from karmada.kube.runtime.event_queue import Event, EventQueue
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
@@ -149,11 +149,12 @@ class EventWriter:
 
     def add(self, event: Event) -> None:
         events = self._uncorrelated
+        if not events:  # else it is known that there are some
+            self._idle.clear()
+            self._emitted.set()
         events.append(event)
         if event.type != NORMAL or len(events) >= _UNCORRELATED:
             self._correlate()
-        self._idle.clear()
-        self._emitted.set()
 
     def _correlate(self) -> None:
         events, self._uncorrelated = self._uncorrelated, []
@@ -162,22 +163,21 @@ class EventWriter:
 
     def _correlate_one(self, event: Event) -> None:
         line = self._line(event.type)
-        same = identity(event.about, event.type, event.reason, event.message)
-        key = same.key
+        about, similar, key = identity(event)
         waits = line.get(key)
         if waits is None:
-            correlated = self._correlator.correlate(same, event.message)
-            if correlated is None:
-                self._drop(event.about.component, TOO_MANY, event.reason)
+            if not self._correlator.allows(about):
+                self._drop(event.component, TOO_MANY, event.reason)
                 return
-            if correlated.key != key:
-                key, event = correlated.key, event._replace(message=correlated.message)
+            if self._correlator.combines(similar, event.message):
+                key, event.message = similar, f"(combined from similar events): {event.message}"
                 waits = line.get(key)
         if waits is not None:
             waits.repeat(event)
-            self.merged[event.about.component] += 1
+            self.merged[event.component] += 1
             return
-        line.add(Due(key, event, event.about.namespace or "default", event.time))
+        event.key = key
+        line.add(event)
         if event.type != NORMAL:
             self._urgent.set()
 
@@ -251,7 +251,7 @@ class EventWriter:
                 await with_timeout(self.clock, _set(self._urgent), _BUSY_PAUSE if busy else _GATHER)
         return busy
 
-    def _take(self, busy: bool) -> list[Due]:
+    def _take(self, busy: bool) -> list[Event]:
         """Warnings first; in the order they were emitted in. None if all that wait are of namespaces under way."""
         beyond = (len(self._normal) - self._gathered) // _BATCH_SHARE
         size = _SMALL_BATCH if busy else min(max(beyond, _LARGE_BATCH), _LARGEST_BATCH)
@@ -261,9 +261,9 @@ class EventWriter:
         taken.sort(key=attrgetter("serial"))
         return taken
 
-    def _begin(self, batch: Sequence[Due]) -> None:
+    def _begin(self, batch: Sequence[Event]) -> None:
         task = asyncio.get_running_loop().create_task(self._write_batch(batch), name=self.name)
-        self._batches[task] = Counter(due.namespace for due in batch)
+        self._batches[task] = Counter(event.target for event in batch)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -277,7 +277,7 @@ class EventWriter:
 
     # writing
 
-    async def _write_batch(self, batch: Sequence[Due]) -> None:
+    async def _write_batch(self, batch: Sequence[Event]) -> None:
         for attempt in range(_RETRIES):
             if attempt:
                 await self.clock.sleep(_RETRY_PAUSE)
@@ -285,52 +285,52 @@ class EventWriter:
             if not batch:
                 return
             log.v(1).info("Events not written, trying again", events=len(batch), attempt=attempt + 1)
-        for due in batch:
-            self._drop(due.event.about.component, NOT_WRITTEN, due.event.reason, due.count)
+        for event in batch:
+            self._drop(event.component, NOT_WRITTEN, event.reason, event.count)
 
-    async def _sent(self, batch: Iterable[Due]) -> list[Due]:
+    async def _sent(self, batch: Iterable[Event]) -> list[Event]:
         """Write these; those to be tried again later are returned."""
-        new: list[Due] = []
-        repeated: list[tuple[Due, _Written]] = []
-        for due in batch:
-            written = self._written.get(due.key)
+        new: list[Event] = []
+        repeated: list[tuple[Event, _Written]] = []
+        for event in batch:
+            written = self._written.get(event.key)
             if written is None:
-                new.append(due)
+                new.append(event)
             else:
-                repeated.append((due, written))
-        left: list[Due] = []
-        for (due, _), error in zip(repeated, await _each(self._raise_count(*one) for one in repeated), strict=True):
+                repeated.append((event, written))
+        left: list[Event] = []
+        for (event, _), error in zip(repeated, await _each(self._raise_count(*one) for one in repeated), strict=True):
             if isinstance(error, NotFound):
-                log.v(2).info("The earlier event is gone, writing a new one", reason=due.event.reason)
-                new.append(due)
-            elif _is_passing(due, error):
-                left.append(due)
+                log.v(2).info("The earlier event is gone, writing a new one", reason=event.reason)
+                new.append(event)
+            elif _is_passing(event, error):
+                left.append(event)
         for some in await _each(self._create(namespace, group) for namespace, group in _by_namespace(new).items()):
             left += some
         return left
 
-    async def _raise_count(self, due: Due, written: _Written) -> _Failure | None:
+    async def _raise_count(self, event: Event, written: _Written) -> _Failure | None:
         patch = {
-            "count": written.count + due.count,
-            "lastTimestamp": rfc3339(due.event.time),
+            "count": written.count + event.count,
+            "lastTimestamp": rfc3339(event.last),
             "firstTimestamp": rfc3339(written.first),
-            "message": due.event.message,
+            "message": event.message,
         }
         try:
-            await self._client.patch(EVENTS, written.name, due.namespace, patch, type="strategic")
+            await self._client.patch(EVENTS, written.name, event.target, patch, type="strategic")
         except (ApiError, ConnectionFailed) as error:
             return error
         except Exception as error:
-            log.exception("An event could not be written", error, reason=due.event.reason)
+            log.exception("An event could not be written", error, reason=event.reason)
             return None
-        written.count += due.count
+        written.count += event.count
         return None
 
-    async def _create(self, namespace: str, group: Sequence[Due]) -> list[Due]:
+    async def _create(self, namespace: str, group: Sequence[Event]) -> list[Event]:
         """Those to be tried again later."""
-        for due in group:
-            due.name = due.name or self._new_name(due.event.about.name)
-        objects = Variants([self._variant(due, namespace) for due in group])
+        for event in group:
+            event.written_as = event.written_as or self._new_name(event.name)
+        objects = Variants([self._variant(event) for event in group])
         outcomes: Sequence[_Failure | None]
         try:
             outcomes = await self._client.create_all(EVENTS, objects, namespace)
@@ -339,29 +339,32 @@ class EventWriter:
         except Exception as error:
             log.exception("Events could not be written", error, events=len(group))
             return []
-        left: list[Due] = []
-        for due, outcome in zip(group, outcomes, strict=True):
-            if outcome is None or (isinstance(outcome, AlreadyExists) and due.sent):
-                self._written.set(due.key, _Written(due.name, due.count, due.first))
-            elif _is_passing(due, outcome):
-                due.sent = True
-                left.append(due)
+        left: list[Event] = []
+        for event, outcome in zip(group, outcomes, strict=True):
+            if outcome is None or (isinstance(outcome, AlreadyExists) and event.sent):
+                self._written.set(event.key, _Written(event.written_as, event.count, event.first))
+            elif _is_passing(event, outcome):
+                event.sent = True
+                left.append(event)
         return left
 
-    def _variant(self, due: Due, namespace: str) -> Variant:
+    def _variant(self, event: Event) -> Variant:
         """The object of an event; most have a pattern that earlier ones had, too."""
-        about, version, type_, reason, message, host, last = due.event
-        involved: tuple[str, ...] = (about.name, about.uid, version)
+        involved: tuple[str, ...] = (event.name, event.uid, event.version)
         present: tuple[bool, ...] = ()
         if not all(involved):
             present, involved = tuple(map(bool, involved)), tuple(filter(None, involved))
-        key = (about.component, about.api_version, about.kind, about.namespace, type_, reason, host, present)
+        key = (
+            event.component, event.api_version, event.kind, event.namespace,
+            event.type, event.reason, event.host, present,
+        )  # fmt: skip
         pattern = self._patterns.get(key)
         if pattern is None:
-            obj = _object(due, namespace)
+            obj = _object(event)
             pattern = Pattern(obj, [(member, field) for member, field in _PLACES if field in obj.get(member, obj)])
             self._patterns.set(key, pattern)
-        return Variant(pattern, (due.name, *involved, message, rfc3339(due.first), rfc3339(last), due.count))
+        times = rfc3339(event.first), rfc3339(event.last)
+        return Variant(pattern, (event.written_as, *involved, event.message, *times, event.count))
 
     def _new_name(self, subject: str) -> str:
         """Unique by the time in nanoseconds; events of the same moment differ by a serial number.
@@ -379,18 +382,18 @@ def _begins_a_name(subject: str) -> bool:
     return not dns1123_subdomain(f"{subject}.{'f' * _DIGITS}")
 
 
-def _by_namespace(dues: Iterable[Due]) -> dict[str, list[Due]]:
-    groups: dict[str, list[Due]] = {}
-    for due in dues:
-        groups.setdefault(due.namespace, []).append(due)
+def _by_namespace(events: Iterable[Event]) -> dict[str, list[Event]]:
+    groups: dict[str, list[Event]] = {}
+    for event in events:
+        groups.setdefault(event.target, []).append(event)
     return groups
 
 
-def _is_passing(due: Due, error: _Failure | None) -> bool:
+def _is_passing(event: Event, error: _Failure | None) -> bool:
     """Whether there was an error after which it is worth trying again; another one is logged."""
     if error is None or isinstance(error, _PASSING):
         return error is not None
-    log.info("Event refused", reason=due.event.reason, err=str(error))
+    log.info("Event refused", reason=event.reason, err=str(error))
     return False
 
 
@@ -399,29 +402,28 @@ async def _each(work: Iterable[Awaitable[T]]) -> list[T]:
     return await asyncio.gather(*work)
 
 
-def _object(due: Due, namespace: str) -> Obj:
-    event, about = due.event, due.event.about
+def _object(event: Event) -> Obj:
     involved = {
-        "kind": about.kind,
-        "namespace": about.namespace,
-        "name": about.name,
-        "uid": about.uid,
-        "apiVersion": about.api_version,
+        "kind": event.kind,
+        "namespace": event.namespace,
+        "name": event.name,
+        "uid": event.uid,
+        "apiVersion": event.api_version,
         "resourceVersion": event.version,
     }
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"namespace": namespace, "name": due.name},
+        "metadata": {"namespace": event.target, "name": event.written_as},
         "involvedObject": {key: value for key, value in involved.items() if value},
         "reason": event.reason,
         "message": event.message,
-        "source": {"component": about.component, **({"host": event.host} if event.host else {})},
-        "firstTimestamp": rfc3339(due.first),
-        "lastTimestamp": rfc3339(event.time),
-        "count": due.count,
+        "source": {"component": event.component, **({"host": event.host} if event.host else {})},
+        "firstTimestamp": rfc3339(event.first),
+        "lastTimestamp": rfc3339(event.last),
+        "count": event.count,
         "type": event.type,
-        "reportingComponent": about.component,
+        "reportingComponent": event.component,
         "reportingInstance": event.host,
     }
 

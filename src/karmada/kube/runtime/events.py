@@ -9,7 +9,6 @@ from typing import Final
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.event_correlation import Subject
 from karmada.kube.runtime.event_queue import Event
 from karmada.kube.runtime.event_writer import EVENTS, NORMAL, EventWriter
 
@@ -54,18 +53,26 @@ class EventRecorder:
         writer = self._writer
         if not writer.takes(self.component, type, reason):
             return
-        metadata = obj["metadata"]
-        about = Subject(
-            self.component,
-            obj.get("apiVersion") or "",
-            obj.get("kind") or "",
-            metadata.get("namespace") or "",
-            metadata.get("name") or "",
-            metadata.get("uid") or "",
+        metadata, now = obj["metadata"], writer.clock.now()
+        namespace = metadata.get("namespace") or ""
+        writer.add(
+            Event(
+                self.component,
+                obj.get("apiVersion") or "",
+                obj.get("kind") or "",
+                namespace,
+                metadata.get("name") or "",
+                metadata.get("uid") or "",
+                metadata.get("resourceVersion") or "",
+                type,
+                reason,
+                message if isinstance(message, str) else message(),
+                host or self.host,
+                now,
+                now,
+                namespace or "default",
+            )
         )
-        version = metadata.get("resourceVersion") or ""
-        text = message if isinstance(message, str) else message()
-        writer.add(Event(about, version, type, reason, text, host or self.host, writer.clock.now()))
 
     @property
     def dropped(self) -> int:
