@@ -59,9 +59,9 @@ class Cache:
         for name, function in (indexes or {}).items():
             self.add_index(name, function)
 
-    def _hold(self, obj: Obj) -> Any:
-        """What is kept of an object."""
-        return obj
+    def _hold(self, obj: Obj) -> tuple[Any, Obj]:
+        """What is kept of an object, and how it is shown."""
+        return obj, obj
 
     def _show(self, held: Any) -> Obj:
         """The object of what is kept."""
@@ -166,8 +166,7 @@ class Cache:
 
     def replace(self, key: Key, old: Obj | None, obj: Obj) -> Obj:
         """Store the object in place of the one that is there; as it is shown from now on."""
-        held = self._objects[key] = self._hold(obj)
-        obj = self._show(held)
+        self._objects[key], obj = self._hold(obj)
         if self._functions:
             self._index(key, old, obj)
         return obj
@@ -224,15 +223,15 @@ class OnDemandCache(Cache):
         self._metadata_only = metadata_only
         super().__init__(indexes)
 
-    def _hold(self, obj: Obj) -> Packed:
+    def _hold(self, obj: Obj) -> tuple[Packed, Obj]:
         if isinstance(obj, Part):
-            return obj.source
-        if isinstance(obj, SharedObject):
-            self._recent.put(obj.source, obj)
-            return obj.source
-        packed, obj = self._pack(obj)
-        self._recent.put(packed, packed.adopt(obj))
-        return packed
+            return obj.source, self.view(obj)
+        if not isinstance(obj, SharedObject):
+            packed, obj = self._pack(obj)
+            obj = packed.adopt(obj)
+        held = obj.source
+        self._recent.put(held, obj)
+        return held, self._show(held) if self._metadata_only else self.view(obj)
 
     def _pack(self, obj: Obj) -> tuple[Packed, Obj]:
         obj = self.view(obj)
