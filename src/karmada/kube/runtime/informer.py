@@ -120,13 +120,17 @@ class Informer(Reflector):
     def __len__(self) -> int:
         return len(self.cache)
 
+    def has_passed(self, wanted: int) -> bool:
+        """Whether every object is shown at least as new as in this version, which a server of this history returned."""
+        return wanted <= number(self.resource_version)
+
     def has_reached(self, key: Key, wanted: int, history: int) -> bool:
         """Whether what is shown of an object is at least as new as a version of it that a server returned.
 
         A list counts for each object from the moment that object was stored or removed, not only when all were.
         """
         same = history == self.history
-        if same and wanted <= number(self.resource_version):
+        if same and self.has_passed(wanted):
             return True
         listing = self._listing
         if listing is None:
