@@ -106,7 +106,5 @@ class ResourceWriter:
             self.view.wrote(written.object)
         return written
 
-    async def _put(self, current: Obj | None, wanted: Obj) -> Obj:
-        if current is None:
-            return await self._client.create(self._gvr, wanted)
-        return await self._client.update(self._gvr, wanted)
+    def _put(self, current: Obj | None, wanted: Obj) -> Awaitable[Obj]:
+        return self._client.create(self._gvr, wanted) if current is None else self._client.update(self._gvr, wanted)

@@ -27,8 +27,19 @@ def changes(look: Callable[[Obj], Any]) -> Predicate:
     return changed
 
 
-def _metadata(field: str) -> Callable[[Obj], Any]:
-    return lambda obj: obj["metadata"].get(field) or None
+def _metadata_changed(*fields: str) -> Predicate:
+    """Adds, deletes, and updates of one of these; one that is empty is as good as none."""
+
+    def changed(old: Obj | None, new: Obj | None) -> bool:
+        if old is None or new is None:
+            return True
+        before, now = old["metadata"], new["metadata"]
+        for field in fields:  # noqa: SIM110 - runs many times for each change: a generator costs more
+            if (before.get(field) or None) != (now.get(field) or None):
+                return True
+        return False
+
+    return changed
 
 
 def field_changed(*path: str) -> Predicate:
@@ -43,10 +54,11 @@ def field_changed(*path: str) -> Predicate:
     return changes(look)
 
 
-generation_changed = changes(_metadata("generation"))
-labels_changed = changes(_metadata("labels"))
-finalizers_changed = changes(_metadata("finalizers"))
-deletion_changed = changes(_metadata("deletionTimestamp"))
+generation_changed = _metadata_changed("generation")
+labels_changed = _metadata_changed("labels")
+finalizers_changed = _metadata_changed("finalizers")
+deletion_changed = _metadata_changed("deletionTimestamp")
+generation_or_deletion_changed = _metadata_changed("generation", "deletionTimestamp")
 spec_changed = field_changed("spec")
 status_changed = field_changed("status")
 
@@ -65,7 +77,7 @@ def deleted(old: Obj | None, new: Obj | None) -> bool:
 
 def any_of(*predicates: Predicate) -> Predicate:
     def holds(old: Obj | None, new: Obj | None) -> bool:
-        for predicate in predicates:  # noqa: SIM110 - runs many times for each change: a generator costs more
+        for predicate in predicates:  # noqa: SIM110
             if predicate(old, new):
                 return True
         return False
@@ -90,6 +102,3 @@ def not_(predicate: Predicate) -> Predicate:
 def matching(condition: Callable[[Obj], bool]) -> Predicate:
     """The old or the new object fulfils the condition."""
     return lambda old, new: (old is not None and condition(old)) or (new is not None and condition(new))
-
-
-generation_or_deletion_changed = any_of(generation_changed, deletion_changed)
