@@ -157,7 +157,9 @@ class Cache:
         """Store an object of a list where there is none yet; as it is shown from now on."""
         self._objects[key], obj = self._listed(obj)
         for name, function in self._functions.items():
-            _insert(self._indexes[name], function(obj), key)
+            values = function(obj)
+            if values:
+                _insert(self._indexes[name], values, key)
         return obj
 
     def _listed(self, obj: Obj) -> tuple[Any, Obj]:
@@ -287,7 +289,8 @@ def _is_same_but_status(old: Obj, new: Obj) -> bool:
         return False
     before, now = old["metadata"], new["metadata"]
     for key, value in now.items():
-        if key not in _OF_EACH_WRITE and (key not in before or before[key] != value):
+        known = before.get(key)
+        if known is not value and known != value and key not in _OF_EACH_WRITE:  # most are the very same
             return False
     gone: set[str] = before.keys() - now.keys()
     return gone <= _OF_EACH_WRITE
