@@ -1,6 +1,7 @@
 """get, list and watch, served from the watch cache; older snapshots (continue tokens, exact revisions) from the store.
 
-A continue token has the snapshot's revision and the last key, so that all pages of a list are from one snapshot.
+A continue token has the snapshot's revision and the last key, so that all pages of a list are from one snapshot, and
+how many objects remain. Pages of a resource that is in the store only, because it is seldom read, are read there.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from karmada.kube.server.watchcache.entry import Entry, entry_of, prefix
 from karmada.kube.server.watchcache.field_index import FieldIndex
 
 FRESHNESS_SECONDS = 3.0
+_LARGEST_PAGE = 1_000
+"""Objects that are read from the store in one go,"""
+_MOST_COUNTED = 10_000
+"""and that are counted there: some milliseconds."""
 _TOKEN_VERSION = "meta.k8s.io/v1"
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9_-]")
 _TOO_OLD = (
@@ -102,7 +107,7 @@ class Reads:
             remaining = len(entries) - limit + behind
             entries = entries[:limit]
             after = entries[-1].key.removeprefix(prefix(resource.storage_resource))
-            metadata["continue"] = _encode_token(revision, after)
+            metadata["continue"] = _encode_token(revision, after, remaining)
             if options.labels is None and options.fields is None:
                 metadata["remainingItemCount"] = remaining
         return await self._result(resource, metadata, entries)
@@ -111,6 +116,34 @@ class Reads:
         if self._versions.same(resource):
             return ListResult(resource, metadata, entries)
         return ListResult(resource, metadata, objects=await self._versions.present(resource, entries))
+
+    async def _page_at_rest(self, resource: Resource, namespace: str, options: ListOptions) -> ListResult | None:
+        """A page of a resource that is in the store only, without loading it; what remains is counted for the first.
+
+        None for a token that does not say what remains, or has no revision that was reached; where there are too many
+        to be counted; and where the store cannot be read: to load it says why.
+        """
+        collection, limit = self._cache.collection(resource.storage_resource), options.limit
+        try:
+            if options.token:
+                revision, after, remaining = _decode_token(options.token)
+                if remaining <= 0 or not 0 < revision <= self._cache.revision:
+                    return None
+                entries = collection.stored(namespace, after, limit + 1, revision)  # whether there are more is certain
+                behind = max(0, remaining - len(entries)) if len(entries) > limit else 0
+            else:
+                await self._reach("", resource, "list")
+                if collection.stores_more_than(_MOST_COUNTED):
+                    return None
+                revision, after = self._cache.revision, ""
+                within = prefix(resource.storage_resource, namespace)
+                items, _, behind = await self._cache.store.range(within, limit=limit, revision=revision)
+                entries = [entry_of(*stored) for stored in items]
+        except Compacted:
+            raise _expired(after, continuing=bool(options.token)) from None
+        except StoreUnavailable:
+            return None
+        return await self._cut(resource, entries, revision, limit, options, behind)
 
     async def _page(
         self, resource: Resource, namespace: str, selection: Selection, options: ListOptions, revision: int, after: str
@@ -257,12 +290,17 @@ class Reads:
 
     async def list(self, resource: Resource, namespace: str, options: ListOptions) -> ListResult:
         collection = self._cache.collection(resource.storage_resource)
-        await collection.loaded()
         selection = self.selection(resource, options)
+        plain = selection.matches is None and not options.resource_version
+        if collection.at_rest and plain and 0 < options.limit <= _LARGEST_PAGE:
+            page = await self._page_at_rest(resource, namespace, options)
+            if page is not None:
+                return page
+        await collection.loaded()
         if options.token:
             if options.resource_version not in ("", "0"):
                 raise BadRequest("specifying resource version is not allowed when using continue")
-            revision, after = _decode_token(options.token)
+            revision, after, _ = _decode_token(options.token)
             if revision > self._cache.revision and not await self._cache.wait_for(revision, FRESHNESS_SECONDS):
                 raise too_large(revision, self._cache.revision)
             return await self._page(resource, namespace, selection, options, revision, after)
@@ -316,12 +354,13 @@ def _expired(after: str, *, continuing: bool) -> ApiError:
     return Expired(_TOO_OLD, metadata={"continue": _encode_token(-1, after)})
 
 
-def _encode_token(revision: int, after: str) -> str:
-    token = orjson.dumps({"v": _TOKEN_VERSION, "rv": revision, "start": after + "\0"})
+def _encode_token(revision: int, after: str, remaining: int = 0) -> str:
+    """`remaining`: how many objects of the snapshot come after this page; 0 where that is not known."""
+    token = orjson.dumps({"v": _TOKEN_VERSION, "rv": revision, "start": after + "\0", "remaining": remaining})
     return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
 
 
-def _decode_token(token: str) -> tuple[int, str]:
+def _decode_token(token: str) -> tuple[int, str, int]:
     illegal = _NOT_BASE64.search(token)
     if illegal or len(token) % 4 == 1:
         at = illegal.start() if illegal else len(token) - 1
@@ -341,7 +380,8 @@ def _decode_token(token: str) -> tuple[int, str]:
         raise _invalid_token(f": encoded start key empty (version {_TOKEN_VERSION})")
     if not start.endswith("\0") or start.startswith("/") or ".." in start.split("/"):
         raise _invalid_token("")
-    return revision, start.removesuffix("\0")
+    remaining = parsed.get("remaining")
+    return revision, start.removesuffix("\0"), remaining if isinstance(remaining, int) else 0
 
 
 def _invalid_token(why: str) -> BadRequest:

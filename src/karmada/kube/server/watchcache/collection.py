@@ -35,6 +35,7 @@ from karmada.kube.server.watchcache.entry import (
     prefix,
     split_key,
     storage_key,
+    stored_entry,
 )
 from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Matches, Revisions, Subscribers, Subscription
@@ -142,6 +143,11 @@ class Collection:
         return self._deferred is not None and not self._deferred.loading
 
     @property
+    def at_rest(self) -> bool:
+        """Whether it is seldom read, and resting: worth loading only for those who need all of it, or watch."""
+        return self._home is not None and self.resting
+
+    @property
     def damage(self) -> StoreDamaged | None:
         """Why the objects cannot be loaded."""
         return self._deferred.damage if self._deferred is not None else None
@@ -179,6 +185,18 @@ class Collection:
             return self._deferred.get(storage_key(self.resource, namespace, name))
         bucket = self._buckets.get(namespace)
         return bucket.entries.get(name) if bucket is not None else None
+
+    def stored(self, namespace: str, after: str, limit: int, revision: int) -> list[Entry]:
+        """While it is at rest: some objects as they were at a revision, from behind this key, which has no prefix."""
+        assert self._home is not None
+        last = prefix(self.resource) + after
+        found = self._home.scan(prefix(self.resource, namespace), after=last, limit=limit, revision=revision)
+        return [stored_entry(one) for one in found]
+
+    def stores_more_than(self, most: int) -> bool:
+        """While it is at rest: whether there are more objects, or versions of them."""
+        assert self._home is not None
+        return any(size > most for size in self._home.sizes(prefix(self.resource), most + 1).values())
 
     def has_any(self, namespace: str) -> bool:
         if self._deferred is not None:
