@@ -97,6 +97,26 @@ async def test_of_objects_without_owners_nothing_is_kept_unless_their_deletion_w
     assert world.gone(CONFIG_MAPS, "owner", "child")
 
 
+async def test_an_object_whose_owner_is_seen_is_not_judged_before_that_goes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.settled()
+    judged: list[str] = []
+    process = world.collector.process
+
+    async def note(uid: str) -> None:
+        judged.append(uid)
+        await process(uid)
+
+    monkeypatch.setattr(world.collector, "process", note)
+    child = await world.make("child", owned_by(await world.make("owner")))
+    await world.settled()
+    assert child["metadata"]["uid"] not in judged
+    await world.delete("owner")
+    await eventually(lambda: world.gone(CONFIG_MAPS, "child"))
+    assert child["metadata"]["uid"] in judged
+
+
 async def test_an_object_that_drops_its_owners_is_kept_no_more(world: World) -> None:
     child = await world.make("child", owned_by(await world.make("owner")))
     graph = world.collector.graph

@@ -3,9 +3,10 @@
 There is a slim informer for every resource that can be listed and deleted. Of what they show, a graph keeps the objects
 that have owners or whose deletion waits: of a million objects that are nobody's dependents nothing is kept here. Owners
 are matched by uid. Three things put an object on the queue: it has owners that may be gone, it is being deleted and
-must first let go of its dependents (`orphan`), or wait for them (`foregroundDeletion`). Before anything is deleted, an
-owner that neither the graph nor its informer knows is read from the server, so a slow informer never costs an object;
-only owners whose deletion was observed are known to be absent without a request.
+must first let go of its dependents (`orphan`), or wait for them (`foregroundDeletion`). One whose owners are all seen
+to be there is not queued before one of them goes. Before anything is deleted, an owner that neither the graph nor its
+informer knows is read from the server, so a slow informer never costs an object; only owners whose deletion was
+observed are known to be absent without a request.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping, NoMatch
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
-from karmada.kube.objects.gvk import GVK, GVR, GroupKind, GroupResource
+from karmada.kube.objects.gvk import GVR, GroupKind, GroupResource, GroupVersion
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.keys import Key
@@ -144,6 +145,7 @@ class GarbageCollector:
         self.graph = Graph()
         self.queue: Queue[str] = Queue(self.name, clock=clock)
         self._informers: dict[GVR, Informer] = {}
+        self._kinds: dict[GroupKind, Mapping] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._rescan = asyncio.Event()
         self._absent: dict[str, None] = {}
@@ -191,6 +193,7 @@ class GarbageCollector:
     async def _follow(self) -> None:
         """Have an informer for every resource that can be collected, and none for those that went."""
         catalog = await self._client.mapper.refresh()
+        self._kinds = catalog.by_group_kind
         wanted = {m.gvr for m in catalog.by_group_resource.values() if _collectable(m)}
         wanted |= {gvr for gvr in self._informers if gvr.group_version in catalog.failed}  # it will answer again
         for gvr in wanted - self._informers.keys():
@@ -230,7 +233,8 @@ class GarbageCollector:
             return  # as most objects: the graph does not keep it
         node = Node(gvr, meta.get("namespace", ""), meta["name"], uid, owners, meta.get("finalizers") or (), deleting)
         old = self.graph.put(node) if node.owners or node.waits else self.graph.drop(node.uid)
-        if node.waits or (node.owners and (old is None or old.owners != node.owners)):
+        has_new_owners = bool(node.owners) and (old is None or old.owners != node.owners)
+        if node.waits or (has_new_owners and not self._is_owned(node)):
             self.queue.add(node.uid)
         if node.waits_for_dependents and not (old and old.waits_for_dependents):
             self._add(d.uid for d in self.graph.dependents(node.uid))
@@ -301,7 +305,9 @@ class GarbageCollector:
 
     async def _judge(self, node: Node) -> None:
         """Delete an object none of whose owners will stay; else let it forget the owners that are gone."""
-        states = {owner["uid"]: await self._owner_state(node, owner) for owner in node.owners}
+        states = {
+            owner["uid"]: self._known_state(node, owner) or await self._look_up(node, owner) for owner in node.owners
+        }
         if INVALID in states.values():
             _log.v(2).info("Left alone: it is cluster-scoped and its owner is not", name=node.name)
             return
@@ -325,27 +331,35 @@ class GarbageCollector:
         except (NotFound, Conflict) as error:
             _log.v(2).info("Gone already", name=node.name, namespace=node.namespace, err=error.message)
 
-    async def _owner_state(self, node: Node, owner: Obj) -> str:
+    def _is_owned(self, node: Node) -> bool:
+        """Whether all owners are seen to be there to stay: when one goes, its dependents are queued."""
+        return all(self._known_state(node, owner) == SOLID for owner in node.owners)
+
+    def _known_state(self, node: Node, owner: Obj) -> str:
+        """The state of an owner, by the graph or its informer; empty if neither knows it."""
         known = self.graph.nodes.get(owner["uid"])
         if known is None or known.name != owner["name"]:
-            return ABSENT if owner["uid"] in self._absent else await self._look_up(node, owner)
+            return ABSENT if owner["uid"] in self._absent else SOLID if self._is_shown(node, owner) else ""
         if known.namespace and known.namespace != node.namespace:
             return ABSENT if node.namespace else INVALID
         return GOING if known.waits_for_dependents else SOLID
 
+    def _is_shown(self, node: Node, owner: Obj) -> bool:
+        """Whether an informer shows this owner, in a place where it may own the object."""
+        mapping = self._kinds.get(_group_kind(owner))
+        informer = self._informers.get(mapping.gvr) if mapping is not None else None
+        if mapping is None or informer is None or (mapping.namespaced and not node.namespace):
+            return False
+        shown = informer.cache.glance(Key(node.namespace if mapping.namespaced else "", owner["name"]))
+        return shown is not None and shown["metadata"]["uid"] == owner["uid"]
+
     async def _look_up(self, node: Node, owner: Obj) -> str:
-        """The state of an owner that is not in the graph: from its informer or, unless that has it, from the server."""
-        gvk = GVK.parse(owner["apiVersion"], owner["kind"])
-        mapping = await self._client.mapper.mapping(GroupKind(gvk.group, gvk.kind))
+        """The state of an owner that is not known, from the server."""
+        mapping = await self._client.mapper.mapping(_group_kind(owner))
         if mapping.namespaced and not node.namespace:
             return INVALID
-        key = Key(node.namespace if mapping.namespaced else "", owner["name"])
-        informer = self._informers.get(mapping.gvr)
-        shown = informer.cache.glance(key) if informer is not None else None
-        if shown is not None and shown["metadata"]["uid"] == owner["uid"]:
-            return SOLID
         try:
-            live = await self._client.get(mapping.gvr, key.name, key.namespace)
+            live = await self._client.get(mapping.gvr, owner["name"], node.namespace if mapping.namespaced else "")
         except NotFound:
             return ABSENT
         return SOLID if live["metadata"]["uid"] == owner["uid"] else ABSENT
@@ -373,6 +387,10 @@ class GarbageCollector:
             await self._client.patch(node.gvr, node.name, node.namespace, patch)
         except NotFound:
             return
+
+
+def _group_kind(owner: Obj) -> GroupKind:
+    return GroupKind(GroupVersion.parse(owner["apiVersion"]).group, owner["kind"])
 
 
 def _unblocking(owners: list[Obj]) -> list[Obj]:
