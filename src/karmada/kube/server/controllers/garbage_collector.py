@@ -28,6 +28,7 @@ from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueShutDown
+from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.handlers.deletes import FOREGROUND, ORPHAN
 
@@ -148,6 +149,8 @@ class GarbageCollector:
         self._kinds: dict[GroupKind, Mapping] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._rescan = asyncio.Event()
+        self._listing = True
+        """Whether owners of what is listed may be listed later."""
         self._absent: dict[str, None] = {}
         """Owners that were seen to go, latest last; their kind may be gone by the time their dependents are judged."""
 
@@ -161,8 +164,19 @@ class GarbageCollector:
         await self._follow_in_the_end()
         for informer in list(self._informers.values()):
             await informer.wait_synced()
+        await self._queue_listed()
         self._tasks += [asyncio.create_task(self._work(), name=f"{self.name} {n}") for n in range(self.workers)]
         await self._watch_resources()
+
+    async def _queue_listed(self) -> None:
+        """Queue what there was before, now that all owners that exist are seen."""
+        self._listing = False
+        turn = TimeSlice()
+        for node in list(self.graph.nodes.values()):
+            if node.waits or not self._is_owned(node):
+                self.queue.add(node.uid)
+            if turn.is_over():
+                await turn.next()
 
     async def stop(self) -> None:
         self.queue.shut_down()
@@ -234,7 +248,7 @@ class GarbageCollector:
         node = Node(gvr, meta.get("namespace", ""), meta["name"], uid, owners, meta.get("finalizers") or (), deleting)
         old = self.graph.put(node) if node.owners or node.waits else self.graph.drop(node.uid)
         has_new_owners = bool(node.owners) and (old is None or old.owners != node.owners)
-        if node.waits or (has_new_owners and not self._is_owned(node)):
+        if not self._listing and (node.waits or (has_new_owners and not self._is_owned(node))):
             self.queue.add(node.uid)
         if node.waits_for_dependents and not (old and old.waits_for_dependents):
             self._add(d.uid for d in self.graph.dependents(node.uid))
