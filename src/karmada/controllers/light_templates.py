@@ -25,8 +25,8 @@ _KEPT_ANNOTATIONS: Final = (
     *well_known.POLICY_CLAIM_ANNOTATIONS,
     *well_known.CLUSTER_POLICY_CLAIM_ANNOTATIONS,
 )
-_NEVER_COUNTS: Final = frozenset({"managedFields", "resourceVersion"})
-_COUNTED_APART: Final = frozenset({"generation", "labels", "annotations"})
+_NOT_FRAME: Final = frozenset({"managedFields", "resourceVersion", "generation", "labels", "annotations"})
+"""What of the metadata never counts, or is counted apart."""
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 _OURS: Final = ".karmada.io"
 _WHOLE, _OWN = "whole", "own"
@@ -62,22 +62,19 @@ def changed_by_user(old: Obj, new: Obj) -> bool:
 
 def _digests(obj: Obj) -> tuple[int, int]:
     metadata = obj["metadata"]
-    skipped = _NEVER_COUNTS | _COUNTED_APART
-    frame = _digest({field: value for field, value in metadata.items() if field not in skipped})
-    content = _digest({field: value for field, value in obj.items() if field not in _NOT_CONTENT})
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    whole = hash((frame, content, metadata.get("generation"), _digest(labels), _digest(annotations)))
-    own = hash((frame, content, _digest(_users(labels)), _digest(_users(annotations))))
-    return whole, own
+    frame = {field: value for field, value in metadata.items() if field not in _NOT_FRAME}
+    content = {field: value for field, value in obj.items() if field not in _NOT_CONTENT}
+    common = _digest(frame, content)
+    whole = hash((common, metadata.get("generation"), _digest(labels, annotations)))
+    return whole, hash((common, _digest(_users(labels), _users(annotations))))
 
 
 def _users(marks: Mapping[str, str]) -> Mapping[str, str]:
     """Labels or annotations without the control plane's own."""
-    if not any(_OURS in key for key in marks):
-        return marks
     kept = well_known.SKIP_AUTO_PROPAGATION
     return {key: value for key, value in marks.items() if _OURS not in key or key == kept}
 
 
-def _digest(value: Mapping[str, Any]) -> int:
-    return hash(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)) if value else 0
+def _digest(*parts: Mapping[str, Any]) -> int:
+    return hash(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS))
