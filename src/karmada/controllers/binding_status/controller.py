@@ -30,7 +30,6 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.converge import ResourceWriter, converge
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import Predicate, all_of, any_of, deleted, status_changed, updated
 from karmada.kube.runtime.sharing import by_namespace
 
 SETTLE: Final = 0.01
@@ -77,7 +76,7 @@ class BindingStatus(Reconciler):
             Watch(kind.gvr, when=self._template_changed, after=SETTLE),
             Watch(
                 Work.gvr,
-                when=self._counted(any_of(all_of(updated, any_of(status_changed, self._claimed)), deleted)),
+                when=self._counted,
                 map_to=kind.of_work,
                 after=SETTLE,
             ),
@@ -93,28 +92,27 @@ class BindingStatus(Reconciler):
         reported = (new.get("status") or {}).get("aggregatedStatus")
         return bool(reported or self._works.keys_by_index(WORKS_OF_BINDING, self._kind.id_of(new)))
 
-    def _claimed(self, old: Obj | None, new: Obj | None) -> bool:
-        """An existing Work was claimed by a binding, as those of namespace sync are."""
+    def _counted(self, old: Obj | None, new: Obj | None) -> bool:
+        """Whether a Work of a binding reports something else, was claimed or is gone; these are counted."""
+        work = new if new is not None else old
+        if work is None:
+            return False
+        keys = self._kind.of_work(work)
+        if new is not None and len(self._reports):
+            for key in keys:
+                self._reports.changed(key, new)
+        if old is None or not (keys or self._kind.of_work(old)):
+            return False
+        if new is not None and old.get("status") == new.get("status") and not self._claimed(old, new):
+            return False
+        for key in keys:
+            self._gathering.reported(key)
+        return True
+
+    def _claimed(self, old: Obj, new: Obj) -> bool:
+        """Whether an existing Work was claimed by a binding, as those of namespace sync are."""
         label = self._kind.id_label
-        return old is not None and new is not None and meta.labels(old).get(label) != meta.labels(new).get(label)
-
-    def _counted(self, reports: Predicate) -> Predicate:
-        """The same, with the reports of each binding counted."""
-
-        def when(old: Obj | None, new: Obj | None) -> bool:
-            work = new if new is not None else old
-            if work is None:
-                return False
-            if new is not None and len(self._reports):
-                for key in self._kind.of_work(new):
-                    self._reports.changed(key, new)
-            if not reports(old, new):
-                return False
-            for key in self._kind.of_work(work):
-                self._gathering.reported(key)
-            return True
-
-        return when
+        return meta.labels(old).get(label) != meta.labels(new).get(label)
 
     async def reconcile(self, key: Key) -> Result:
         wait = self._gathering.remaining(key)

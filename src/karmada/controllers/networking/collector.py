@@ -32,7 +32,7 @@ from karmada.controllers.shards import by_cluster_first
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import IndexFn
+from karmada.kube.runtime.cache import IndexFn, ignores_status
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
@@ -96,8 +96,8 @@ class Collector(Reconciler):
         self._requiring, self._keeping, self._carrying = f"{token}/requiring", f"{token}/keeping", f"{token}/carriers"
         indexes: dict[str, IndexFn] = {
             self._requiring: lambda work: self._cluster_if(self.requires_slices, work),
-            self._keeping: lambda work: self._cluster_if(self.may_require_slices, work),
-            self._carrying: self._carried_service,
+            self._keeping: ignores_status(lambda work: self._cluster_if(self.may_require_slices, work)),
+            self._carrying: ignores_status(self._carried_service),
         }
         self.works = context.informers.of(Work.gvr, indexes={**indexes, **self.more_indexes})
         self.watched: dict[str, Watched] = {}
@@ -116,7 +116,10 @@ class Collector(Reconciler):
         """Whether this Work has the EndpointSlices of its cluster watched."""
 
     def may_require_slices(self, work: Obj) -> bool:
-        """Whether it requires them, or will as soon as it is applied, so that nothing collected is released."""
+        """Whether it requires them, or will as soon as it is applied, so that nothing collected is released.
+
+        Whatever the status says.
+        """
         return self.requires_slices(work)
 
     @abstractmethod

@@ -28,7 +28,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import any_of, deletion_changed, field_changed, spec_changed
+from karmada.kube.runtime.predicates import all_of, any_of, deletion_changed, field_changed, matching, spec_changed
 from karmada.kube.runtime.writes import (
     add_finalizer,
     delete_if_exists,
@@ -84,6 +84,10 @@ def _backend_index(ingress: Obj) -> Iterable[str]:
     return [str(Key(meta.namespace(ingress), name)) for name in backends_of(ingress)]
 
 
+def _has_ingress(work: Obj) -> bool:
+    return _NAME in meta.labels(work)
+
+
 def _ingress_of_work(work: Obj) -> Key | None:
     labels = meta.labels(work)
     name = labels.get(_NAME)
@@ -116,7 +120,9 @@ class MultiClusterIngresses(Reconciler):
             Watch(MultiClusterIngress.gvr, when=any_of(spec_changed, deletion_changed)),
             Watch(ResourceBinding.gvr, when=_moved, map_to=self._of_binding),
             Watch(
-                Work.gvr, when=any_of(field_changed("status", "manifestStatuses"), spec_changed), map_to=_ingress_keys
+                Work.gvr,
+                when=all_of(matching(_has_ingress), any_of(field_changed("status", "manifestStatuses"), spec_changed)),
+                map_to=_ingress_keys,
             ),
             Watch(Cluster.gvr, when=field_changed("status", "remedyActions"), map_to=self._all),
         )
