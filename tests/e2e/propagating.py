@@ -25,9 +25,7 @@ from tests.support.programs import Result
 
 T = TypeVar("T")
 DEPLOYMENTS, JOBS = GVR("apps", "v1", "deployments"), GVR("batch", "v1", "jobs")
-CONFIG_MAPS, SECRETS, SERVICES, PODS = (
-    GVR("", "v1", name) for name in ("configmaps", "secrets", "services", "pods")
-)
+CONFIG_MAPS, SECRETS, SERVICES, PODS = (GVR("", "v1", name) for name in ("configmaps", "secrets", "services", "pods"))
 NAMESPACES, EVENTS = GVR("", "v1", "namespaces"), GVR("", "v1", "events")
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 GUESTBOOKS = GVR("webapp.my.domain", "v1", "guestbooks")

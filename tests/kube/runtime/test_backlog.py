@@ -205,3 +205,23 @@ async def test_keys_that_wait_for_a_delivery_do_not_hold_up_others_of_their_lane
     turns.reached(lanes, None)
     await eventually(lambda: len(done) == 21)
     await lanes.stop(0)
+
+
+async def test_a_worker_whose_key_others_took_does_not_go_ahead_of_a_delivery() -> None:
+    turns, done = backlog_turns(), list[str]()
+
+    async def work(key: str) -> None:
+        done.append(key)
+
+    lanes: Lanes[str] = Lanes("test", work, limit=5, clock=FakeClock(), order_of=str)
+    lanes.start()
+    turns.reached(lanes, "b")
+    lanes.add("a", OLD)
+    lanes.add("c", backlog.FOLLOWING)  # the worker for it waits for a turn for the first key, as the other does
+    await eventually(lambda: done)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert done == ["a"]
+    turns.reached(lanes, "c")
+    await eventually(lambda: done == ["a", "c"])
+    await lanes.stop(0)

@@ -117,7 +117,11 @@ class BacklogTurns:
     def _may_follow(self) -> list[_Waiting]:
         """Those that follow, unless even the first of them would go ahead."""
         waiting = self._following
-        return [] if waiting and any(waiting[0][0] > name for name in self._reached.values()) else waiting
+        return [] if waiting and self.goes_ahead(waiting[0][0]) else waiting
+
+    def goes_ahead(self, name: str) -> bool:
+        """Whether a delivery is under way that has not come to this name."""
+        return any(name > reached for reached in self._reached.values())
 
     def _waits(self) -> bool:
         """Whether anybody waits; drops what was granted by the other order, or whose worker was cancelled."""

@@ -260,12 +260,21 @@ class Lanes(Generic[K]):
         try:
             await self._next_turn("" if first is None else self._order_of(first), lane, top)
             granted = self._turns.iteration
+            if self._goes_ahead(lane):
+                return  # others have taken the key that it waited for
             for _ in range(KEYS_IN_A_TURN):
                 await self._take_one(lane.queue)
                 if granted != self._turns.iteration or not lane.goes_on:
                     break
         finally:
             lane.behind -= 1
+
+    def _goes_ahead(self, lane: _Lane[K]) -> bool:
+        """Whether the next key would go ahead of a delivery that it follows."""
+        first, top = lane.queue.first, lane.queue.top
+        if first is None or top is None or top > FOLLOWING:
+            return False
+        return self._turns.goes_ahead(self._order_of(first))
 
     async def _next_turn(self, name: str, lane: _Lane[K], priority: int | None) -> None:
         if priority is None or priority > FOLLOWING:
