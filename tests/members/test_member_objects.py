@@ -36,8 +36,11 @@ class Informer:
     def add_handler(self, handler: Handler) -> None:
         self.handlers.append(handler)
 
-    def has_reached(self, _key: Key, version: int, _history: int) -> bool:
+    def has_passed(self, version: int) -> bool:
         return self.object is not None and int(self.object["metadata"]["resourceVersion"]) >= version
+
+    def has_reached(self, _key: Key, version: int, _history: int) -> bool:
+        return self.has_passed(version)
 
     def shown(self, obj: Obj) -> Obj:
         return obj
