@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.sim.cluster import SimCluster
+from karmada.kube.sim.faults.kinds import Partition
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from tests.support.background import Background
 from tests.support.karmada_server import serving
@@ -61,6 +62,18 @@ class Plane:
         sim = self.background.enter(simulated(name, self.folder / name))
         self.background.run(_join(self.server, sim, name))
         return sim
+
+    @contextmanager
+    def silent(self, members: Iterable[SimCluster]) -> Iterator[None]:
+        """Meanwhile the members respond to nobody."""
+        chosen = list(members)
+        for sim in chosen:
+            self.background.run(sim.faults.inject(Partition(users="."), name="silent"))
+        try:
+            yield
+        finally:
+            for sim in chosen:
+                self.background.run(sim.faults.heal("silent"))
 
     def create(self, gvr: GVR, obj: Obj) -> Obj:
         return self.background.run(self.server.client().create(gvr, obj))
