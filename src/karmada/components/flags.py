@@ -232,12 +232,12 @@ insecure_members_flag = switch(
 
 _WORKERS = {
     "cluster": (5, "Clusters"),
-    "clusterresourcebinding": (5, "ClusterResourceBindings of each kind of resource"),
-    "resourcebinding": (5, "ResourceBindings of each kind of resource"),
+    "clusterresourcebinding": (5, "ClusterResourceBindings of each kind of resource (at least 64)"),
+    "resourcebinding": (5, "ResourceBindings of each kind of resource (at least 64)"),
     "namespace": (1, "Namespaces"),
     "propagation-policy": (1, "PropagationPolicies"),
     "cluster-propagation-policy": (1, "ClusterPropagationPolicies"),
-    "resource-template": (5, "resource templates of each kind"),
+    "resource-template": (5, "resource templates of each kind (at least 64)"),
 }
 
 controllers_flag = click.option(

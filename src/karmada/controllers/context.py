@@ -72,6 +72,14 @@ class Settings:
     horizontal_pod_autoscaler_initial_readiness_delay: float = 30.0
 
 
+GROUPED = 64
+"""Keys that a controller of the way of a template reconciles at once, whatever fewer its flag says.
+
+Reconciles that run together wait for the same commit of the store and go on together; the code and data that one of
+them has brought into the processor's caches are there for the next.
+"""
+
+
 @dataclass(slots=True)
 class Context:
     connect: Callable[[str], Client]

@@ -9,6 +9,7 @@ import pytest
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime import backlog
+from karmada.kube.runtime import lanes as lanes_module
 from karmada.kube.runtime.backlog import backlog_turns
 from karmada.kube.runtime.lanes import Lanes
 from tests.support.eventually import eventually
@@ -149,8 +150,12 @@ async def test_a_backlog_does_not_wait_for_a_quiet_moment_that_never_comes(monke
     await lanes.stop(0)
 
 
-@pytest.mark.parametrize(("priority", "least", "most"), [(OLD, 10, 20), (backlog.FOLLOWING, 40, 50)])
-async def test_a_turn_is_for_a_few_keys_unless_they_follow_a_delivery(priority: int, least: int, most: int) -> None:
+@pytest.mark.parametrize("priority", [OLD, backlog.FOLLOWING])
+@pytest.mark.parametrize(("seconds", "least", "most"), [(60.0, 3, 10), (0.0, 40, 50)])
+async def test_a_turn_is_for_some_keys_unless_they_take_long(
+    priority: int, seconds: float, least: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes_module, "TURN_SECONDS", seconds)
     done: list[str] = []
 
     async def work(key: str) -> None:

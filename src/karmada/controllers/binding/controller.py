@@ -20,7 +20,7 @@ from karmada.controllers.binding.kinds import BindingKind
 from karmada.controllers.binding.manifests import Renderer
 from karmada.controllers.binding.targets import allowed, is_suspended, purged, targets
 from karmada.controllers.concurrently import for_each, outcomes_of
-from karmada.controllers.context import Context
+from karmada.controllers.context import GROUPED, Context
 from karmada.controllers.errors import together
 from karmada.controllers.execution.member_kinds import manifests_of
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
@@ -46,8 +46,6 @@ from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 from karmada.overrides.hook import Override
 from karmada.overrides.triggers import Triggers
 
-_WORKERS = 64
-"""Workers mostly wait for the store, which commits concurrent writes as a group."""
 _PURGE_PAUSE = 5.0
 _WIDE = 64
 """A binding with more clusters than that takes turns with others like it,"""
@@ -78,7 +76,7 @@ class Binding(Reconciler):
         `synced` returns whether another controller syncs a template to every cluster.
         """
         self.name = kind.controller
-        self.workers = max(_WORKERS, kind.syncs(context.settings))
+        self.workers = max(GROUPED, kind.syncs(context.settings))
         self._kind = kind
         self._client = context.client
         self._interpreter = interpreter

@@ -19,7 +19,7 @@ from karmada.controllers.binding_status.aggregation import FULLY_APPLIED, Report
 from karmada.controllers.binding_status.gathering import Gathering
 from karmada.controllers.binding_status.reports import Reports
 from karmada.controllers.binding_status.template_status import TemplateStatus
-from karmada.controllers.context import Context
+from karmada.controllers.context import GROUPED, Context
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
 from karmada.controllers.reinterpretation import bindings_of, reinterpretation
 from karmada.controllers.template_refs import kind_of_binding_key, resource_of_binding
@@ -36,7 +36,6 @@ SETTLE: Final = 0.01
 """Seconds for which reports are gathered."""
 MAX_WAIT: Final = 0.25
 """Seconds for which a summary waits for clusters that have not reported yet."""
-_WORKERS = 64
 
 
 def _in_use(binding: Obj) -> bool:
@@ -62,7 +61,7 @@ class BindingStatus(Reconciler):
 
     def __init__(self, context: Context, kind: BindingKind, template_status: TemplateStatus) -> None:
         self.name = kind.status_controller
-        self.workers = max(_WORKERS, kind.syncs(context.settings))
+        self.workers = max(GROUPED, kind.syncs(context.settings))
         self._kind = kind
         self._client = context.client
         self._clock = context.clock

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from karmada.api import well_known
 from karmada.api.matching import MISMATCH
-from karmada.controllers.context import Context
+from karmada.controllers.context import GROUPED, Context
 from karmada.controllers.detector.bindings import WantedBinding
 from karmada.controllers.detector.claiming import Claiming
 from karmada.controllers.detector.claims import Claim, PolicyKind, claim_of, claiming_patch
@@ -80,7 +80,7 @@ class Detector(Reconciler):
     shard_of = staticmethod(by_namespace)
 
     def __init__(self, context: Context, interpreter: ReplicaInterpreter) -> None:
-        self.workers = context.settings.concurrent_resource_template_syncs
+        self.workers = max(GROUPED, context.settings.concurrent_resource_template_syncs)
         self.recorder = context.recorder(DETECTOR)
         self._namespaces = SkippedNamespaces(context.settings.skipped_propagating_namespaces)
         self.policies = Policies(context)

@@ -18,8 +18,8 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.time_slice import TimeSlice
 
-_STEP = 32
-"""Objects delivered in a turn: about two milliseconds. More than a lane of a controller may be ahead of the others."""
+_STEP = 64
+"""Objects delivered in a turn: about four milliseconds. More than a lane of a controller may be ahead of the others."""
 _PAUSE = 8
 """Iterations of the loop between two steps: workers that wait for a moment come back to take their next keys."""
 
@@ -57,7 +57,7 @@ async def _deliver(existing: Iterator[_Existing], turns: BacklogTurns) -> None:
         await turns.next(before)
         before = step[0].name
         turns.reached(existing, step[-1].name)
-        for one in step:
+        for one in sorted(step, key=_by_run):
             one.deliver(one.key)
 
 
@@ -70,6 +70,11 @@ async def _by_namespace(keys: Iterable[Key]) -> Iterable[list[Key]]:
         if turn.is_over():
             await turn.next()
     return found.values()
+
+
+def _by_run(one: _Existing) -> int:
+    """Objects of one kind after the other: their handlers' code stays in the processor's caches."""
+    return one.run
 
 
 def _run(number: int, keys: Iterable[Key], deliver: Callable[[Key], None]) -> Iterator[_Existing]:

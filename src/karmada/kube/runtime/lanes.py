@@ -15,10 +15,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
+from time import perf_counter
 from typing import Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
-from karmada.kube.runtime.backlog import FOLLOWING, KEYS_IN_A_TURN, URGENT, BacklogTurns, backlog_turns
+from karmada.kube.runtime.backlog import FOLLOWING, KEYS_IN_A_TURN, TURN_SECONDS, URGENT, BacklogTurns, backlog_turns
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueMetrics
 from karmada.kube.runtime.slots import Slots
@@ -51,12 +52,6 @@ class _Lane(Generic[K]):
     def has_backlog_only(self) -> bool:
         top = self.queue.top
         return top is not None and top < URGENT
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether the next key is of the backlog and follows no delivery."""
-        top = self.queue.top
-        return top is not None and FOLLOWING < top < URGENT
 
 
 class Lanes(Generic[K]):
@@ -254,7 +249,7 @@ class Lanes(Generic[K]):
                 self._tasks.discard(task)
 
     async def _run_behind(self, lane: _Lane[K]) -> None:
-        """A few keys of the backlog, or what is more urgent when the turn comes; more only while none has waited."""
+        """Some keys of the backlog, or what is more urgent when the turn comes; more only while none has waited."""
         lane.behind += 1
         first, top = lane.queue.first, lane.queue.top
         try:
@@ -262,9 +257,12 @@ class Lanes(Generic[K]):
             granted = self._turns.iteration
             if self._goes_ahead(lane):
                 return  # others have taken the key that it waited for
+            end = perf_counter() + TURN_SECONDS
             for _ in range(KEYS_IN_A_TURN):
                 await self._take_one(lane.queue)
-                if granted != self._turns.iteration or not lane.goes_on:
+                if granted != self._turns.iteration or perf_counter() > end:
+                    break
+                if not lane.has_backlog_only or self._goes_ahead(lane):
                     break
         finally:
             lane.behind -= 1
