@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from karmada.controllers.context import GROUPED
 from karmada.controllers.light_templates import light_of
 from karmada.controllers.templates import Templates
 from karmada.kube.objects.errors import ApiError
@@ -133,3 +134,35 @@ async def test_one_is_requested_when_the_server_may_be_another_one(
     informer.forget_history()
     await templates.of(REFERENCE)
     assert reads.count == 2
+
+
+async def read_all(plane: ControlPlane, templates: Templates, informer: Informer, count: int, text: str) -> list[Obj]:
+    """References to new templates, each of which was read once."""
+    names = [f"one-{number:03}" for number in range(count)]
+    for name in names:
+        obj = {"metadata": {"name": name, "namespace": "default"}, "data": {"text": text}}
+        await plane.client.create(CONFIG_MAPS, obj)
+    await eventually(lambda: all(informer.get(Key("default", name)) for name in names))
+    references: list[Obj] = [{**REFERENCE, "name": name} for name in names]
+    for reference in references:
+        await templates.of(reference)
+    return references
+
+
+async def test_all_that_are_on_their_way_at_once_are_requested_once(
+    plane: ControlPlane, templates: Templates, reads: Reads, informer: Informer
+) -> None:
+    count = 4 * GROUPED
+    for reference in await read_all(plane, templates, informer, count, "small"):
+        await templates.of(reference)
+    assert reads.count == count
+
+
+async def test_few_large_ones_are_kept(
+    plane: ControlPlane, templates: Templates, reads: Reads, informer: Informer
+) -> None:
+    references = await read_all(plane, templates, informer, 10, "x" * 800_000)
+    await templates.of(references[-1])
+    assert reads.count == 10
+    await templates.of(references[0])
+    assert reads.count == 11

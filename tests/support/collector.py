@@ -6,7 +6,6 @@ import gc
 
 from aiohttp import web_app
 
-from karmada.controllers import templates
 from karmada.kube.runtime.cache import OnDemandCache
 
 _THRESHOLDS = (100_000, 50, 50)
@@ -28,7 +27,6 @@ def _leave() -> None:
 def release_servers() -> None:
     """Empty the caches of the process that hold what servers had, which would be examined after every test to come."""
     OnDemandCache._recent.clear()
-    templates._recent.clear()
     web_app._cached_build_middleware.cache_clear()
 
 

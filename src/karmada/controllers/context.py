@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from karmada.controllers.recent_templates import RecentTemplates
 from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
@@ -102,6 +103,7 @@ class Context:
     """Whether replicas share the work of the controllers (see kube/runtime/membership)."""
     shared: list[Component] = field(default_factory=list)
     """What several controllers use, and starts before them."""
+    recent_templates: RecentTemplates = field(default_factory=RecentTemplates)
     _client: Client | None = None
     _events: EventWriter | None = None
     _members: Members | None = None

@@ -21,7 +21,6 @@ from karmada.controllers.detector.eligible import SkippedApis
 from karmada.controllers.indexes import policy_ids
 from karmada.controllers.light_templates import light_of
 from karmada.controllers.template_refs import Ref
-from karmada.controllers.templates import keep_read, recently_read
 from karmada.kube.client.discovery import Catalog, Mapping, NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
@@ -90,6 +89,7 @@ class Kinds(Reconciler):
         self._follow_ups = context.follow_ups
         self._claiming = claiming
         self._informers = context.informers
+        self._recent = context.recent_templates
         self._clock = context.clock
         self._skipped = SkippedApis.parse(context.settings.skipped_propagating_apis)
         self._follower = follower
@@ -227,7 +227,7 @@ class Kinds(Reconciler):
         kind = await self.get(ref.gvk)
         informer = None if kind is None else kind.informer
         if kind is not None and not kind.view.is_pending(ref.key):
-            read = recently_read(ref, informer)
+            read = self._recent.find(ref, informer)
             if read is not None:
                 return read
         history = 0 if informer is None else informer.history
@@ -235,7 +235,7 @@ class Kinds(Reconciler):
             found = await self._client.get(kind.gvr if kind is not None else ref.gvk, ref.name, ref.namespace)
         except (NotFound, NoMatch):
             return None
-        keep_read(ref, found, informer, history)
+        self._recent.keep(ref, found, informer, history)
         return found
 
     async def claimed(self, gvk: GVK, namespace: str, name: str, id_label: str, policy_id: str) -> list[Obj]:

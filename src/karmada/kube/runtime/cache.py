@@ -200,8 +200,8 @@ class OnDemandCache(Cache):
     What is kept beside them is bounded for all caches of the process together: of a thousand members, each has one.
     """
 
-    _recent: ClassVar[Recent[SharedObject]] = Recent(_RECENT, _RECENT_BYTES)
-    _recent_parts: ClassVar[defaultdict[Parse, Recent[Obj]]] = defaultdict(
+    _recent: ClassVar[Recent[Packed, SharedObject]] = Recent(_RECENT, _RECENT_BYTES)
+    _recent_parts: ClassVar[defaultdict[Parse, Recent[Packed, Obj]]] = defaultdict(
         partial(Recent, _RECENT_PARTS, _RECENT_BYTES)
     )
     """The same of what was parsed in another way."""
@@ -232,7 +232,7 @@ class OnDemandCache(Cache):
             packed, obj = self._pack(obj)
             obj = packed.adopt(obj)
         held = obj.source
-        self._recent.put(held, obj)
+        self._recent.put(held, obj, held.weight)
         return held, self._show(held) if self._metadata_only else self.view(obj)
 
     def _pack(self, obj: Obj) -> tuple[Packed, Obj]:
@@ -271,10 +271,10 @@ class OnDemandCache(Cache):
     def _parsed(self, held: Packed) -> Obj:
         """With the detector of mutations on, the object that it watches over."""
         if self._parse is None or is_detecting():
-            return self._recent.put(held, held.object())
+            return self._recent.put(held, held.object(), held.weight)
         recent = self._recent_parts[self._parse]
         part = recent.get(held)
-        return recent.put(held, held.parsed(self._parse)) if part is None else part
+        return recent.put(held, held.parsed(self._parse), held.weight) if part is None else part
 
     def view(self, obj: Obj) -> Obj:
         transform = self._transform

@@ -78,7 +78,7 @@ class Cache:
         self._by_resource: dict[GroupResource, Collection] = {}
         self._announced: dict[int, Obj] = {}
         """By the identity of the bytes that are being written."""
-        self._fresh: Recent[Obj] = Recent(keep.parsed, keep.parsed_bytes)
+        self._fresh: Recent[Entry, Obj] = Recent(keep.parsed, keep.parsed_bytes)
         """What was just written, for watchers, which read it in a moment."""
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
@@ -273,7 +273,7 @@ class Cache:
             if obj is not None and entry is not None:
                 obj["metadata"]["resourceVersion"] = str(revision)
                 entry.keep_stored(packed)
-                self._fresh.put(entry, entry.adopt(obj))
+                self._fresh.put(entry, entry.adopt(obj), entry.weight)
         if events:
             self._advance(events[-1].revision)
 
