@@ -102,6 +102,7 @@ class HttpFront:
         metrics.gauges["apiserver_current_inflight_requests"] = lambda: [({}, self._in_flight)]
         metrics.gauges["apiserver_flowcontrol_current_inqueue_requests"] = lambda: [({}, flow.waiting)]
         metrics.gauges["apiserver_longrunning_requests"] = lambda: [({}, self._long_running)]
+        self._server: _Server | None = None
         self._runner: web.ServerRunner | None = None
         self._held: socket.socket | None = None
         self.responses = Responses(clock, protobuf)
@@ -118,7 +119,7 @@ class HttpFront:
         """Listen; returns the port, which the system chooses when 0 is given."""
         self._let_go()
         shorten_malformed_requests()
-        server = _Server(
+        self._server = server = _Server(
             self._serve,
             request_factory=_make_request,
             handler_cancellation=True,
@@ -137,13 +138,13 @@ class HttpFront:
     async def stop(self) -> None:
         """Stop listening; requests under way may finish within STOP_SECONDS."""
         self._let_go()
-        runner, self._runner = self._runner, None
+        runner = self._leave()
         if runner is not None:
             await runner.cleanup()
 
     async def refuse(self) -> None:
         """Stop listening and cut every connection off, but hold the port: nobody else can have it before start."""
-        runner, self._runner = self._runner, None
+        runner = self._leave()
         if runner is None:
             return
         host, port = runner.addresses[0][:2]
@@ -156,6 +157,13 @@ class HttpFront:
                 if connection.transport is not None:
                     connection.transport.abort()
             await runner.cleanup()
+
+    def _leave(self) -> web.ServerRunner | None:
+        """From now on no connection is taken; what runs has to be cleaned up."""
+        if self._server is not None:
+            self._server.closing = True
+        runner, self._runner, self._server = self._runner, None, None
+        return runner
 
     def _let_go(self) -> None:
         held, self._held = self._held, None
@@ -351,8 +359,16 @@ class _Connection(web.RequestHandler):
 
 
 class _Server(web.Server):
+    closing = False
+    """Connections whose TLS handshake ends after that are cut off: nobody would ever end a watch on one of them."""
+
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        if self.closing:
+            transport.abort()
 
 
 def _peer_certificate(raw: web.BaseRequest) -> bytes | None:
