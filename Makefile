@@ -86,7 +86,7 @@ lint: $(TOOLS) ## Check style, types and the layering of the packages
 format: $(TOOLS) ## Format the code
 	@$(BIN)/ruff check --fix src tests benchmarks examples; $(BIN)/ruff format src tests benchmarks examples
 
-bench: $(TOOLS) ## Measure everything on this machine (some 25 minutes; results in build/benchmarks)
+bench: $(TOOLS) ## Measure everything on this machine (some 50 minutes; results in build/benchmarks)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 bench-quick: $(TOOLS) ## Measure everything in small, in some four minutes
