@@ -136,5 +136,8 @@ class ComponentProcess:
 
 def alive(pid: int) -> bool:
     """Whether the process runs; one that only waits for its parent does not."""
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # the latter when it ends between opening and reading
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
