@@ -289,6 +289,18 @@ async def test_what_changes_now_is_reconciled_before_the_backlog(client: Client,
     assert recorder.keys[0] == "new"
 
 
+async def test_existing_objects_that_are_pending_are_reconciled_before_those_that_are_checked_again(
+    client: Client, run: Any
+) -> None:
+    for number in range(5):
+        await client.create(PODS, pod(f"old{number}"))
+    await client.create(PODS, pod("pending", config="pending"))
+    recorder = Recorder(Watch(PODS, pending=lambda obj: obj["spec"]["config"] == "pending"))
+    await run(recorder)
+    await eventually(lambda: len(recorder.keys) == 6)
+    assert recorder.keys[0] == "pending"
+
+
 class Holding(Recorder):
     """The first key is held until `released`."""
 

@@ -247,6 +247,21 @@ async def test_a_scheduler_goes_on_where_another_broke_off(plane_folder: Path) -
         assert found["status"]["lastScheduledTime"]
 
 
+async def test_what_nobody_has_decided_on_goes_before_what_failed_the_last_time(plane_folder: Path) -> None:
+    condition = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "none fits"}
+    failed = {"status": {"conditions": meta.set_condition(None, condition, 0.0)}}
+    async with scheduling(plane_folder, scheduler=False) as plane:
+        await plane.clusters("m1", pods=9)
+        for name in "abcd":
+            await plane.bind(f"{name}-deployment", deployment(1, placement(DYNAMIC)))
+        for name in "ab":
+            await plane.client.patch(BINDINGS, f"{name}-deployment", "default", failed, subresource="status")
+        async with plane.another():
+            found = {name: await plane.get(f"{name}-deployment") for name in "abcd"}
+        order = sorted(found, key=lambda name: int(meta.resource_version(found[name])))
+        assert order == ["c", "d", "a", "b"]
+
+
 def _compact(value: Obj) -> str:
     return orjson.dumps(value).decode()
 

@@ -9,7 +9,14 @@ import pytest
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.service.triggers import Ours, ServedKinds, concerns_bindings, frees_quota, served_kinds
+from karmada.scheduler.service.triggers import (
+    Ours,
+    ServedKinds,
+    concerns_bindings,
+    frees_quota,
+    is_pending,
+    served_kinds,
+)
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, cluster, deployment, placement
 from tests.support.scheduling_plane import MARKED, Scheduling
 
@@ -102,6 +109,26 @@ def test_it_is_checked_when_it_becomes_ours_and_when_its_spec_changes(
     old: Obj | None, new: Obj | None, looked_at: bool
 ) -> None:
     assert OURS.should_schedule(old, new) is looked_at
+
+
+def scheduled(status: str) -> list[Obj]:
+    return [{"type": "Scheduled", "status": status}]
+
+
+@pytest.mark.parametrize(
+    ("status", "pending"),
+    [
+        (None, True),
+        ({"conditions": []}, True),
+        ({"conditions": scheduled("False")}, False),
+        ({"conditions": scheduled("True"), "schedulerObservedGeneration": 2}, False),
+        ({"conditions": scheduled("True"), "schedulerObservedGeneration": 1}, True),
+        ({"conditions": scheduled("False"), "schedulerObservedGeneration": 1}, False),
+    ],
+)
+def test_a_binding_is_pending_until_its_spec_was_decided_on_or_failed(status: Obj | None, pending: bool) -> None:
+    found = binding(generation=2)
+    assert is_pending(found if status is None else {**found, "status": status}) is pending
 
 
 def version(generation: int = 1, **how: Any) -> Obj:

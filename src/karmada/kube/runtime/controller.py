@@ -79,6 +79,10 @@ def own_key(obj: Obj) -> Iterable[Key]:
     return (key_of(obj),)
 
 
+def _none(_obj: Obj) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
     """Which changes trigger a reconcile, and of which keys.
@@ -96,6 +100,8 @@ class Watch:
     metadata_only: bool = False
     priority: int | Callable[[Obj], int] = 0
     """Of the keys: fixed, and lower for objects that exist at the start; or by the object, whenever it came."""
+    pending: Callable[[Obj], bool] = _none
+    """Which of the objects that exist at the start were not handled before it: these are as urgent as changes."""
     after: float = 0.0
     """Seconds to wait for more changes of the same key, so that they are reconciled together."""
 
@@ -251,7 +257,7 @@ class Controller:
 
     def _handler(self, watch: Watch, informer: Informer, takes: Callable[[Key], bool] | None = None) -> Handler:
         """`takes`: which keys are taken over, for a handler of existing objects; None: changes of those owned."""
-        when, map_to, given, after = watch.when, watch.map_to, watch.priority, watch.after
+        when, map_to, given, pending, after = watch.when, watch.map_to, watch.priority, watch.pending, watch.after
         add_after: _AddAfter = self.queue.add_after  # without a pause the same as add
         if self._sharing is not None:
             add_after = self._adding_if(takes or self._owns)
@@ -259,7 +265,8 @@ class Controller:
         def priority(obj: Obj) -> int:
             if not isinstance(given, int):
                 return given(obj)
-            return given - _BACKLOG if takes or self._starting or informer.delivering else given
+            exists = takes or self._starting or informer.delivering
+            return given - _BACKLOG if exists and not pending(obj) else given
 
         if map_to is own_key:
 

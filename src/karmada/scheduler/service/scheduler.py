@@ -44,6 +44,7 @@ from karmada.scheduler.service.triggers import (
     index_by_kind,
     index_by_placement,
     is_known,
+    is_pending,
     served_kinds,
 )
 
@@ -108,7 +109,12 @@ class BindingScheduler(Reconciler):
         self._clusters = context.informers.of(Cluster.gvr)
         self._clusters.add_handler(self._cluster_changed)
         self.watches = (
-            Watch(self._kind.gvr, when=self._counted, priority=self._priority if core.by_priority else 0),
+            Watch(
+                self._kind.gvr,
+                when=self._counted,
+                priority=self._priority if core.by_priority else 0,
+                pending=is_pending,
+            ),
             Watch(Cluster.gvr, map_to=_no_keys),
         )
         if kind is ResourceBinding and context.gates.enabled("FederatedQuotaEnforcement"):

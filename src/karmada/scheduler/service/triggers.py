@@ -26,6 +26,7 @@ from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.scheduler.placement import plan_of
+from karmada.scheduler.service.writing import SCHEDULED
 
 DEFAULT_NAME = "default-scheduler"
 BY_PLACEMENT = "placement"
@@ -52,6 +53,14 @@ def _group(binding: Obj, placement: Obj) -> str | None:
     if status.get("schedulerObservedGeneration") != meta.generation(binding):
         return None
     return status.get("schedulerObservingAffinityName") or ""
+
+
+def is_pending(binding: Obj) -> bool:
+    """Whether nobody has decided on a binding as it is; not one that could not be scheduled the last time."""
+    status = binding.get("status") or {}
+    if status.get("schedulerObservedGeneration") == meta.generation(binding):
+        return False
+    return not meta.has_condition(status.get("conditions"), SCHEDULED, "False")
 
 
 @ignores_status
