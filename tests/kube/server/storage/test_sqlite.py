@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -256,6 +257,28 @@ async def test_closing_waits_for_the_writes_in_flight(tmp_path: Path) -> None:
     await asyncio.sleep(0)
     await store.close()
     assert sorted(await asyncio.gather(*writes)) == list(range(1, 11))
+
+
+async def test_writers_go_on_in_order_and_some_in_each_turn_of_the_event_loop(tmp_path: Path) -> None:
+    store = await opened(tmp_path / "s.db")
+    turn, ended = 0, list[tuple[int, int]]()
+
+    def count_turns() -> None:
+        nonlocal turn
+        turn += 1
+        if len(ended) < 200:
+            asyncio.get_running_loop().call_soon(count_turns)
+
+    async def write(number: int) -> None:
+        await store.write(f"k/{number}", b"v", expected=0)
+        ended.append((number, turn))
+
+    count_turns()
+    await asyncio.gather(*map(write, range(200)))
+    assert [number for number, _ in ended] == [*range(200)]
+    in_turns = Counter(when for _, when in ended)
+    assert [*in_turns.values()] == [64, 64, 64, 8]
+    await store.close()
 
 
 async def test_maintenance_forgets_what_is_older_than_five_minutes(tmp_path: Path) -> None:
