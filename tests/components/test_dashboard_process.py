@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -91,3 +93,13 @@ async def test_it_is_ready_while_the_control_plane_responds(server: ApiServer, t
         await server.stop()
         assert not await process.health.ok("readyz")
         assert await process.health.ok("healthz")
+
+
+def test_a_control_plane_without_a_dashboard_does_not_load_one() -> None:
+    script = (
+        "import sys, karmada.components.controlplane; from karmada.components.dashboard_flags import *; "
+        "loaded = [module for module in sys.modules if 'dashboard.' in module or module == 'jinja2']; "
+        "print(dashboard_options_from({'dashboard': False}), loaded)"
+    )
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert shown.stdout == "None []\n"
