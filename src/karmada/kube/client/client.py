@@ -163,6 +163,7 @@ class Client:
         resource_version: str = "",
         resource_version_match: str = "",
         one_by_one: bool = False,
+        new_first: bool = False,
         parse: Parse | None = None,
         **which: Unpack[Which],
     ) -> Obj:
@@ -186,6 +187,7 @@ class Client:
             accept=accept,
             most=LIST_BYTES,
             one_by_one=one_by_one,
+            new_first=new_first,
             parse=parse,
             managed_fields=which.get("managed_fields", True),
         )
@@ -217,6 +219,7 @@ class Client:
         *,
         resource_version: str = "",
         page_size: int = PAGE_SIZE,
+        new_first: bool = False,
         parse: Parse | None = None,
         **which: Unpack[Which],
     ) -> AsyncIterator[ListPage]:
@@ -238,6 +241,7 @@ class Client:
                     continue_=token,
                     resource_version=version,
                     one_by_one=True,
+                    new_first=new_first,
                     parse=parse,
                     **which,
                 )

@@ -34,6 +34,8 @@ class Call(NamedTuple):
 
     `most` is how many bytes its answer may have when it comes over the network. `one_by_one`: who gets a list iterates
     over its items once, so that they need not be parsed before; in the server's process, as `parse` does it.
+    `new_first`: their order does not matter, so that a server in this process may begin with what is new, and needs no
+    pages for what is parsed one by one.
     `retried`: it is sent again when the server requests that (Retry-After); a request for a caller who can do so itself
     is not. `managed_fields`: False if the caller has no use for them, so that they need not be parsed.
     """
@@ -46,6 +48,7 @@ class Call(NamedTuple):
     accept: str = "application/json"
     most: int = OBJECT_BYTES
     one_by_one: bool = False
+    new_first: bool = False
     parse: Parse | None = None
     retried: bool = True
     managed_fields: bool = True

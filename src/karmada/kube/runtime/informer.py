@@ -264,6 +264,7 @@ class Informer(Reflector):
                 resource_version=since,
                 metadata_only=self.metadata_only,
                 managed_fields=self._managed_fields,
+                new_first=True,
                 parse=self._parse,
             ):
                 if page.first:

@@ -116,9 +116,8 @@ class Handlers:
         return self.reads.get(resource, self.namespace(request, resource), request.info.name, options)
 
     async def _list(self, request: Request, resource: Resource) -> Result:
-        return await self.reads.list(
-            resource, self.namespace(request, resource), list_options(request.query, watch=False)
-        )
+        options = list_options(request.query, watch=False)
+        return await self.reads.list(resource, self.namespace(request, resource), options, new_first=request.new_first)
 
     async def _watch(self, request: Request, resource: Resource) -> Result:
         options = list_options(request.query, watch=True)

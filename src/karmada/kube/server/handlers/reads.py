@@ -98,6 +98,11 @@ class Reads:
                 entries = [entry for entry in entries if entry.name == selection.name]
         return selection.filter(entries, limit)
 
+    def _new_first(self, entries: list[Entry]) -> list[Entry]:
+        start = self._cache.started_at
+        new = [entry for entry in entries if entry.revision > start]
+        return [*new, *(entry for entry in entries if entry.revision <= start)] if new else entries
+
     async def _cut(
         self, resource: Resource, entries: list[Entry], revision: int, limit: int, options: ListOptions, behind: int
     ) -> ListResult:
@@ -288,7 +293,10 @@ class Reads:
         present = self._versions.presenter(resource)
         return lambda entry: (getter(present(entry.object())) == value) is equal
 
-    async def list(self, resource: Resource, namespace: str, options: ListOptions) -> ListResult:
+    async def list(
+        self, resource: Resource, namespace: str, options: ListOptions, *, new_first: bool = False
+    ) -> ListResult:
+        """`new_first`: with what was written since the start first, and no pages where nothing is read for them."""
         collection = self._cache.collection(resource.storage_resource)
         selection = self.selection(resource, options)
         plain = selection.matches is None and not options.resource_version
@@ -309,7 +317,11 @@ class Reads:
         if exact and collection.changed > wanted:
             return await self._page(resource, namespace, selection, options, wanted, "")
         limit = options.limit if options.resource_version != "0" else 0
+        if new_first and selection.matches is None and self._versions.same(resource):
+            limit = 0
         entries = self._current(resource, namespace, selection, limit)
+        if new_first and not limit:
+            entries = self._new_first(entries)
         revision = wanted if exact else self._cache.revision
         return await self._cut(resource, entries, revision, limit, options, 0)
 

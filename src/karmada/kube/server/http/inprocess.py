@@ -59,6 +59,7 @@ class InProcess:
             headers=headers,
             user=self._user,
             obj=call.body,
+            new_first=call.new_first,
         )
 
     def _trail(self, call: Call, request: Request) -> FollowsRequest | None:

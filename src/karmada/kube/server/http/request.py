@@ -112,6 +112,8 @@ class Request:
     body: bytes = b""
     obj: Any = None
     """The body of an in-process request, already parsed; the handlers copy before they change it."""
+    new_first: bool = False
+    """Of an in-process list that is parsed one by one: see Call."""
     raw: Any = None
     """The HTTP front's own request, for handlers that take over the connection (upgrades, proxying)."""
     warnings: Warnings = field(default_factory=Warnings)

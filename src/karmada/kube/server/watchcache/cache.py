@@ -70,6 +70,8 @@ class Cache:
         self._keep = keep
         self.revision = 0
         """The last revision that is applied."""
+        self.started_at = 0
+        """What is newer was written since the start."""
         self.store = store
         self._clock = clock
         self._floor = 0
@@ -99,6 +101,7 @@ class Cache:
             latest = self._latest_seen
             self._tasks.append(asyncio.create_task(self._follow(self.store)))
             await self._reach(latest)
+        self.started_at = self.revision
         self._tasks.append(asyncio.create_task(self._trim()))
 
     async def stop(self) -> None:
