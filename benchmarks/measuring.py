@@ -2,7 +2,7 @@
 
 Inside (`measure`), a scenario runs at one size in an empty folder. Its standard output is JSON lines: its progress,
 and at last the outcome. Outside (`measured`), that output is read, and what others used of the machine
-meanwhile is noted, with how fast it was before and after. A process that is stopped stops what it has started.
+meanwhile is noted, with how fast it was. A process that is stopped stops what it has started.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.processes import stop, tail
 from benchmarks.registry import scenario
 from benchmarks.results import Timed
 from benchmarks.scenario import Foreign, Measurement, Place, Scenario, Skipped
-from benchmarks.speed import speed
+from benchmarks.speed import Speeds
 
 
 class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -61,7 +61,14 @@ class Failed(Exception):
 
 def measured(order: Order, log: Path, progress: Callable[[str], None]) -> Timed:
     """Raises Skipped or Failed. What goes to standard error is in the log."""
-    before, others, began = speed(), Others(), time.perf_counter()
+    with Speeds() as speeds:
+        others, began = Others(), time.perf_counter()
+        found = _ran(order, log, progress)
+        seconds, used = time.perf_counter() - began, others.cores()
+    return Timed(found, seconds, used, tuple(speeds.values))
+
+
+def _ran(order: Order, log: Path, progress: Callable[[str], None]) -> Measurement:
     command = [sys.executable, "-m", "benchmarks.measuring", msgspec.json.encode(order).decode()]
     with log.open("w") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -75,12 +82,11 @@ def measured(order: Order, log: Path, progress: Callable[[str], None]) -> Timed:
         process.wait()
     finally:
         stop(process)
-    seconds = time.perf_counter() - began
     if last.skipped:
         raise Skipped(last.skipped)
     if last.measurement is None:
         raise Failed(last.error or f"it ended with code {process.returncode}:\n{tail(log)}")
-    return Timed(last.measurement, seconds, others.cores(), (before, speed()))
+    return last.measurement
 
 
 # inside

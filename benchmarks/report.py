@@ -6,11 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.machine import Machine
 from benchmarks.results import FigureResult, Profile, Results, ScenarioResult, SizeResult, Spread, UseResult
+from benchmarks.speed import REFERENCE
 
 DISTURBED = 0.1
 """Cores that others used; more than that is reported."""
 UNSTEADY = 0.15
 """Between the machine's least and greatest speed; more than that is reported."""
+_TIMES = ("s", "ms", "µs")
+"""Units of figures that a slow machine makes greater; rates, which it makes smaller, end with /s."""
 _SHOWN = 12
 """So many lines of a profile."""
 
@@ -29,10 +32,24 @@ def spread(found: Spread) -> str:
     return f"{number(found.min)} … {number(found.max)} ({found.relative:.0%})"
 
 
-def goal(figure: FigureResult) -> str:
+def goal(figure: FigureResult, speed: Spread | None) -> str:
+    """A goal that was missed on a slow machine has beside it what the figure would be at the speed goals are for."""
     if figure.goal is None:
         return ""
-    return f"{number(figure.goal)}: {'reached' if figure.reached else 'MISSED'}"
+    if figure.reached:
+        return f"{number(figure.goal)}: reached"
+    estimate = _at_reference(figure, speed)
+    beside = "" if estimate is None else f" (about {number(estimate)} at {number(REFERENCE)} rounds/s)"
+    return f"{number(figure.goal)}: MISSED{beside}"
+
+
+def _at_reference(figure: FigureResult, speed: Spread | None) -> float | None:
+    """None for what does not depend on the speed, and where that was high enough."""
+    if speed is None or speed.median >= REFERENCE:
+        return None
+    if figure.unit in _TIMES:
+        return figure.spread.median * speed.median / REFERENCE
+    return figure.spread.median * REFERENCE / speed.median if figure.unit.endswith("/s") else None
 
 
 def use(name: str, found: UseResult) -> str:
@@ -85,7 +102,8 @@ def table(result: ScenarioResult) -> str:
 def _rows(size: SizeResult) -> Iterator[tuple[str, ...]]:
     label = f"{size.size:,}"
     for name, figure in size.figures.items():
-        yield label, name, f"{number(figure.spread.median)} {figure.unit}", spread(figure.spread), goal(figure)
+        median, wanted = f"{number(figure.spread.median)} {figure.unit}", goal(figure, size.speed)
+        yield label, name, median, spread(figure.spread), wanted
         label = ""
 
 
@@ -121,9 +139,9 @@ def summary(results: Results) -> str:
 
 
 def _headlines(result: ScenarioResult) -> Iterator[str]:
-    latest = {name: (size.size, figure) for size in result.sizes for name, figure in size.figures.items()}
+    latest = {name: (size, figure) for size in result.sizes for name, figure in size.figures.items()}
     goals = {
-        name: (size.size, figure)
+        name: (size, figure)
         for size in result.sizes
         for name, figure in size.figures.items()
         if figure.goal is not None
@@ -131,7 +149,8 @@ def _headlines(result: ScenarioResult) -> Iterator[str]:
     label = f"`{result.name}`"
     for name, (size, figure) in (goals or dict(list(latest.items())[:1])).items():
         median = f"{number(figure.spread.median)} {figure.unit}"
-        yield f"| {label} | {size:,} | {name} | {median} | {spread(figure.spread)} | {goal(figure)} |"
+        wanted = goal(figure, size.speed)
+        yield f"| {label} | {size.size:,} | {name} | {median} | {spread(figure.spread)} | {wanted} |"
         label = ""
 
 

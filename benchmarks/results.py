@@ -70,7 +70,7 @@ class SizeResult(msgspec.Struct, frozen=True, kw_only=True):
     others: float
     """Cores that others used meanwhile, in the repeat that was disturbed most."""
     speed: Spread | None = None
-    """The machine's, before and after each repeat (see benchmarks.speed); results of old do not have it."""
+    """The machine's, before, during and after each repeat (see benchmarks.speed); results of old do not have it."""
     figures: dict[str, FigureResult]
     processes: dict[str, UseResult]
     costs: dict[str, Spread]
@@ -83,8 +83,8 @@ class Timed(msgspec.Struct, frozen=True):
     measurement: Measurement
     seconds: float
     others: float
-    speeds: tuple[float, float]
-    """Before and after."""
+    speeds: tuple[float, ...]
+    """Before, during and after."""
 
 
 class ScenarioResult(msgspec.Struct, kw_only=True):

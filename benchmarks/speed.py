@@ -1,9 +1,10 @@
 """How fast the machine is just now, by the time that a fixed piece of work takes.
 
-A virtual machine's speed changes with what its neighbours do, and nothing inside shows it. So before and after every
-measurement the same is done that a control plane spends its time with: JSON is read, copied, changed, compared and
-written, over more of it than a processor's near caches hold. The result is in rounds a second of CPU time, so that
-other processes on the machine hardly change it. None of it is the project's own code: a yardstick must not grow.
+A virtual machine's speed changes with what its neighbours do, within seconds, and nothing inside shows it. So before,
+during and after every measurement the same is done that a control plane spends its time with: JSON is read, copied,
+changed, compared and written, over more of it than a processor's near caches hold. The result is in rounds a second of
+CPU time, so that other processes on the machine hardly change it. None of it is the project's own code: a yardstick
+must not grow.
 """
 
 from __future__ import annotations
@@ -11,14 +12,20 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
+from threading import Event, Thread
+from types import TracebackType
 from typing import Any
 
 import orjson
 
+REFERENCE = 35_000.0
+"""Rounds per second of the machine that goals in time are meant for."""
 _OBJECTS = 400
 _LOOKS = 7
 _CPU_SECONDS = 0.01
 """How long one look takes."""
+_EVERY_SECONDS = 5.0
+"""Between two times during a measurement: together less than a fiftieth of a core."""
 
 
 def speed() -> float:
@@ -27,9 +34,35 @@ def speed() -> float:
     return statistics.median(_look(texts) for _ in range(_LOOKS))
 
 
+class Speeds:
+    """The machine's speed at the beginning, every few seconds, and at the end; `values` has them all."""
+
+    def __init__(self, every_seconds: float = _EVERY_SECONDS) -> None:
+        self.values: list[float] = []
+        self._every_seconds = every_seconds
+        self._ended = Event()
+        self._thread = Thread(target=self._watch, name="speed", daemon=True)
+
+    def __enter__(self) -> Speeds:
+        self.values.append(speed())
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        self.values.append(speed())
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self._every_seconds):
+            self.values.append(speed())
+
+
 def _look(texts: Sequence[bytes]) -> float:
-    rounds, began = 0, time.process_time()
-    while (used := time.process_time() - began) < _CPU_SECONDS:
+    rounds, began = 0, time.thread_time()
+    while (used := time.thread_time() - began) < _CPU_SECONDS:
         _round(texts[rounds % _OBJECTS])
         rounds += 1
     return rounds / used

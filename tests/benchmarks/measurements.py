@@ -45,7 +45,7 @@ def machine(**changes: object) -> Machine:
 def scenario_result(
     *sizes: int,
     repeats: tuple[float, ...] = (1.0, 1.1, 0.9),
-    speeds: tuple[float, float] = STEADY,
+    speeds: tuple[float, ...] = STEADY,
     named: str = Example.name,
 ) -> ScenarioResult:
     scenario = Example()

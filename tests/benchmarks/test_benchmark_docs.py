@@ -8,7 +8,9 @@ import pytest
 
 from benchmarks.documentation import PLOTTED, NoMarkers, figures, filled, refresh
 from benchmarks.registry import NAMES, scenario, selected
-from benchmarks.report import compared, number, table
+from benchmarks.report import compared, goal, number, table
+from benchmarks.results import FigureResult, Spread
+from benchmarks.scenario import Better
 from tests.benchmarks.measurements import machine, results, scenario_result
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -35,8 +37,32 @@ def test_figures_go_between_their_markers_and_the_rest_stays(tmp_path: Path) -> 
 
 def test_the_table_has_the_figures_with_a_goal_at_the_largest_size_that_has_one() -> None:
     rows = figures(results()).splitlines()
-    assert "| `example` | 300 | things | 100 /s | 90.9 … 111 (20%) | 500: MISSED |" in rows
+    assert (
+        "| `example` | 300 | things | 100 /s | 90.9 … 111 (20%) | 500: MISSED (about 115 at 35,000 rounds/s) |" in rows
+    )
     assert "|  | 100 | done | 1.00 s | 0.9 … 1.10 (20%) | 1.50: reached |" in rows
+
+
+@pytest.mark.parametrize(
+    ("figure", "speeds", "expected"),
+    [
+        pytest.param(("ms", "lower", 3.0, 2.0), (17_500.0,), "2.00: MISSED (about 1.50 at 35,000 rounds/s)", id="time"),
+        pytest.param(
+            ("/s", "higher", 300.0, 450.0), (17_500.0,), "450: MISSED (about 600 at 35,000 rounds/s)", id="rate"
+        ),
+        pytest.param(("MiB", "lower", 3.0, 2.0), (17_500.0,), "2.00: MISSED", id="memory does not depend on it"),
+        pytest.param(("ms", "lower", 3.0, 2.0), (36_000.0,), "2.00: MISSED", id="the machine was fast enough"),
+        pytest.param(("ms", "lower", 3.0, 2.0), (), "2.00: MISSED", id="the speed is not known"),
+        pytest.param(("ms", "lower", 1.0, 2.0), (17_500.0,), "2.00: reached", id="reached all the same"),
+    ],
+)
+def test_a_goal_that_a_slow_machine_missed_has_an_estimate_beside_it(
+    figure: tuple[str, Better, float, float], speeds: tuple[float, ...], expected: str
+) -> None:
+    unit, better, value, wanted = figure
+    reached = value <= wanted if better == "lower" else value >= wanted
+    found = FigureResult(unit=unit, better=better, spread=Spread.of([value]), goal=wanted, reached=reached)
+    assert goal(found, Spread.of(speeds) if speeds else None) == expected
 
 
 def test_a_scenario_without_goals_is_shown_by_its_first_figure() -> None:

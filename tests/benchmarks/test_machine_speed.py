@@ -8,7 +8,8 @@ from itertools import accumulate, chain, repeat
 
 import pytest
 
-from benchmarks.speed import speed
+from benchmarks.speed import Speeds, speed
+from tests.support.eventually import eventually_blocking
 
 
 @pytest.mark.parametrize(
@@ -22,9 +23,23 @@ from benchmarks.speed import speed
 def test_the_speed_is_that_of_most_looks_in_rounds_for_a_second_of_cpu(
     monkeypatch: pytest.MonkeyPatch, rounds: Iterable[float], expected: float
 ) -> None:
-    monkeypatch.setattr(time, "process_time", accumulate(rounds).__next__)
+    monkeypatch.setattr(time, "thread_time", accumulate(rounds).__next__)
     assert speed() == pytest.approx(expected, rel=0.02)
 
 
 def test_this_machine_has_a_speed() -> None:
     assert speed() > 100
+
+
+def test_the_speed_is_seen_before_during_and_after() -> None:
+    with Speeds(every_seconds=0.001) as seen:
+        eventually_blocking(lambda: len(seen.values) >= 3)
+        during = len(seen.values)
+    assert len(seen.values) > during
+    assert min(seen.values) > 100
+
+
+def test_what_fails_ends_the_look_at_the_speed() -> None:
+    with pytest.raises(ValueError, match="five"), Speeds(every_seconds=60) as seen:
+        raise ValueError("five")
+    assert len(seen.values) == 2
