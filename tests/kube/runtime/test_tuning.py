@@ -18,7 +18,7 @@ def test_a_component_exempts_what_it_has_loaded_and_collects_rarely() -> None:
         tune_garbage_collection()
         print(gc.get_threshold()[0], gc.get_freeze_count() > 0)
     """
-    assert printed(script) == ["50000", "True"]
+    assert printed(script) == ["200000", "True"]
 
 
 def test_a_program_is_hardly_collected_while_it_loads_and_not_when_it_ends() -> None:
@@ -29,4 +29,4 @@ def test_a_program_is_hardly_collected_while_it_loads_and_not_when_it_ends() -> 
         collect_rarely()
         print(gc.get_threshold()[0], gc.get_freeze_count())
     """
-    assert printed(script) == ["50000", "0", "True"]
+    assert printed(script) == ["200000", "0", "True"]
