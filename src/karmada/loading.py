@@ -11,15 +11,15 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from karmada.kube.runtime.tuning import THRESHOLDS
-
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
+
+_THRESHOLDS = (50_000, 50, 100)
 
 
 def collect_rarely() -> None:
     """Call first in a program's main, before it loads the rest of its modules."""
-    gc.set_threshold(*THRESHOLDS)
+    gc.set_threshold(*_THRESHOLDS)
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)  # Python would look for garbage once more before the memory is given back anyway
 

@@ -29,4 +29,4 @@ def test_a_program_is_hardly_collected_while_it_loads_and_not_when_it_ends() -> 
         collect_rarely()
         print(gc.get_threshold()[0], gc.get_freeze_count())
     """
-    assert printed(script) == ["200000", "0", "True"]
+    assert printed(script) == ["50000", "0", "True"]

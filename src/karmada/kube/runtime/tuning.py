@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import gc
 
-THRESHOLDS = (200_000, 12, 100)
+_THRESHOLDS = (200_000, 12, 100)
 """A pass visits objects that have left the processor's caches, a microsecond each: the later it comes, the more of them
 are gone by then. The first two multiplied bound what a pass over the middle generation visits."""
 
 
 def tune_garbage_collection() -> None:
     """Call once, early in a component's main."""
-    gc.set_threshold(*THRESHOLDS)
+    gc.set_threshold(*_THRESHOLDS)
     gc.freeze()
