@@ -23,18 +23,17 @@ from typing import Any
 from tests.support.fork_requests import POPEN, Start, close_pipes, program_of, request_socket_pair, start_of
 
 _ROOT = Path(__file__).parents[2]
-_READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "SSL_", "OPENSSL_", "OPENBLAS_", "UV_")
+_READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "SSL_", "OPENSSL_", "UV_")
 """Variables that Python and libraries have read when a program is forked; with others it is started afresh."""
 _READ_LATER = {
     "LC_CTYPE",
-    "OPENBLAS_NUM_THREADS",
     "PYTHONDONTWRITEBYTECODE",
     "PYTHONUNBUFFERED",
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
 }
-"""But for those that the forked process heeds or reads itself, for what only decides how fast numpy is, and for what
-Python sets where there is no locale, and would set again."""
+"""But for those that the forked process heeds or reads itself, and for what Python sets where there is no locale, and
+would set again."""
 
 _COMMANDS = {
     "karmadactl": "karmada.cli.karmadactl",

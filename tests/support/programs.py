@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,6 @@ from tests.support import forking
 from tests.support.eventually import LIMIT
 
 READY_SECONDS = LIMIT
-_LOST_OUTPUT = "Unknown stream id"
-"""kubectl (seen with 1.32) says so when it drops output that came before its streams were there, a race of its own
-(kubernetes/kubernetes#131203): the command is run once more."""
 
 
 @dataclass
@@ -100,16 +96,11 @@ class Program:
         self.env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(kubeconfig), "NO_COLOR": "1"}
 
     def __call__(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 90) -> Result:
-        result = self._run(arguments, stdin, timeout)
-        if _LOST_OUTPUT in result.err:
-            result = self._run(arguments, stdin, timeout)
-        if check and result.code != 0:
-            raise AssertionError(f"{arguments} failed ({result.code}):\n{result.out}\n{result.err}")
-        return result
-
-    def _run(self, arguments: Sequence[str], stdin: str, timeout: float) -> Result:
         done = forking.run([*self._command, *arguments], input=stdin, text=True, timeout=timeout, env=self.env)
-        return Result(done.returncode, done.stdout, done.stderr)
+        result = Result(done.returncode, done.stdout, done.stderr)
+        if check and done.returncode != 0:
+            raise AssertionError(f"{arguments} failed ({done.returncode}):\n{done.stdout}\n{done.stderr}")
+        return result
 
     def start(self, *arguments: str, **kwargs: Any) -> subprocess.Popen[str]:
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -12,12 +12,13 @@ import aiohttp
 import orjson
 import pytest
 
-from karmada.kube.client.websocket import STDOUT, attach, execute
+from karmada.kube.client.websocket import ERROR, RESIZE, STDIN, STDOUT, attach, execute
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
+from karmada.kube.sim.kubelet import channels
 from karmada.kube.sim.kubelet.answers import Command
 from karmada.kube.sim.kubelet.spdy import FIN, SYN_STREAM, HeaderWriter, control_frame, data_frame
 from tests.kube.sim.connecting.pods_reached import ACCOUNT, BASE, CONFIG_MAPS, NODES, SECRETS, Cluster, finished, tls_of
@@ -177,6 +178,54 @@ async def test_a_client_that_leaves_ends_its_command(sim: Cluster) -> None:
     await eventually(lambda: sim.asleep() == asleep + 1)
     await command.close()
     await eventually(lambda: sim.asleep() == asleep)
+
+
+@asynccontextmanager
+async def by_hand(server: ApiServer, query: str) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    """A command over a WebSocket."""
+    async with (
+        asyncio.timeout(30),
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls_of(server))) as session,
+        session.ws_connect(
+            f"{server.url}{BASE}/pods/p/exec?stdout=true&{query}", protocols=["v5.channel.k8s.io"], autoping=False
+        ) as socket,
+    ):
+        yield socket
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "output"),
+    [
+        ("command=cat&stdin=true", bytes((STDIN,)) + b"hi", b"hi"),
+        ("command=hostname&tty=true", bytes((RESIZE,)) + b'{"Width":80,"Height":24}', b"p"),
+    ],
+    ids=["stdin", "the size of the terminal"],
+)
+async def test_nothing_is_sent_before_the_client_has_shown_that_it_has_its_streams(
+    sim: Cluster, query: str, first: bytes, output: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The response to a ping would come behind what was sent before."""
+    monkeypatch.setattr(channels, "START_SECONDS", 60)
+    monkeypatch.setattr(channels, "TERMINAL_SECONDS", 60)
+    await sim.put("p")
+    async with by_hand(sim.server, query) as socket:
+        await socket.ping(b"nothing yet")
+        assert (await socket.receive()).type is aiohttp.WSMsgType.PONG
+        await socket.send_bytes(first)
+        sent = [await socket.receive() for _ in range(3)]
+    assert [message.data[0] for message in sent] == [STDOUT, ERROR, STDOUT]
+    assert sent[2].data[1:].startswith(output)
+
+
+@pytest.mark.parametrize("query", ["command=hostname", "command=hostname&tty=true"])
+async def test_a_client_that_sends_nothing_is_sent_everything(
+    sim: Cluster, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "TERMINAL_SECONDS", 0.001)
+    await sim.put("p")
+    async with by_hand(sim.server, query) as socket:
+        sent = [message.data async for message in socket]
+    assert any(data.startswith(bytes((STDOUT,)) + b"p") for data in sent)
 
 
 # --- attach

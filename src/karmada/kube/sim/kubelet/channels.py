@@ -12,7 +12,7 @@ import asyncio
 import base64
 import binascii
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
 import aiohttp
@@ -43,6 +43,10 @@ SPDY_PROTOCOLS = (
 SPDY = "SPDY/3.1"
 PROTOCOL_HEADER = "X-Stream-Protocol-Version"
 STREAM_SECONDS = 30.0
+TERMINAL_SECONDS = 0.3
+"""How long a client with a terminal may take to send its size."""
+START_SECONDS = 0.02
+"""How long a command takes to start when the client sends nothing; on a real node it takes longer."""
 _MOST_UNREAD = 16 * 1024 * 1024
 _CHUNK = 1 << 16
 _NAMES = {"stdin": STDIN, "stdout": STDOUT, "stderr": STDERR, "error": ERROR, "resize": RESIZE}
@@ -217,27 +221,38 @@ def sender(socket: web.WebSocketResponse, *, text: bool) -> Callable[[int, bytes
 
 async def _over_websocket(raw: web.BaseRequest, wanted: Wanted, work: Work) -> web.StreamResponse:
     protocol = chosen(offered(raw.headers), WEBSOCKET_PROTOCOLS) or ""
-    socket = web.WebSocketResponse(protocols=(protocol,) if protocol else (), max_msg_size=0, compress=False)
+    protocols = (protocol,) if protocol else ()
+    socket = web.WebSocketResponse(protocols=protocols, max_msg_size=0, compress=False)
     await socket.prepare(raw)
-    text = "base64" in protocol
-
-    send = sender(socket, text=text)
-    channels = Channels(wanted, protocol, send)
-    for channel in sorted(wanted.channels() - {STDIN, RESIZE}):
-        await send(channel, b"")
+    send = sender(socket, text="base64" in protocol)
+    channels, reading = Channels(wanted, protocol, send), asyncio.Event()
 
     async def run() -> None:
+        await _until_client_reads(wanted, reading)
+        for channel in sorted(wanted.channels() - {STDIN, RESIZE}):
+            await send(channel, b"")
         await channels.finish(await work(channels))
 
-    finished = await until_disconnected(_listen(socket, channels), run())
+    finished = await until_disconnected(_listen(socket, channels, reading), run())
     await socket.close(code=1000 if finished else 1001)
     return socket
 
 
-async def _listen(socket: web.WebSocketResponse, channels: Channels) -> None:
+async def _until_client_reads(wanted: Wanted, reading: asyncio.Event) -> None:
+    """kubectl 1.32 begins to read before it has its streams, and drops what arrives by then (kubernetes#131203).
+
+    Its first message shows that it has them: the size of its terminal, or stdin. If it has neither only time helps.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(TERMINAL_SECONDS if wanted.tty else START_SECONDS):
+            await reading.wait()
+
+
+async def _listen(socket: web.WebSocketResponse, channels: Channels, reading: asyncio.Event) -> None:
     async for message in socket:
         if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY) or not message.data:
             continue
+        reading.set()
         channel, data = unframed(message.data)
         if channel == STDIN and channels.wanted.stdin:
             await channels.stdin.put(data)
