@@ -48,8 +48,8 @@ _WHERE = {
     "memory": "memory:Memory",
 }
 NAMES = tuple(_WHERE)
-BY_NAME_ONLY = frozenset({"clusters.thousand", "dashboard.large", "workers", "works.million"})
-"""They take too long, need too much memory, or more cores than most have, to be among all or in a family."""
+BY_NAME_ONLY = frozenset({"clusters.thousand", "dashboard.large", "works.million"})
+"""They take too long, or need too much memory, to be among all or in a family."""
 
 
 class UnknownScenario(ValueError):
