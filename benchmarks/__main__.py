@@ -6,11 +6,12 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import click
 
-from benchmarks import documentation, members, plots, profiling, report
+from benchmarks import documentation, members, plots, profiling, report, way
 from benchmarks.machine import require_linux
 from benchmarks.measuring import Failed
 from benchmarks.registry import BY_NAME_ONLY, UnknownScenario, selected
@@ -194,6 +195,16 @@ def profile(name: str, size: int, native: bool, folder: Path) -> None:
     for one in found:
         click.echo(report.profile_table(one.profile))
         click.echo(f"Samples: {one.folded}\nDrawing: {one.drawing}")
+
+
+@main.command("way")
+@click.option("--functions", "most", default=0, help="Show the functions that are called most, so many of them.")
+def count_way(most: int) -> None:
+    """Count the files, functions and calls that one Deployment for two members passes through."""
+    import uvloop
+
+    with TemporaryDirectory() as folder:
+        click.echo("\n".join(way.described(uvloop.run(way.measured(Path(folder))), most)))
 
 
 @main.command()

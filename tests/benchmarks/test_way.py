@@ -1,0 +1,17 @@
+"""What one Deployment passes through on its way to two members: more of it must be seen in the numbers here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+FILES, FUNCTIONS, CALLS = 241, 1_095, 6_575
+_TOLERANCE = 1.02
+
+
+def test_a_deployment_for_two_members_passes_no_more_files_functions_and_calls_than_before() -> None:
+    found = subprocess.run([sys.executable, "-m", "benchmarks", "way"], check=True, capture_output=True, text=True)
+    files, functions, calls = (int(part.split()[0]) for part in found.stdout.splitlines()[0].split(", "))
+    assert files <= FILES * _TOLERANCE
+    assert functions <= FUNCTIONS * _TOLERANCE
+    assert calls <= CALLS * _TOLERANCE
