@@ -16,6 +16,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar o
 PYTEST := $(BIN)/python -m pytest
 DATA ?= $(HOME)/.karmada
 ARGS ?=
+SEED ?=
 EXAMPLES ?= 20000
 UNIT ?= tests
 E2E ?= tests/e2e
@@ -58,25 +59,31 @@ status: $(STAMP) ## Show what runs, and its state
 
 tools: $(TOOLS) ## Install what tests and lint need besides
 
+# Property tests draw the same examples in every run; with a seed they draw others.
+DRAWING = $(if $(SEED),--hypothesis-profile=random --hypothesis-seed=$(SEED))
+fuzz histories: SEED := $(or $(SEED),$(shell echo $$RANDOM$$RANDOM))
+
 # Real programs mostly wait; what they leave of the cores goes to the tests that compute.
-test: $(TOOLS) ## Run all tests (real kubectl, helm, etcd and Chromium included)
+test: $(TOOLS) ## Run all tests (real kubectl, helm, etcd and Chromium included; SEED=1 draws other examples)
 	@bash scripts/test_programs.sh
 	@$(BIN)/python -m compileall -q -j 0 src # else every worker and program of a fresh clone compiles all of it
 	@$(BIN)/python -m tests.rewriting $(UNIT) $(E2E) # the same for the tests
 	@$(BIN)/python -m tests.side_by_side \
 		"End-to-end tests, $(E2E_WORKERS) files at a time" \
-		"$(PYTEST) --forks $(E2E_WORKERS) $(E2E)" \
+		"$(PYTEST) --forks $(E2E_WORKERS) $(DRAWING) $(E2E)" \
 		"Unit and integration tests, $(UNIT_WORKERS) files at a time, at a lower priority" \
-		"nice -n 3 $(PYTEST) --forks $(UNIT_WORKERS) --ignore=tests/e2e $(UNIT)"
+		"nice -n 3 $(PYTEST) --forks $(UNIT_WORKERS) $(DRAWING) --ignore=tests/e2e $(UNIT)"
 
 jepsen: $(TOOLS) ## Check linearizability under faults for long (ROUNDS=50)
 	@JEPSEN_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest -n 0 -s tests/e2e/test_linearizability.py
 
-fuzz: $(TOOLS) ## Feed the decoders noise for long (EXAMPLES=20000 for each)
-	@KARMADA_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n auto --dist load -p no:cacheprovider tests/fuzz
+fuzz: $(TOOLS) ## Feed the decoders noise for long (EXAMPLES=20000 for each; SEED=1 repeats a run)
+	@echo "==> Examples drawn with SEED=$(SEED)"
+	@KARMADA_FUZZ_EXAMPLES=$(EXAMPLES) $(PYTEST) $(DRAWING) -n auto --dist load -p no:cacheprovider tests/fuzz
 
-histories: $(TOOLS) ## Play random histories of failing clusters for long (HISTORIES=2000)
-	@HISTORIES=$(or $(HISTORIES),2000) $(BIN)/python -m pytest -n 0 -k no_history tests/controllers/failover/test_failover_histories.py
+histories: $(TOOLS) ## Play random histories of failing clusters for long (HISTORIES=2000; SEED=1 repeats a run)
+	@echo "==> Histories drawn with SEED=$(SEED)"
+	@HISTORIES=$(or $(HISTORIES),2000) $(PYTEST) $(DRAWING) -n 0 -k no_history tests/controllers/failover/test_failover_histories.py
 
 lint: $(TOOLS) ## Check style, types and the layering of the packages
 	@echo "==> ruff" && $(BIN)/ruff check src tests benchmarks examples && $(BIN)/ruff format --check src tests benchmarks examples

@@ -12,13 +12,12 @@ from collections.abc import Callable, Generator, Iterator
 import pytest
 import uvloop
 import yaml
-from hypothesis import HealthCheck, Phase, settings
 
 from karmada.kube.objects.shared import assert_unmutated, detect_mutations
 from karmada.kube.server.storage import memory
 from tests.support import forking
 from tests.support.collector import collect_rarely, free_the_dead, release_servers
-from tests.support.constants import read_constants
+from tests.support.drawing import ignore_constants, register_profiles
 from tests.support.rsa_keys import reuse_keys
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell starts in the background, and all that it starts
@@ -33,14 +32,8 @@ os.fsync = lambda fd: None  # noqa: ARG005 - without power there is no test eith
 memory.pack = bytes  # type: ignore[assignment,attr-defined]  # compressing takes a sixth of a server's start
 yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # type: ignore[misc]  # charts are long: a tenth of the time
 yaml.SafeDumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # type: ignore[misc]
-settings.register_profile(
-    "any-machine",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[phase for phase in Phase if phase is not Phase.explain],  # it traces every line of what fails
-)
-settings.load_profile("any-machine")
 collect_rarely()
+register_profiles()
 reuse_keys()
 pytest_plugins = ["tests.forked_workers"]
 LONGEST_FIRST = [
@@ -62,6 +55,11 @@ LONGEST_FIRST = [
 """Files that would be waited for at the end if they did not start first."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("hypothesis_profile") != "random":
+        ignore_constants()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {f"test_{name}.py": rank for rank, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
@@ -71,8 +69,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.getoption("forks") > 1 and sys.platform == "linux":
         forking.share()
         session.config.add_cleanup(forking.stop)
-    if session.config.getoption("forks") and any(item.get_closest_marker("hypothesis") for item in session.items):
-        read_constants()
     free_the_dead()
 
 

@@ -357,9 +357,9 @@ def _write_until_killed(path: Path, prefix: str, seconds: float) -> list[tuple[s
 
 async def test_a_killed_process_loses_no_acknowledged_write(tmp_path: Path) -> None:
     acknowledged: dict[str, tuple[int, int]] = {}
-    latest = 0
+    latest, chance = 0, random.Random(3)
     for number in range(5):
-        seconds = random.uniform(0.02, 0.25)
+        seconds = chance.uniform(0.02, 0.25)
         for key, value, revision in await asyncio.to_thread(
             _write_until_killed, tmp_path / "s.db", f"round{number}", seconds
         ):
