@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.light import transport_for
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.transport import Call
 
 

@@ -22,8 +22,8 @@ from karmada.api.cluster import Cluster
 from karmada.joining.join import Joining, cluster_id_of, join
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.client.light import transport_for
 from karmada.kube.objects.meta import get_condition, name
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer

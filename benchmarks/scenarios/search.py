@@ -23,7 +23,7 @@ from benchmarks.scenario import Figure, Measurement, Place, Sizes
 from karmada.api.search import V1ALPHA1, ResourceRegistry
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.light import LightTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import Call
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
@@ -105,7 +105,7 @@ async def _cached(control: Client, pid: int, size: int, meter: Meter) -> dict[st
 
 async def _until_here(control: Client) -> None:
     """Until a list is complete: it has a warning while it is not."""
-    assert isinstance(control.transport, LightTransport)
+    assert isinstance(control.transport, HttpTransport)
     late: list[str] = []
     control.transport.on_warning = late.append
     while True:
@@ -122,7 +122,7 @@ async def _listed(control: Client, pid: int, size: int) -> dict[str, float]:
     """Read as it comes; the greatest size meanwhile is the kernel's, from now on."""
     at_rest_size = memory(pid)[0]
     forget_peak(pid)
-    assert isinstance(control.transport, LightTransport)
+    assert isinstance(control.transport, HttpTransport)
     began, received, items = time.perf_counter(), 0, 0
     async for piece in control.transport.stream(Call("GET", f"{_CACHE}/pods")):
         received += len(piece)

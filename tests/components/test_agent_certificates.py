@@ -23,7 +23,7 @@ from karmada.joining.pull.certificates import CSRS
 from karmada.joining.pull.objects import KUBECONFIG_KEY, KUBECONFIG_SECRET
 from karmada.joining.pull.validity import load_chain
 from karmada.kube.client.followed import FollowedKubeconfig
-from karmada.kube.client.light import LightTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.periodic import Periodic
@@ -59,7 +59,7 @@ class FailedRequests:
         self.sent = 0
         assert agent.process is not None
         transport = agent.process.client.transport
-        assert isinstance(transport, LightTransport)
+        assert isinstance(transport, HttpTransport)
         original = transport._exchange
 
         async def exchange(*arguments: object) -> object:

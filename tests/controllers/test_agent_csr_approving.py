@@ -19,8 +19,8 @@ from karmada.components.assembly import Assembly
 from karmada.controllers.agent_csr_approving import CSRS, AgentCsrApproving, access_review
 from karmada.joining.objects import CLUSTER_ROLE_BINDINGS
 from karmada.kube.client.client import Client
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.client.light import transport_for
 from karmada.kube.kinds.signing_requests import condition, with_condition
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.names import random_suffix

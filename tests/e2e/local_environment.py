@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from karmada.api.cluster import Cluster
 from karmada.kube.client.client import Client
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.client.light import transport_for
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj

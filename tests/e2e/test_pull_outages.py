@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from karmada.kube.client.client import Client
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.client.light import transport_for
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.admin_client import AdminClient

@@ -10,8 +10,8 @@ import pytest
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.fencing import HEADER, FencingToken
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.client.light import LightTransport
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import BadRequest, Fenced, NotFound
 from karmada.kube.objects.gvk import GVR
@@ -52,7 +52,7 @@ def guard(lease: Obj) -> SentUnder:
 
 @pytest.fixture
 async def fenced(server: ApiServer, guard: SentUnder) -> AsyncIterator[Client]:
-    transport = LightTransport(load_config(server.kubeconfig))
+    transport = HttpTransport(load_config(server.kubeconfig))
     transport.guard = guard
     yield Client(transport)
     await transport.close()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from karmada.kube.client.client import Client
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.client.light import LightTransport
 from karmada.kube.client.transport import GROUP_HEADER, Call
 from karmada.kube.objects.errors import AlreadyExists, BadRequest, Invalid
 from karmada.kube.objects.gvk import GVR
@@ -28,7 +28,7 @@ def event(name: str) -> Obj:
 @pytest.fixture
 async def afar(server: ApiServer) -> AsyncIterator[Client]:
     """Over the network."""
-    client = Client(LightTransport(load_config(server.kubeconfig)), field_manager="writer")
+    client = Client(HttpTransport(load_config(server.kubeconfig)), field_manager="writer")
     yield client
     await client.close()
 

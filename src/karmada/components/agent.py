@@ -83,7 +83,7 @@ class AgentProcess(Process):
         from karmada.components.rows import Shared, enabled_parts
         from karmada.controllers.context import OwnCluster
         from karmada.kube.client.client import Client
-        from karmada.kube.client.light import transport_for
+        from karmada.kube.client.http_transport import transport_for
         from karmada.kube.runtime.periodic import Periodic
 
         super().__init__(

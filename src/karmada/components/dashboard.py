@@ -177,7 +177,7 @@ class DashboardProcess:
     ) -> None:
         from karmada.dashboard.server import Dashboard
         from karmada.kube.client.client import Client
-        from karmada.kube.client.light import transport_for
+        from karmada.kube.client.http_transport import transport_for
         from karmada.kube.runtime.health import Health
         from karmada.kube.runtime.metrics import Metrics
 

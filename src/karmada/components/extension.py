@@ -62,7 +62,7 @@ class Extension:
         scraped: Address | None = None,
     ) -> None:
         from karmada.kube.client.client import Client
-        from karmada.kube.client.light import transport_for
+        from karmada.kube.client.http_transport import transport_for
         from karmada.kube.runtime.informers import Informers
         from karmada.kube.server.auth.delegated import DelegatedAuthenticator, DelegatedAuthorizer, FollowedTrust
         from karmada.kube.server.extension import ExtensionServer

@@ -143,7 +143,7 @@ def _manager(given: Given, extension: Extension, metrics: Any) -> Manager:
 
     from karmada.components.extension import access_from
     from karmada.kube.client.client import Client
-    from karmada.kube.client.light import transport_for
+    from karmada.kube.client.http_transport import transport_for
     from karmada.kube.runtime.manager import Manager
     from karmada.kube.server.controllers import cluster_controllers
     from karmada.kube.server.controllers.garbage_collector import GarbageCollector

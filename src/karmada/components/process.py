@@ -44,7 +44,7 @@ class Process:
         """`own`: see Assembly. `sharing`: the controllers share their work with other replicas."""
         from karmada.components.assembly import Assembly
         from karmada.kube.client.client import Client
-        from karmada.kube.client.light import transport_for
+        from karmada.kube.client.http_transport import transport_for
         from karmada.kube.runtime.health import Health
 
         transport = transport_for(replace(config, user_agent=name))

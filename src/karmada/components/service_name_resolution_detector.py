@@ -54,7 +54,7 @@ class DetectorProcess(Process):
         pod: Obj | None = None,
     ) -> None:
         from karmada.kube.client.client import Client
-        from karmada.kube.client.light import transport_for
+        from karmada.kube.client.http_transport import transport_for
         from karmada.kube.runtime.events import EventRecorder
         from karmada.problemdetector.name_resolution import ClusterReporter, NodeDetector
 

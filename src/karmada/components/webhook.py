@@ -224,8 +224,8 @@ def main(**given: Any) -> None:
 
     from karmada.admission.context import Settings
     from karmada.kube.client.client import Client
+    from karmada.kube.client.http_transport import transport_for
     from karmada.kube.client.kubeconfig import KubeconfigError
-    from karmada.kube.client.light import transport_for
 
     gates = gates_from(given)
     names = (given["tls_cert_file_name"], given["tls_private_key_file_name"])

@@ -18,8 +18,8 @@ from karmada.controllers.context import Context
 from karmada.joining.join import JoinError, Joining, join
 from karmada.joining.unjoin import unjoin
 from karmada.kube.client.client import Client
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError, load_config
-from karmada.kube.client.light import transport_for
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR

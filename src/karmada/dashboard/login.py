@@ -17,8 +17,8 @@ from typing import Final
 from karmada.dashboard.viewer import USER_AGENT, Identity, Viewer
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Impersonation, Material, RestConfig
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
-from karmada.kube.client.light import transport_for
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, Forbidden, Unauthorized

@@ -17,7 +17,7 @@ from karmada.api.cluster import Cluster
 from karmada.dashboard.paced import LONGEST, Paced
 from karmada.kube.client.client import Client, resource_path
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.light import transport_for
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj

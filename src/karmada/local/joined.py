@@ -19,7 +19,7 @@ from karmada.joining.objects import SECRETS
 from karmada.joining.waiting import wait_for
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Impersonation, Material, RestConfig
-from karmada.kube.client.light import transport_for
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM

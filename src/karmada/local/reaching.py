@@ -8,8 +8,8 @@ from pathlib import Path
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.kubeconfig import Kubeconfig
-from karmada.kube.client.light import transport_for
 
 FIELD_MANAGER = "karmadactl"
 _SECONDS = 20.0

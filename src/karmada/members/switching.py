@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from typing import Any, Protocol, TypeAlias
 
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.light import transport_for
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.network_transport import NetworkTransport
 from karmada.kube.client.transport import (
     Answer,

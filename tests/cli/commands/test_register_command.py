@@ -24,8 +24,8 @@ from karmada.joining.pull.discovery import Discovery
 from karmada.joining.pull.objects import DEPLOYMENTS, ROLES, Agent, agent_lease, agents_own_objects
 from karmada.joining.pull.register import Registering, Registration
 from karmada.kube.client.client import Client
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.kubeconfig import Kubeconfig
-from karmada.kube.client.light import transport_for
 from karmada.kube.kinds.signing_requests import condition, conditions, with_condition
 from karmada.kube.objects.bootstrap_tokens import BootstrapToken
 from karmada.kube.objects.gvk import GVR

@@ -12,8 +12,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from karmada.kube.client.config import RestConfig
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.https import HttpsTransport
-from karmada.kube.client.light import LightTransport
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[..., Awaitable[str]]
@@ -39,7 +39,7 @@ async def serve() -> AsyncIterator[Serve]:
         await server.close()
 
 
-@pytest.fixture(params=[HttpsTransport, LightTransport], ids=["https", "light"])
+@pytest.fixture(params=[HttpsTransport, HttpTransport], ids=["https", "light"])
 async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
     """What holds of one transport holds of the other."""
     async with _connecting(request.param) as start:

@@ -11,10 +11,10 @@ import pytest
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import credentials_for
 from karmada.kube.client.followed import FollowedKubeconfig
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import KubeconfigError
-from karmada.kube.client.light import LightTransport
 from karmada.kube.client.transport import Call, ConnectionFailed
-from tests.kube.client.test_light import OK, listening, saying
+from tests.kube.client.test_http_transport import OK, listening, saying
 
 
 def written(path: Path, certificate: bytes, server: str = "https://one:1") -> None:
@@ -76,7 +76,7 @@ async def test_the_first_response_after_a_failure_is_reported_once() -> None:
     returned: list[str] = []
     answer = OK + b"Content-Length: 2\r\n\r\n{}"
     async with listening(saying(answer, answer)) as here:
-        transport = LightTransport(RestConfig(server=here.url))
+        transport = HttpTransport(RestConfig(server=here.url))
         transport.returned.append(lambda: returned.append("back"))
         await transport.call(Call("GET", "/x"))
         assert returned == []

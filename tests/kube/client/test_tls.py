@@ -7,7 +7,7 @@ import weakref
 
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential
-from karmada.kube.client.light import LightTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.tls import client_context
 
 _MORE_THAN_ARE_REMEMBERED = 100
@@ -32,7 +32,7 @@ def test_a_context_that_nobody_uses_any_more_is_forgotten() -> None:
 
 
 async def test_a_transport_keeps_its_context_for_the_connections_that_it_has() -> None:
-    transport = LightTransport(RestConfig(server="https://127.0.0.1:1", insecure=True))
+    transport = HttpTransport(RestConfig(server="https://127.0.0.1:1", insecure=True))
     reference = weakref.ref(transport._tls(Credential()))
     others()
     gc.collect()

@@ -219,7 +219,7 @@ async def _connected(config: RestConfig) -> AsyncIterator[Client]:
     from dataclasses import replace
 
     from karmada.kube.client.client import Client
-    from karmada.kube.client.light import transport_for
+    from karmada.kube.client.http_transport import transport_for
 
     transport = transport_for(replace(config, user_agent=USER_AGENT, connect_timeout=CONNECT_SECONDS))
     transport.on_warning = _warner()

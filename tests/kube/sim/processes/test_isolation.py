@@ -21,7 +21,7 @@ CALLS = """
 import asyncio, sys
 from dataclasses import replace
 from karmada.kube.client.incluster import in_cluster_config
-from karmada.kube.client.light import transport_for
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.transport import Call, ConnectionFailed
 
 async def main():
@@ -58,7 +58,7 @@ async def test_an_isolated_pod_cannot_reach_the_outside_until_the_fault_is_heale
         return (await last_line(cluster, "p")).startswith(text)
 
     await eventually(lambda: says("status 200"))
-    assert (await log_of(cluster, "p")).startswith("LightTransport HttpsTransport\n"), "the own API server is direct"
+    assert (await log_of(cluster, "p")).startswith("HttpTransport HttpsTransport\n"), "the own API server is direct"
     fault = Isolated(namespace="default", labels={"app": "p"}, how="refuse" if how == "refuse" else "hang")
     await cluster.sim.faults.inject(fault, name="cut")
     await eventually(lambda: says("failed"))

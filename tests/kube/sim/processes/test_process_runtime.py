@@ -397,22 +397,22 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.cluster_names import lookup
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.incluster import in_cluster_config
-from karmada.kube.client.light import LightTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.gvk import GVR
 
 async def main():
     inside = replace(in_cluster_config(), timeout=10.0)
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    client = Client(LightTransport(inside))
+    client = Client(HttpTransport(inside))
     done = await client.create(GVR("authentication.k8s.io", "v1", "selfsubjectreviews"), review, "")
     print("account", done["status"]["userInfo"]["username"].split(":")[-1])
     await client.close()
     named = replace(inside, server="https://kubernetes.default.svc.cluster.local")
-    for kind, transport in (("light", LightTransport(named)), ("aiohttp", HttpsTransport(named))):
+    for kind, transport in (("light", HttpTransport(named)), ("aiohttp", HttpsTransport(named))):
         print(kind, (await transport.answer(Call("GET", "/version"))).status == 200)
         await transport.close()
-    wrong = LightTransport(replace(named, tls_server_name="other.default.svc"))
+    wrong = HttpTransport(replace(named, tls_server_name="other.default.svc"))
     try:
         await wrong.answer(Call("GET", "/version"))
     except ConnectionFailed as error:

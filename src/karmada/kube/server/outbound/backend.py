@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from karmada.kube.client.http_transport import transport_for
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.client.light import transport_for
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError

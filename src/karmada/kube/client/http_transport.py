@@ -38,14 +38,14 @@ _shared: WeakKeyDictionary[asyncio.AbstractEventLoop, Connections] = WeakKeyDict
 
 def transport_for(
     config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None
-) -> LightTransport | HttpsTransport:
+) -> HttpTransport | HttpsTransport:
     """The lightest one that can go this way."""
     if not config.proxy_url and not any(os.environ.get(name) for name in _PROXIES):
-        return LightTransport(config, clock=clock, limiter=limiter)
+        return HttpTransport(config, clock=clock, limiter=limiter)
     from karmada.kube.client.https import HttpsTransport, proxy_for
 
     if not proxy_for(config):
-        return LightTransport(config, clock=clock, limiter=limiter)
+        return HttpTransport(config, clock=clock, limiter=limiter)
     return HttpsTransport(config, clock=clock, limiter=limiter)
 
 
@@ -68,7 +68,7 @@ def _address(base: str) -> _Address:
     return _Address(secure, parts.hostname, port, parts.path, parts.netloc.rpartition("@")[2])
 
 
-class LightTransport(NetworkTransport):
+class HttpTransport(NetworkTransport):
     def __init__(self, config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
         super().__init__(config, clock=clock, limiter=limiter)
         self._fixed_headers = answers.fixed_headers(config)

@@ -1,4 +1,4 @@
-"""What the light transport does by itself: connections that are kept and shared, and HTTP that is none."""
+"""What HttpTransport does by itself: connections that are kept and shared, and HTTP that is none."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from karmada.kube.client import http1
 from karmada.kube.client.config import RestConfig
+from karmada.kube.client.http_transport import HttpTransport, transport_for
 from karmada.kube.client.https import HttpsTransport
-from karmada.kube.client.light import LightTransport, transport_for
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.errors import Fenced
 
@@ -58,7 +58,7 @@ def saying(*answers: bytes, then_close: bool = True) -> Talk:
 
 
 async def send(url: str, call: Call = GET) -> object:
-    transport = LightTransport(RestConfig(server=url, timeout=5))
+    transport = HttpTransport(RestConfig(server=url, timeout=5))
     try:
         return await transport.call(call)
     finally:
@@ -111,7 +111,7 @@ async def test_what_is_no_answer_is_a_failed_connection(answer: bytes, error: st
 async def test_connections_are_kept_and_shared_by_users_of_the_same_place() -> None:
     answer = OK + b"Content-Length: 2\r\n\r\n{}"
     async with listening(saying(answer, answer, answer)) as here:
-        one, other = (LightTransport(RestConfig(server=f"{here.url}{path}")) for path in ("", "/proxy"))
+        one, other = (HttpTransport(RestConfig(server=f"{here.url}{path}")) for path in ("", "/proxy"))
         await one.call(GET)
         await one.call(GET)
         await other.call(GET)
@@ -122,7 +122,7 @@ async def test_connections_are_kept_and_shared_by_users_of_the_same_place() -> N
 
 async def test_a_kept_connection_that_has_ended_is_replaced() -> None:
     async with listening(saying(OK + b"Content-Length: 2\r\n\r\n{}")) as here:
-        transport = LightTransport(RestConfig(server=here.url))
+        transport = HttpTransport(RestConfig(server=here.url))
         assert await transport.call(GET) == {}
         assert await transport.call(GET) == {}
         assert here.connections == 2
@@ -132,14 +132,14 @@ async def test_a_kept_connection_that_has_ended_is_replaced() -> None:
 async def test_a_connection_is_not_kept_when_the_server_says_so_or_the_body_was_not_read() -> None:
     closing = OK + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}"
     async with listening(saying(closing, then_close=False)) as here:
-        transport = LightTransport(RestConfig(server=here.url))
+        transport = HttpTransport(RestConfig(server=here.url))
         await transport.call(GET)
         await transport.call(GET)
         assert here.connections == 2
         await transport.close()
     endless = OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
     async with listening(saying(endless, then_close=False)) as here:
-        transport = LightTransport(RestConfig(server=here.url))
+        transport = HttpTransport(RestConfig(server=here.url))
         for _ in range(2):
             stream = transport.stream(GET)
             assert await anext(stream) == b"x"
@@ -153,13 +153,13 @@ async def test_a_connection_that_waited_too_long_or_said_something_unasked_is_no
 ) -> None:
     answer = OK + b"Content-Length: 2\r\n\r\n{}"
     async with listening(saying(answer + b"HTTP/1.1 200 OK\r\n", then_close=False)) as here:
-        transport = LightTransport(RestConfig(server=here.url))
+        transport = HttpTransport(RestConfig(server=here.url))
         await transport.call(GET)
         await transport.call(GET)
         assert here.connections == 2
         await transport.close()
     async with listening(saying(answer, then_close=False)) as here:
-        transport = LightTransport(RestConfig(server=here.url))
+        transport = HttpTransport(RestConfig(server=here.url))
         await transport.call(GET)
         monkeypatch.setattr(http1, "_IDLE_SECONDS", -1.0)
         await transport.call(GET)
@@ -175,8 +175,8 @@ async def test_with_the_last_user_of_a_place_its_connections_end() -> None:
         ended.set()
 
     async with listening(talk) as here:
-        staying = LightTransport(RestConfig(server="http://127.0.0.1:1"))
-        leaving = LightTransport(RestConfig(server=here.url))
+        staying = HttpTransport(RestConfig(server="http://127.0.0.1:1"))
+        leaving = HttpTransport(RestConfig(server=here.url))
         with pytest.raises(ConnectionFailed):
             await staying.call(GET)
         await leaving.call(GET)
@@ -199,7 +199,7 @@ async def test_large_bodies_come_whole_however_slowly_they_are_read_and_sent() -
         await writer.drain()
 
     async with listening(talk) as here:
-        transport = LightTransport(RestConfig(server=here.url, timeout=5))
+        transport = HttpTransport(RestConfig(server=here.url, timeout=5))
         assert await transport.call(Call("POST", "/x", body="x" * size)) == f'"{"x" * size}"'
         pieces = [piece async for piece in transport.stream(GET)]
         assert b"".join(pieces) == b"y" * size
@@ -213,11 +213,11 @@ async def test_a_server_that_opens_no_connection_is_given_up() -> None:
 
     async with listening(silent) as here:
         way = RestConfig(server=here.url.replace("http", "https"), insecure=True, timeout=30, connect_timeout=0.05)
-        transport = LightTransport(way)
+        transport = HttpTransport(way)
         with pytest.raises(ConnectionFailed, match=r"no connection within 0\.05s"):
             await transport.call(GET)
         await transport.close()
-        transport = LightTransport(RestConfig(server=here.url, timeout=0.05))
+        transport = HttpTransport(RestConfig(server=here.url, timeout=0.05))
         with pytest.raises(ConnectionFailed, match=r"no response within 0\.05s"):
             await transport.call(GET)
         await transport.close()
@@ -226,7 +226,7 @@ async def test_a_server_that_opens_no_connection_is_given_up() -> None:
 async def test_each_request_on_a_connection_has_its_own_time() -> None:
     answer = OK + b"Content-Length: 2\r\n\r\n{}"
     async with listening(saying(answer, answer, then_close=False)) as here:
-        transport = LightTransport(RestConfig(server=here.url, timeout=0.2))
+        transport = HttpTransport(RestConfig(server=here.url, timeout=0.2))
         now = asyncio.get_running_loop().time
         for _ in range(2):
             await transport.call(GET)
@@ -242,8 +242,8 @@ async def test_each_request_on_a_connection_has_its_own_time() -> None:
 async def test_users_of_a_connection_have_different_times() -> None:
     answer = OK + b"Content-Length: 2\r\n\r\n{}"
     async with listening(saying(answer, answer, then_close=False)) as here:
-        hurried = LightTransport(RestConfig(server=here.url, timeout=0.05))
-        patient = LightTransport(RestConfig(server=here.url, timeout=30))
+        hurried = HttpTransport(RestConfig(server=here.url, timeout=0.05))
+        patient = HttpTransport(RestConfig(server=here.url, timeout=30))
         await hurried.call(GET)
         await asyncio.sleep(0.1)
         await patient.call(GET)
@@ -264,7 +264,7 @@ async def test_a_stream_ends_when_its_time_is_over() -> None:
             await asyncio.sleep(0.01)
 
     async with listening(trickle) as here:
-        transport = LightTransport(RestConfig(server=here.url, timeout=30))
+        transport = HttpTransport(RestConfig(server=here.url, timeout=30))
         with pytest.raises(ConnectionFailed, match="the stream went silent"):
             async for _ in transport._chunks(GET, 0.1):
                 pass
@@ -274,7 +274,7 @@ async def test_a_stream_ends_when_its_time_is_over() -> None:
 async def test_warnings_are_reported() -> None:
     answer = OK + b'Warning: 299 - "old \\"x\\""\r\nWarning: 299 - "older"\r\nContent-Length: 2\r\n\r\n{}'
     async with listening(saying(answer)) as here:
-        transport = LightTransport(RestConfig(server=here.url))
+        transport = HttpTransport(RestConfig(server=here.url))
         refusal: list[str] = []
         transport.on_warning = refusal.append
         await transport.call(GET)
@@ -285,7 +285,7 @@ async def test_warnings_are_reported() -> None:
 async def test_proxies_are_left_to_the_other_transport(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    assert isinstance(transport_for(RestConfig(server="https://x")), LightTransport)
+    assert isinstance(transport_for(RestConfig(server="https://x")), HttpTransport)
     assert isinstance(transport_for(RestConfig(server="https://x", proxy_url="http://p:1")), HttpsTransport)
     monkeypatch.setenv("HTTPS_PROXY", "http://p:1")
     assert isinstance(transport_for(RestConfig(server="https://x")), HttpsTransport)
@@ -313,7 +313,7 @@ async def test_a_guarded_write_ends_with_the_lease_it_is_sent_under() -> None:
         await reader.read()
 
     async with listening(silent) as here:
-        transport = LightTransport(RestConfig(server=here.url, timeout=60))
+        transport = HttpTransport(RestConfig(server=here.url, timeout=60))
         transport.guard = _Guard()
         with pytest.raises(ConnectionFailed, match="while the sender's Lease was valid"):
             await transport.call(Call("POST", "/x", body={}))
@@ -322,7 +322,7 @@ async def test_a_guarded_write_ends_with_the_lease_it_is_sent_under() -> None:
 
 async def test_a_write_whose_lease_is_over_is_not_sent_and_a_read_is() -> None:
     async with listening(saying(OK + b"Content-Length: 2\r\n\r\n{}")) as here:
-        transport = LightTransport(RestConfig(server=here.url, timeout=5))
+        transport = HttpTransport(RestConfig(server=here.url, timeout=5))
         transport.guard = _Guard(over=True)
         with pytest.raises(Fenced):
             await transport.call(Call("POST", "/x", body={}))
