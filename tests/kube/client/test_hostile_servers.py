@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from karmada.kube.client import answers
+from karmada.kube.client import responses
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Material
 from karmada.kube.client.discovery import discover
@@ -178,7 +178,7 @@ async def test_a_call_is_sent_again_only_within_its_time_out(serve: Serve, conne
 async def test_a_call_without_time_out_is_not_sent_again_forever(serve: Serve, connect: Open, clock: FakeClock) -> None:
     requested, ended = await busy_attempts(serve, connect, clock, "25", timeout=0)
     assert isinstance(ended, TooManyRequests)
-    assert requested[-1] <= answers.RETRY_SECONDS
+    assert requested[-1] <= responses.RETRY_SECONDS
     assert len(requested) in (2, 3)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from karmada.kube.client import answers
+from karmada.kube.client import responses
 from karmada.kube.client.slim import parse_event, parse_list, parse_object
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.errors import Expired
@@ -45,13 +45,13 @@ def test_items_of_a_list_are_named_and_its_metadata_stays() -> None:
     metadata = {"resourceVersion": "9", "continue": "there", "remainingItemCount": 3}
     body = {"apiVersion": "apps/v1", "kind": "DeploymentList", "metadata": metadata, "items": [item, item]}
     call = Call("GET", "/x", one_by_one=True, managed_fields=False)
-    found = answers.parsed(call, "application/json", orjson.dumps(body))
+    found = responses.parsed(call, "application/json", orjson.dumps(body))
     assert found == {**body, "items": [{**DEPLOYMENT, "metadata": KEPT}] * 2}
 
 
 def test_a_watch_ends_with_its_error() -> None:
-    parse = answers.event_parser(Call("GET", "/x", managed_fields=False))
+    parse = responses.event_parser(Call("GET", "/x", managed_fields=False))
     with pytest.raises(Expired):
-        answers.watch_event("here", orjson.dumps({"type": "ERROR", "object": GONE}), parse)
+        responses.watch_event("here", orjson.dumps({"type": "ERROR", "object": GONE}), parse)
     with pytest.raises(ConnectionFailed):
-        answers.watch_event("here", b'{"type":"ADDED"}', parse)
+        responses.watch_event("here", b'{"type":"ADDED"}', parse)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from karmada.kube.client import answers
+from karmada.kube.client import responses
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential
 from karmada.kube.client.http1 import Answered, Connection, Connections, OpeningTimedOut, Place, open_connection
@@ -71,7 +71,7 @@ def _address(base: str) -> _Address:
 class HttpTransport(NetworkTransport):
     def __init__(self, config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
         super().__init__(config, clock=clock, limiter=limiter)
-        self._fixed_headers = answers.fixed_headers(config)
+        self._fixed_headers = responses.fixed_headers(config)
         self._connections: Connections | None = None
         self._place: Place | None = None
         self._in_use: set[Connection] = set()
@@ -153,7 +153,7 @@ class HttpTransport(NetworkTransport):
         address = _address(self._base)
         place = self._settled(address, credential)
         sent = self._headers(call, credential, address.named, headers or {})
-        target = address.path + answers.target(call.path, call.query.items())
+        target = address.path + responses.target(call.path, call.query.items())
         while True:
             connection = self._open().idle(place) or await self._new(place, end)
             self._in_use.add(connection)

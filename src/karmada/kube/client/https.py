@@ -17,13 +17,6 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from karmada.kube.client.answers import (
-    elsewhere,
-    failure,
-    fixed_headers,
-    status_of,
-    target,
-)
 from karmada.kube.client.bodies import read_body
 from karmada.kube.client.cluster_resolver import cluster_resolver
 from karmada.kube.client.config import RestConfig
@@ -32,6 +25,13 @@ from karmada.kube.client.http1 import keep_alive
 from karmada.kube.client.limiter import AdaptiveLimiter
 from karmada.kube.client.limits import OBJECT_BYTES
 from karmada.kube.client.network_transport import CLOSED, NetworkTransport
+from karmada.kube.client.responses import (
+    elsewhere,
+    failure,
+    fixed_headers,
+    status_of,
+    target,
+)
 from karmada.kube.client.socks import SCHEMES, SocksConnector, is_socks
 from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, UpgradeRefused
 from karmada.kube.objects.clock import SYSTEM, Clock

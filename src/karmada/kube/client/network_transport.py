@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from karmada.kube.client import answers
+from karmada.kube.client import responses
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential, CredentialError, credentials_for
 from karmada.kube.client.fencing import Guard
@@ -77,7 +77,7 @@ class NetworkTransport(ABC):
     async def call(self, call: Call) -> Any:
         _, headers, body = await self._answered(call)
         try:
-            return answers.parsed(call, headers.get("Content-Type", ""), body)
+            return responses.parsed(call, headers.get("Content-Type", ""), body)
         except ValueError as error:
             raise ConnectionFailed(f"{self._base}: {error}") from error
 
@@ -103,9 +103,9 @@ class NetworkTransport(ABC):
     async def _answered(self, call: Call, more: Mapping[str, str] | None = None) -> Answer:
         """The response once it is a good one."""
         data = None if call.body is None else orjson.dumps(call.body)
-        until = self._clock.monotonic() + (self.config.timeout or answers.RETRY_SECONDS)
+        until = self._clock.monotonic() + (self.config.timeout or responses.RETRY_SECONDS)
         renewed = False
-        for attempt in range(answers.MAX_RETRIES + 1):
+        for attempt in range(responses.MAX_RETRIES + 1):
             credential = await self._credential()
             got = await self._limited(call, data, credential, more)
             status, headers, body = got
@@ -114,11 +114,11 @@ class NetworkTransport(ABC):
             if status == 401 and not renewed and self._credentials.rejected(credential):
                 renewed = True
                 continue
-            pause = answers.retry_after(status, headers) if call.retried else None
+            pause = responses.retry_after(status, headers) if call.retried else None
             if pause is not None:
-                pause = min(pause, answers.LONGEST_PAUSE)
-            if pause is None or attempt == answers.MAX_RETRIES or self._clock.monotonic() + pause > until:
-                raise answers.failure(self._base, status, headers, body)
+                pause = min(pause, responses.LONGEST_PAUSE)
+            if pause is None or attempt == responses.MAX_RETRIES or self._clock.monotonic() + pause > until:
+                raise responses.failure(self._base, status, headers, body)
             await self._clock.sleep(pause)
         raise AssertionError("unreachable")
 
@@ -169,10 +169,10 @@ class NetworkTransport(ABC):
         return got
 
     async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
-        parse = answers.event_parser(call)
+        parse = responses.event_parser(call)
         async with contextlib.aclosing(self.lines(call)) as lines:
             async for line in lines:
-                yield answers.watch_event(self._base, line, parse)
+                yield responses.watch_event(self._base, line, parse)
 
     async def lines(self, call: Call) -> AsyncGenerator[bytes, None]:
         pending: list[bytes] = []
@@ -201,11 +201,11 @@ class NetworkTransport(ABC):
         """The error of a stream that did not start."""
         if status == 401:
             self._credentials.rejected(credential)
-        return answers.failure(self._base, status, headers, body)
+        return responses.failure(self._base, status, headers, body)
 
     def _warn(self, headers: Iterable[str]) -> None:
         if self.on_warning is not None:
-            for text in answers.warnings(headers):
+            for text in responses.warnings(headers):
                 self.on_warning(text)
 
     async def _credential(self) -> Credential:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
-from karmada.kube.client.answers import GENERIC_MESSAGES
+from karmada.kube.client.responses import GENERIC_MESSAGES
 from karmada.kube.objects.times import format_duration
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.addresses.service_routing import Address, Unroutable
