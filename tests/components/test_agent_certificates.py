@@ -22,8 +22,8 @@ from karmada.joining.objects import NAMESPACES, namespace
 from karmada.joining.pull.certificates import CSRS
 from karmada.joining.pull.objects import KUBECONFIG_KEY, KUBECONFIG_SECRET
 from karmada.joining.pull.validity import load_chain
-from karmada.kube.client.followed import FollowedKubeconfig
 from karmada.kube.client.http_transport import HttpTransport
+from karmada.kube.client.reloading_kubeconfig import ReloadingKubeconfig
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.periodic import Periodic
@@ -43,10 +43,10 @@ def kubeconfig_for(server: ApiServer, cluster: str, days: float = 1.0, url: str 
     return kubeconfig(url or server.url, server.pki.ca.cert_pem, pair.cert_pem, pair.key_pem, cluster)
 
 
-def follow(agent: Agent, file: Path, server: ApiServer, days: float = 1.0) -> FollowedKubeconfig:
+def follow(agent: Agent, file: Path, server: ApiServer, days: float = 1.0) -> ReloadingKubeconfig:
     """Have an agent use a kubeconfig file."""
     file.write_text(kubeconfig_for(server, "m1", days))
-    found = FollowedKubeconfig(str(file))
+    found = ReloadingKubeconfig(str(file))
     agent.plane = found.config()
     return found
 

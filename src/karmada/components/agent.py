@@ -277,12 +277,12 @@ def _process(given: dict[str, Any], gates: FeatureGates) -> AgentProcess:
 
 def _control_config(given: dict[str, Any]) -> RestConfig:
     """One file is followed: its certificate may be rotated."""
-    from karmada.kube.client.followed import FollowedKubeconfig
     from karmada.kube.client.kubeconfig import load_config
+    from karmada.kube.client.reloading_kubeconfig import ReloadingKubeconfig
 
     if not given["karmada_kubeconfig"]:
         return load_config(None, given["karmada_context"])
-    return FollowedKubeconfig(given["karmada_kubeconfig"], given["karmada_context"]).config()
+    return ReloadingKubeconfig(given["karmada_kubeconfig"], given["karmada_context"]).config()
 
 
 def _rotation(given: dict[str, Any], control: RestConfig, context: Context) -> CertRotation:

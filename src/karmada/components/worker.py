@@ -74,11 +74,11 @@ def main(**given: Any) -> None:
     gates, settings = gates_from(given), settings_from(given)
 
     def make() -> Process:
-        from karmada.kube.client.followed import FollowedKubeconfig
+        from karmada.kube.client.reloading_kubeconfig import ReloadingKubeconfig
 
         _end_with_parent()
         return Worker(
-            FollowedKubeconfig(given["worker_kubeconfig"]).config(),
+            ReloadingKubeconfig(given["worker_kubeconfig"]).config(),
             CONTROLLER_MANAGER,
             gates,
             settings=settings,

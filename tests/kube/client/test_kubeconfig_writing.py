@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.client.config import ExecConfig, Impersonation, Material, RestConfig
-from karmada.kube.client.followed import FollowedKubeconfig
 from karmada.kube.client.kubeconfig import Kubeconfig
 from karmada.kube.client.kubeconfig_writing import kubeconfig_of
+from karmada.kube.client.reloading_kubeconfig import ReloadingKubeconfig
 
 WORDS = st.text("abcß:/ \"'\n", min_size=1, max_size=8)
 MAYBE = st.one_of(st.just(""), WORDS)
@@ -46,7 +46,7 @@ def test_what_is_written_is_what_is_read(config: RestConfig) -> None:
 def test_credentials_that_are_followed_are_those_of_now_and_who_is_impersonated_stays(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_bytes(kubeconfig_of(RestConfig("https://host:1", token="old")))
-    followed = FollowedKubeconfig(str(file))
+    followed = ReloadingKubeconfig(str(file))
     config = replace(followed.config(), impersonate=Impersonation("jane"))
     followed.adopt(kubeconfig_of(RestConfig("https://host:1", token="new")))
     read = Kubeconfig.parse(kubeconfig_of(config)).resolve()

@@ -10,9 +10,9 @@ import pytest
 
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import credentials_for
-from karmada.kube.client.followed import FollowedKubeconfig
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import KubeconfigError
+from karmada.kube.client.reloading_kubeconfig import ReloadingKubeconfig
 from karmada.kube.client.transport import Call, ConnectionFailed
 from tests.kube.client.test_http_transport import OK, listening, saying
 
@@ -32,7 +32,7 @@ def written(path: Path, certificate: bytes, server: str = "https://one:1") -> No
 async def test_a_certificate_that_is_replaced_in_the_file_is_the_one_of_the_next_request(tmp_path: Path) -> None:
     file = tmp_path / "config"
     written(file, b"first")
-    credentials = credentials_for(FollowedKubeconfig(str(file)).config())
+    credentials = credentials_for(ReloadingKubeconfig(str(file)).config())
     before = await credentials.get()
     assert (before.certificate, before.key) == (b"first", b"first")
     assert not credentials.rejected(before)
@@ -44,7 +44,7 @@ async def test_a_certificate_that_is_replaced_in_the_file_is_the_one_of_the_next
 async def test_a_file_that_is_gone_or_wrong_leaves_the_credentials_in_place(tmp_path: Path) -> None:
     file = tmp_path / "config"
     written(file, b"first")
-    credentials = credentials_for(FollowedKubeconfig(str(file)).config())
+    credentials = credentials_for(ReloadingKubeconfig(str(file)).config())
     file.unlink()
     assert (await credentials.get()).certificate == b"first"
     file.write_text("users: [")
@@ -56,7 +56,7 @@ async def test_a_file_that_is_gone_or_wrong_leaves_the_credentials_in_place(tmp_
 async def test_credentials_can_be_adopted_before_the_file_has_them(tmp_path: Path) -> None:
     file, other = tmp_path / "config", tmp_path / "other"
     written(file, b"first")
-    followed = FollowedKubeconfig(str(file))
+    followed = ReloadingKubeconfig(str(file))
     credentials = credentials_for(followed.config())
     written(other, b"second")
     followed.adopt(other.read_bytes())
@@ -68,7 +68,7 @@ async def test_credentials_can_be_adopted_before_the_file_has_them(tmp_path: Pat
 
 def test_a_file_that_is_unusable_from_the_beginning_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError):
-        FollowedKubeconfig(str(tmp_path / "none"))
+        ReloadingKubeconfig(str(tmp_path / "none"))
 
 
 async def test_the_first_response_after_a_failure_is_reported_once() -> None:

@@ -14,7 +14,7 @@ from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
 from karmada.kube.client.tls import FileReader
 
 
-class FollowedKubeconfig:
+class ReloadingKubeconfig:
     def __init__(self, path: str, context: str = "") -> None:
         """KubeconfigError when it cannot be used."""
         self._directory = Path(path).parent
