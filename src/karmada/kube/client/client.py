@@ -32,7 +32,7 @@ CONCURRENCY = 16
 """How many creates of many are on their way at the same time."""
 
 
-class Which(TypedDict, total=False):
+class ListOptions(TypedDict, total=False):
     """Which objects of a kind are listed, and what of them: only their metadata, or all but perhaps managedFields."""
 
     label_selector: str
@@ -165,11 +165,11 @@ class Client:
         one_by_one: bool = False,
         new_first: bool = False,
         parse: Parse | None = None,
-        **which: Unpack[Which],
+        **options: Unpack[ListOptions],
     ) -> Obj:
         """One page of a list, as the server answers it; `one_by_one`: its items are a sequence (see Call)."""
         gvr = await self.resource(kind)
-        query = _selectors(which.get("label_selector", ""), which.get("field_selector", ""))
+        query = _selectors(options.get("label_selector", ""), options.get("field_selector", ""))
         if limit:
             query["limit"] = str(limit)
         if continue_:
@@ -178,7 +178,7 @@ class Client:
             query["resourceVersion"] = resource_version
         if resource_version_match:
             query["resourceVersionMatch"] = resource_version_match
-        accept = METADATA_LIST if which.get("metadata_only") else JSON
+        accept = METADATA_LIST if options.get("metadata_only") else JSON
         path = resource_path(gvr, namespace)
         call = Call(
             "GET",
@@ -189,7 +189,7 @@ class Client:
             one_by_one=one_by_one,
             new_first=new_first,
             parse=parse,
-            managed_fields=which.get("managed_fields", True),
+            managed_fields=options.get("managed_fields", True),
         )
         return await self._object(call)
 
@@ -200,12 +200,13 @@ class Client:
         *,
         resource_version: str = "",
         page_size: int = PAGE_SIZE,
-        **which: Unpack[Which],
+        **options: Unpack[ListOptions],
     ) -> Listing:
         """The whole list. `resource_version` "0" takes any cached state, N one not older than N, "" the latest."""
         items: list[Obj] = []
         version = ""
-        async for page in self.pages(kind, namespace, resource_version=resource_version, page_size=page_size, **which):
+        pages = self.pages(kind, namespace, resource_version=resource_version, page_size=page_size, **options)
+        async for page in pages:
             if page.first:
                 items = []
             items += page.items
@@ -221,7 +222,7 @@ class Client:
         page_size: int = PAGE_SIZE,
         new_first: bool = False,
         parse: Parse | None = None,
-        **which: Unpack[Which],
+        **options: Unpack[ListOptions],
     ) -> AsyncIterator[ListPage]:
         """A list page by page (see `list_all`), so that never more than one of them is in memory.
 
@@ -243,7 +244,7 @@ class Client:
                     one_by_one=True,
                     new_first=new_first,
                     parse=parse,
-                    **which,
+                    **options,
                 )
             except (Expired, Gone):
                 if first:
