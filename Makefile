@@ -63,16 +63,19 @@ tools: $(TOOLS) ## Install what tests and lint need besides
 DRAWING = $(if $(SEED),--hypothesis-profile=random --hypothesis-seed=$(SEED))
 fuzz histories: SEED := $(or $(SEED),$(shell echo $$RANDOM$$RANDOM))
 
-# Real programs mostly wait; what they leave of the cores goes to the tests that compute.
+# Real programs mostly wait; what they leave of the cores goes to the tests that compute. What fails runs again alone.
+RECORDS := build/tests/e2e.json build/tests/unit.json
 test: $(TOOLS) ## Run all tests (real kubectl, helm, etcd and Chromium included; SEED=1 draws other examples)
 	@bash scripts/test_programs.sh
 	@$(BIN)/python -m compileall -q -j 0 src # else every worker and program of a fresh clone compiles all of it
 	@$(BIN)/python -m tests.rewriting $(UNIT) $(E2E) # the same for the tests
+	@rm -f $(RECORDS)
 	@$(BIN)/python -m tests.side_by_side \
 		"End-to-end tests, $(E2E_WORKERS) files at a time" \
-		"$(PYTEST) --forks $(E2E_WORKERS) $(DRAWING) $(E2E)" \
+		"$(PYTEST) --forks $(E2E_WORKERS) --record $(word 1,$(RECORDS)) $(DRAWING) $(E2E)" \
 		"Unit and integration tests, $(UNIT_WORKERS) files at a time, at a lower priority" \
-		"nice -n 3 $(PYTEST) --forks $(UNIT_WORKERS) $(DRAWING) --ignore=tests/e2e $(UNIT)"
+		"nice -n 3 $(PYTEST) --forks $(UNIT_WORKERS) --record $(word 2,$(RECORDS)) $(DRAWING) --ignore=tests/e2e $(UNIT)" \
+		|| $(BIN)/python -m tests.flakes $(RECORDS) -- $(DRAWING)
 
 jepsen: $(TOOLS) ## Check linearizability under faults for long (ROUNDS=50)
 	@JEPSEN_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest -n 0 -s tests/e2e/test_linearizability.py

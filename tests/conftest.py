@@ -35,7 +35,7 @@ yaml.SafeDumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # type: ignore[
 collect_rarely()
 register_profiles()
 reuse_keys()
-pytest_plugins = ["tests.forked_workers"]
+pytest_plugins = ["tests.forked_workers", "tests.flakes"]
 LONGEST_FIRST = [
     "linearity",
     "propagation_measured",

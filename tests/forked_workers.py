@@ -189,8 +189,8 @@ class Workers:
         del self._workers[worker.connection]
         worker.connection.close()
         worker.process.join()
-        if worker.process.exitcode and worker.pending:
-            self._report_death(self._session.items[worker.pending.popleft()], worker.process.exitcode)
+        if worker.pending and (worker.process.exitcode or not self._stopping()):
+            self._report_death(self._session.items[worker.pending.popleft()], worker.process.exitcode or 0)
         if worker.pending and not self._stopping():
             self._fork(worker.pending)
 
