@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.scheduler.fitting.changes import Change, Replicas
+from karmada.scheduler.fitting.changes import Change, fewer_replicas
 from karmada.scheduler.fitting.knobs import Knob
 from karmada.scheduler.fitting.search import smallest
 
 
 def knob(limit: int) -> Knob:
-    return Knob(Replicas, limit)
+    return Knob(fewer_replicas, limit)
 
 
 def size(change: Change) -> int:
-    assert isinstance(change, Replicas)
-    return change.value
+    value: int = change.data["value"]
+    return value
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6))

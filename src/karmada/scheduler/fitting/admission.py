@@ -8,200 +8,95 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
 
 from karmada.api.matching import cluster_matches
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.filters.builtin import PROPERTIES
-from karmada.scheduler.fitting.changes import POLICY, Sort, cluster_object
-from karmada.scheduler.fitting.situation import Situation
+from karmada.scheduler.fitting.changes import (
+    POLICY,
+    Change,
+    Sort,
+    cluster_object,
+    edit_binding,
+    edit_cluster,
+    to,
+    with_item,
+    without_item,
+)
+from karmada.scheduler.fitting.situation import New, Path, edited
 from karmada.scheduler.placement import ZONE
 
-Path = tuple[str | int, ...]
-"""Where an affinity is in a placement."""
 _ANY_VALUE = "true"
 
 
-class Edit(Protocol):
-    @property
-    def cause(self) -> str:
-        """Why the affinity refuses the cluster."""
-        ...
-
-    def affinity(self, affinity: Obj) -> Obj: ...
-
-    def cluster(self, cluster: Obj) -> Obj: ...
-
-    @property
-    def data(self) -> Obj: ...
-
-
 @dataclass(frozen=True, slots=True)
-class NameEdit:
-    """The name is added to clusterNames or taken out of exclude."""
+class Edit:
+    """An edit of the affinity, or of the cluster."""
 
-    name: str
-    excluded: bool
-
-    @property
-    def cause(self) -> str:
-        return "exclude lists it" if self.excluded else "clusterNames does not list it"
-
-    def affinity(self, affinity: Obj) -> Obj:
-        if self.excluded:
-            return {**affinity, "exclude": [name for name in affinity["exclude"] if name != self.name]}
-        return {**affinity, "clusterNames": [*affinity["clusterNames"], self.name]}
-
-    def cluster(self, cluster: Obj) -> Obj:
-        return cluster
-
-    @property
-    def data(self) -> Obj:
-        if self.excluded:
-            return {"object": POLICY, "field": "exclude", "remove": self.name}
-        return {"object": POLICY, "field": "clusterNames", "add": self.name}
-
-
-@dataclass(frozen=True, slots=True)
-class LabelEdit:
-    """A label of the cluster; None removes it."""
-
-    name: str
-    key: str
-    value: str | None
-    had: str | None
-
-    @property
-    def cause(self) -> str:
-        if self.value is None:
-            return f"its label {self.key}={self.had} is refused"
-        return f"label {self.key}={self.value} is missing"
-
-    def affinity(self, affinity: Obj) -> Obj:
-        return affinity
-
-    def cluster(self, cluster: Obj) -> Obj:
-        labels = {key: value for key, value in meta.labels(cluster).items() if key != self.key}
-        if self.value is not None:
-            labels[self.key] = self.value
-        return {**cluster, "metadata": {**cluster["metadata"], "labels": labels}}
-
-    @property
-    def data(self) -> Obj:
-        return {"object": cluster_object(self.name), "field": f"metadata.labels[{self.key}]", "value": self.value}
-
-
-@dataclass(frozen=True, slots=True)
-class ValueEdit:
-    """The cluster's region, provider or zone is added to the values of an expression, or taken out of them."""
-
-    place: int
-    key: str
-    value: str
-    refused: bool
-    """Whether it is among values that are not to be."""
-
-    @property
-    def cause(self) -> str:
-        return f"its {self.key} {self.value} is {'refused' if self.refused else 'not listed'} by the fieldSelector"
-
-    def affinity(self, affinity: Obj) -> Obj:
-        expressions = list(affinity["fieldSelector"]["matchExpressions"])
-        values: list[str] = expressions[self.place]["values"]
-        values = [value for value in values if value != self.value] if self.refused else [*values, self.value]
-        expressions[self.place] = {**expressions[self.place], "values": values}
-        return {**affinity, "fieldSelector": {**affinity["fieldSelector"], "matchExpressions": expressions}}
-
-    def cluster(self, cluster: Obj) -> Obj:
-        return cluster
-
-    @property
-    def data(self) -> Obj:
-        field = f"fieldSelector.matchExpressions[{self.place}].values"
-        return {"object": POLICY, "field": field, ("remove" if self.refused else "add"): self.value}
-
-
-@dataclass(frozen=True, slots=True)
-class PropertyEdit:
-    """The cluster has a region, provider or zone, where it had none."""
-
-    name: str
-    key: str
-    value: str
-
-    @property
-    def cause(self) -> str:
-        return f"it has no {self.key}, such as {self.value}"
-
-    def affinity(self, affinity: Obj) -> Obj:
-        return affinity
-
-    def cluster(self, cluster: Obj) -> Obj:
-        return {**cluster, "spec": {**cluster["spec"], PROPERTIES[self.key]: self._set}}
-
-    @property
-    def _set(self) -> str | list[str]:
-        return [self.value] if self.key == ZONE else self.value
-
-    @property
-    def data(self) -> Obj:
-        return {"object": cluster_object(self.name), "field": f"spec.{PROPERTIES[self.key]}", "value": self._set}
-
-
-@dataclass(frozen=True, slots=True)
-class Admit:
-    """An affinity of the placement selects a cluster."""
-
-    sort: ClassVar[Sort] = Sort.AFFINITY
-    cluster: str
-    group: str
-    """Which affinity, in words; empty when there is only one."""
+    cause: str
+    """Why the affinity refuses the cluster."""
+    of_cluster: bool
     path: Path
-    edits: tuple[Edit, ...]
+    new: New
+    data: Obj
 
-    def apply(self, situation: Situation) -> Situation:
-        placement, cluster = situation.placement, situation.cluster(self.cluster)
-        for edit in self.edits:
-            placement = _edited(placement, self.path, edit)
-            cluster = edit.cluster(cluster)
-        return situation.with_placement(**placement).with_cluster(self.cluster, cluster)
+    def affinity(self, affinity: Obj) -> Obj:
+        found: Obj = affinity if self.of_cluster else edited(affinity, self.path, self.new)
+        return found
 
-    @property
-    def phrase(self) -> tuple[str, str]:
-        causes = ", ".join(edit.cause for edit in self.edits)
-        return f"the affinity{self.group} admitted", f"{self.cluster} ({causes})"
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.phrase)
-
-    @property
-    def data(self) -> Obj:
-        path = "placement" + "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in self.path)
-        return {"object": POLICY, "cluster": self.cluster, "field": path, "edits": [edit.data for edit in self.edits]}
+    def cluster(self, cluster: Obj) -> Obj:
+        found: Obj = edited(cluster, self.path, self.new) if self.of_cluster else cluster
+        return found
 
 
-def _edited(at: Any, path: Path, edit: Edit) -> Any:
-    if not path:
-        return edit.affinity(at)
-    first, rest = path[0], path[1:]
-    if isinstance(first, int):
-        return [*at[:first], _edited(at[first], rest, edit), *at[first + 1 :]]
-    return {**at, first: _edited(at[first], rest, edit)}
+def _in_list(cause: str, path: Path, verb: str, value: str) -> Edit:
+    """Return the edit that adds a value to a list of the affinity, or removes it."""
+    new = with_item(value) if verb == "add" else without_item(value)
+    return Edit(cause, False, path, new, {"object": POLICY, "field": _dotted(path), verb: value})
 
 
-# finding the edits
+def _dotted(path: Path) -> str:
+    return "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in path).removeprefix(".")
 
 
-def admit(placement: Obj, cluster: Obj, term: int) -> Admit | None:
+def _label(cluster: str, key: str, value: str | None, had: str | None) -> Edit:
+    """Return the edit of a label of the cluster; None removes it."""
+    cause = f"its label {key}={had} is refused" if value is None else f"label {key}={value} is missing"
+    data = {"object": cluster_object(cluster), "field": f"metadata.labels[{key}]", "value": value}
+    return Edit(cause, True, ("metadata", "labels", key), to(value), data)
+
+
+def _property(cluster: str, key: str, value: str) -> Edit:
+    """Return the edit that gives the cluster a region, provider or zone, where it had none."""
+    held = [value] if key == ZONE else value
+    data = {"object": cluster_object(cluster), "field": f"spec.{PROPERTIES[key]}", "value": held}
+    return Edit(f"it has no {key}, such as {value}", True, ("spec", PROPERTIES[key]), to(held), data)
+
+
+def admit(placement: Obj, cluster: Obj, term: int) -> Change | None:
     """The fewest edits by which an affinity of a group (`term`) selects the cluster; None if there are none."""
     found = [
-        Admit(meta.name(cluster), _titled(placement, path, affinity), path, edits)
+        (path, _titled(placement, path, affinity), edits)
         for path, affinity in _affinities(placement, term)
         if (edits := edits_for(affinity, cluster)) is not None
     ]
-    return min(found, key=lambda one: len(one.edits), default=None)
+    return _change(meta.name(cluster), *min(found, key=lambda one: len(one[2]))) if found else None
+
+
+def _change(cluster: str, path: Path, group: str, edits: Sequence[Edit]) -> Change:
+    """`group`: which affinity, in words; empty when there is only one."""
+    path = ("placement", *path)
+    return Change(
+        Sort.AFFINITY,
+        f"the affinity{group} admitted",
+        f"{cluster} ({', '.join(edit.cause for edit in edits)})",
+        {"object": POLICY, "cluster": cluster, "field": _dotted(path), "edits": [edit.data for edit in edits]},
+        tuple(
+            edit_cluster(cluster, one.path, one.new) if one.of_cluster else edit_binding((*path, *one.path), one.new)
+            for one in edits
+        ),
+    )
 
 
 def _affinities(placement: Obj, term: int) -> Iterator[tuple[Path, Obj]]:
@@ -229,9 +124,9 @@ def edits_for(affinity: Obj, cluster: Obj) -> tuple[Edit, ...] | None:
 def _names(affinity: Obj, cluster: Obj) -> Iterator[Edit]:
     name = meta.name(cluster)
     if name in (affinity.get("exclude") or ()):
-        yield NameEdit(name, excluded=True)
+        yield _in_list("exclude lists it", ("exclude",), "remove", name)
     if affinity.get("clusterNames") and name not in affinity["clusterNames"]:
-        yield NameEdit(name, excluded=False)
+        yield _in_list("clusterNames does not list it", ("clusterNames",), "add", name)
 
 
 def _labels(affinity: Obj, cluster: Obj) -> Iterator[Edit]:
@@ -244,7 +139,7 @@ def _labels(affinity: Obj, cluster: Obj) -> Iterator[Edit]:
             continue
         key, values = expression.get("key") or "", expression.get("values") or [_ANY_VALUE]
         wanted = values[0] if expression.get("operator") in ("In", "Exists") else None
-        yield LabelEdit(name, key, wanted, labels.get(key))
+        yield _label(name, key, wanted, labels.get(key))
 
 
 def _values(affinity: Obj, cluster: Obj) -> Iterator[Edit]:
@@ -257,6 +152,8 @@ def _values(affinity: Obj, cluster: Obj) -> Iterator[Edit]:
         here = (cluster.get("spec") or {}).get(PROPERTIES.get(key, ""))
         own = list(here) if isinstance(here, list) else [here] if here else []
         if not own and key in PROPERTIES:
-            yield PropertyEdit(meta.name(cluster), key, listed[0])
+            yield _property(meta.name(cluster), key, listed[0])
         for value in [value for value in own if value in listed] if refused else own[:1]:
-            yield ValueEdit(place, key, value, refused)
+            cause = f"its {key} {value} is {'refused' if refused else 'not listed'} by the fieldSelector"
+            path: Path = ("fieldSelector", "matchExpressions", place, "values")
+            yield _in_list(cause, path, "remove" if refused else "add", value)

@@ -5,7 +5,7 @@ How much at most is worth trying is a generous bound; how much is needed is foun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from karmada.estimator.amounts import PODS, amount, quantity
@@ -14,17 +14,8 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.capacity import grades_of, left_over, summary_of
-from karmada.scheduler.fitting.changes import (
-    LessRequested,
-    MoreEstimated,
-    MoreMemberQuota,
-    MoreNodes,
-    MoreQuota,
-    MoreResources,
-    Replicas,
-    Reschedule,
-    Sort,
-)
+from karmada.scheduler.fitting import changes
+from karmada.scheduler.fitting.changes import Change, Sort
 from karmada.scheduler.fitting.knobs import Knob, Option, fixed
 from karmada.scheduler.fitting.situation import Situation
 from karmada.scheduler.fitting.steps import of_steps, steps_in
@@ -55,6 +46,11 @@ def _needed(request: Request, cluster: str) -> dict[str, Quantity]:
     return {name: needed for name, needed in total.items() if needed > ZERO}
 
 
+def _amount(make: Callable[[Quantity], Change], resource: str, limit: Quantity) -> Knob:
+    """Return the knob of an amount of a resource, in steps."""
+    return Knob(lambda steps: make(of_steps(resource, steps)), steps_in(resource, limit))
+
+
 # clusters
 
 
@@ -77,12 +73,8 @@ def _resources(request: Request, cluster: Obj) -> Iterator[Knob]:
     for resource, needed in _needed(request, name).items():
         had = resource in (summary.get("allocatable") or {})
         left = left_over(summary, resource) if had else ZERO
-        limit = steps_in(resource, needed + (-left if left < ZERO else ZERO))
-        yield Knob(partial(_more_resources, name, resource), limit)
-
-
-def _more_resources(cluster: str, resource: str, steps: int) -> MoreResources:
-    return MoreResources(cluster, resource, of_steps(resource, steps))
+        limit = needed + (-left if left < ZERO else ZERO)
+        yield _amount(partial(changes.more_resources, name, resource), resource, limit)
 
 
 def _estimated(situation: Situation, cluster: str) -> Iterator[Knob]:
@@ -90,7 +82,7 @@ def _estimated(situation: Situation, cluster: str) -> Iterator[Knob]:
         reported = answered.replicas.get(cluster)
         if reported is not None:
             limit = max(situation.request.replicas, 1)
-            yield Knob(partial(MoreEstimated, cluster, answered.name, reported), limit)
+            yield Knob(partial(changes.more_estimated, cluster, answered.name, reported), limit)
 
 
 def _member_quotas(situation: Situation, cluster: str) -> Iterator[Knob]:
@@ -103,12 +95,9 @@ def _member_quotas(situation: Situation, cluster: str) -> Iterator[Knob]:
                 resource = key.removeprefix(REQUESTS)
                 if resource in needed:
                     overdrawn = quantity(used.get(key, ZERO)) - quantity(hard[key])
-                    limit = steps_in(resource, needed[resource] + (overdrawn if overdrawn > ZERO else ZERO))
-                    yield Knob(partial(_more_member_quota, answered.name, cluster, meta.name(quota), key), limit)
-
-
-def _more_member_quota(estimator: str, cluster: str, name: str, key: str, steps: int) -> MoreMemberQuota:
-    return MoreMemberQuota(estimator, cluster, name, key, of_steps(key.removeprefix(REQUESTS), steps))
+                    limit = needed[resource] + (overdrawn if overdrawn > ZERO else ZERO)
+                    make = partial(changes.more_member_quota, answered.name, cluster, meta.name(quota), key)
+                    yield _amount(make, resource, limit)
 
 
 def _nodes(request: Request, cluster: Obj) -> Knob | None:
@@ -121,9 +110,9 @@ def _nodes(request: Request, cluster: Obj) -> Knob | None:
         if all(
             amount(name, quantity(least.get(name, 0))) >= need for demand in demands for name, need in demand.items()
         ):
-            texts = tuple((name, str(value)) for name, value in least.items())
+            texts = {name: str(value) for name, value in least.items()}
             limit = min(sum(count for count, _ in _pods(request, meta.name(cluster))) + 1, _NODES)
-            return Knob(partial(MoreNodes, meta.name(cluster), model.get("grade") or 0, texts), limit)
+            return Knob(partial(changes.more_nodes, meta.name(cluster), model.get("grade") or 0, texts), limit)
     return None
 
 
@@ -143,11 +132,7 @@ def _quota(situation: Situation, quota: Obj) -> Iterator[Knob]:
     for resource, needed in _needed(situation.request, "").items():
         if resource in overall:
             most = quantity(used.get(resource, ZERO)) + needed * max(situation.fleet.count, 1)
-            yield Knob(partial(_more_quota, meta.name(quota), resource), steps_in(resource, most))
-
-
-def _more_quota(name: str, resource: str, steps: int) -> MoreQuota:
-    return MoreQuota(name, resource, of_steps(resource, steps))
+            yield _amount(partial(changes.more_quota, meta.name(quota), resource), resource, most)
 
 
 # the workload
@@ -158,15 +143,12 @@ def of_workload(situation: Situation, *, alone: bool) -> Iterator[Option]:
     if not request.divides_replicas:
         return
     if request.previous and not request.fresh:
-        yield Option(Sort.RESCHEDULING, "", (fixed(Reschedule()),), alone)
+        yield Option(Sort.RESCHEDULING, "", (fixed(changes.reschedule()),), alone)
     if request.replicas > 1:
-        yield Option(Sort.REPLICAS, "", (Knob(partial(_fewer, request.replicas), request.replicas - 1),), alone)
+        fewer = Knob(lambda size: changes.fewer_replicas(request.replicas - size), request.replicas - 1)
+        yield Option(Sort.REPLICAS, "", (fewer,), alone)
     for knob in () if situation.answers else _less_requested(request):
         yield Option(Sort.REQUEST, "", (knob,), alone)
-
-
-def _fewer(replicas: int, size: int) -> Replicas:
-    return Replicas(replicas - size)
 
 
 def _less_requested(request: Request) -> Iterable[Knob]:
@@ -176,5 +158,5 @@ def _less_requested(request: Request) -> Iterable[Knob]:
             yield Knob(partial(_request_of, name, steps), steps - 1)
 
 
-def _request_of(name: str, steps: int, size: int) -> LessRequested:
-    return LessRequested(name, of_steps(name, steps - size))
+def _request_of(name: str, steps: int, size: int) -> Change:
+    return changes.request_less(name, of_steps(name, steps - size))

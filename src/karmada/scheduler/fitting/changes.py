@@ -1,23 +1,22 @@
-"""The changes that can make a resource fit: each a value that can be applied to a situation, and put into words.
+"""The changes that can make a resource fit: each is data, which can be applied to a situation, and put into words.
 
-`text` completes the sentence "it would fit if …". `data` is the same for programs: the sort of change, the object it
-is made in, and what to set there. None of them is written to the control plane here.
+A change says what it edits, where, and to what. The functions here are the table of those that are worth trying. None
+of them is written to the control plane.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any
 
 from karmada.api.taints import taint_text
 from karmada.estimator.amounts import PODS, quantity
 from karmada.estimator.room import PODS_PER_NODE
-from karmada.kube.objects import meta
-from karmada.kube.objects.quantity import ZERO, Quantity
+from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.fitting.situation import MovedPeers, Situation
+from karmada.scheduler.fitting.situation import MovedPeers, New, Path, Situation, edited_named
 
 
 class Sort(IntEnum):
@@ -39,439 +38,280 @@ class Sort(IntEnum):
     REQUEST = 13
 
 
+Apply = Callable[[Situation], Situation]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    sort: Sort
+    begins: str
+    """The text, which completes the sentence "it would fit if …", up to what may be a list."""
+    ends: str
+    """The item of the list: changes that begin alike are put into one sentence. Empty where there is none."""
+    data: Obj
+    """For programs: the object that is edited, and what to set there."""
+    applications: tuple[Apply, ...]
+
+    @property
+    def text(self) -> str:
+        return f"{self.begins} {self.ends}" if self.ends else self.begins
+
+    def apply(self, situation: Situation) -> Situation:
+        for application in self.applications:
+            situation = application(situation)
+        return situation
+
+
+def in_words(changes: Sequence[Change]) -> str:
+    """Return several changes as one condition."""
+    parts: dict[str, list[str]] = {}
+    for change in changes:
+        parts.setdefault(change.begins, []).extend([change.ends] if change.ends else [])
+    return " and ".join(f"{begins} {_listed(ends)}" if ends else begins for begins, ends in parts.items())
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+# edits: what becomes of a value, given what it was
+
+
+def to(value: Any) -> New:
+    """Return an edit that sets a value; None removes it."""
+    return lambda _old: value
+
+
+def with_item(item: Any) -> New:
+    """Return an edit that appends to a list."""
+    return lambda old: [*(old or ()), item]
+
+
+def without_item(item: Any) -> New:
+    """Return an edit that takes an item out of a list."""
+    return lambda old: [one for one in old or () if one != item]
+
+
+def more(amount: Quantity) -> New:
+    """Return an edit that adds to a quantity."""
+    return lambda old: str(quantity(old or 0) + amount)
+
+
+def edit_cluster(name: str, path: Path, new: New) -> Apply:
+    return lambda situation: situation.with_cluster(name, path, new)
+
+
+def edit_binding(path: Path, new: New) -> Apply:
+    """Return the edit of a field of the binding's spec."""
+    return lambda situation: situation.with_request(path, new)
+
+
 POLICY: Obj = {"kind": "policy"}
-WORKLOAD: Obj = {"kind": "workload"}
-BINDING: Obj = {"kind": "binding"}
+_WORKLOAD: Obj = {"kind": "workload"}
 
 
 def cluster_object(name: str) -> Obj:
     return {"kind": "Cluster", "name": name}
 
 
-class Change(Protocol):
-    @property
-    def sort(self) -> Sort: ...
-
-    def apply(self, situation: Situation) -> Situation: ...
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def data(self) -> Obj: ...
-
-
-@runtime_checkable
-class Listed(Protocol):
-    """A change whose text ends with what may be a list: those with the same beginning are put into one sentence."""
-
-    @property
-    def phrase(self) -> tuple[str, str]: ...
-
-
 # of the policy
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerate:
-    sort: ClassVar[Sort] = Sort.TOLERATION
-    key: str
-    value: str
-    effect: str
-
-    def apply(self, situation: Situation) -> Situation:
-        tolerations = situation.placement.get("clusterTolerations") or ()
-        return situation.with_placement(clusterTolerations=[*tolerations, self.toleration])
-
-    @property
-    def toleration(self) -> Obj:
-        """Of exactly this taint."""
-        value = {"value": self.value} if self.value else {}
-        return {"key": self.key, "operator": "Equal", **value, "effect": self.effect}
-
-    @property
-    def text(self) -> str:
-        taint = taint_text({"key": self.key, "value": self.value, "effect": self.effect})
-        return f"the taint {taint} were tolerated"
-
-    @property
-    def data(self) -> Obj:
-        return {"object": POLICY, "field": "placement.clusterTolerations", "add": self.toleration}
+def tolerate(taint: Mapping[str, Any]) -> Change:
+    """Tolerate exactly this taint."""
+    key, value, effect = taint.get("key") or "", taint.get("value") or "", taint["effect"]
+    toleration = {"key": key, "operator": "Equal", **({"value": value} if value else {}), "effect": effect}
+    return Change(
+        Sort.TOLERATION,
+        f"the taint {taint_text({'key': key, 'value': value, 'effect': effect})} were tolerated",
+        "",
+        {"object": POLICY, "field": "placement.clusterTolerations", "add": toleration},
+        (edit_binding(("placement", "clusterTolerations"), with_item(toleration)),),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Another bound of a spread constraint."""
-
-    sort: ClassVar[Sort] = Sort.SPREAD
-    place: int
-    """In the list of constraints."""
-    by: str
-    bound: str
-    """minGroups or maxGroups."""
-    value: int
-
-    def apply(self, situation: Situation) -> Situation:
-        constraints = list(situation.placement["spreadConstraints"])
-        constraints[self.place] = {**constraints[self.place], self.bound: self.value}
-        return situation.with_placement(spreadConstraints=constraints)
-
-    @property
-    def text(self) -> str:
-        return f"{self.bound} of the spread constraint by {self.by} were {self.value}"
-
-    @property
-    def data(self) -> Obj:
-        return {
-            "object": POLICY,
-            "field": f"placement.spreadConstraints[{self.place}].{self.bound}",
-            "value": self.value,
-        }
+def spread(place: int, by: str, bound: str, value: int) -> Change:
+    """Set minGroups or maxGroups of a spread constraint, by its place in the list."""
+    return Change(
+        Sort.SPREAD,
+        f"{bound} of the spread constraint by {by} were {value}",
+        "",
+        {"object": POLICY, "field": f"placement.spreadConstraints[{place}].{bound}", "value": value},
+        (edit_binding(("placement", "spreadConstraints", place, bound), to(value)),),
+    )
 
 
 # of a cluster
 
 
-@dataclass(frozen=True, slots=True)
-class Locate:
-    """A cluster has the property by which clusters are spread."""
-
-    sort: ClassVar[Sort] = Sort.LOCATION
-    cluster: str
-    field: str
-    """region, provider or zones."""
-    value: str
-
-    def apply(self, situation: Situation) -> Situation:
-        cluster = situation.cluster(self.cluster)
-        return situation.with_cluster(self.cluster, {**cluster, "spec": {**cluster["spec"], self.field: self._set}})
-
-    @property
-    def _set(self) -> str | list[str]:
-        return [self.value] if self.field == "zones" else self.value
-
-    @property
-    def text(self) -> str:
-        article = "" if self.field == "zones" else "a "
-        return f"{self.cluster} had {article}{self.field}, such as {self.value}"
-
-    @property
-    def data(self) -> Obj:
-        return {"object": cluster_object(self.cluster), "field": f"spec.{self.field}", "value": self._set}
+def locate(cluster: str, field: str, value: str) -> Change:
+    """Give a cluster the property by which clusters are spread: region, provider or zones."""
+    several = field == "zones"
+    held = [value] if several else value
+    return Change(
+        Sort.LOCATION,
+        f"{cluster} had {'' if several else 'a '}{field}, such as {value}",
+        "",
+        {"object": cluster_object(cluster), "field": f"spec.{field}", "value": held},
+        (edit_cluster(cluster, ("spec", field), to(held)),),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class EnableApi:
-    sort: ClassVar[Sort] = Sort.API
-    cluster: str
-    api_version: str
-    kind: str
-
-    def apply(self, situation: Situation) -> Situation:
-        served = {"groupVersion": self.api_version, "resources": [{"kind": self.kind, "name": self.kind.lower()}]}
-        cluster = situation.cluster(self.cluster)
-        status = cluster.get("status") or {}
-        enablements = [*(status.get("apiEnablements") or ()), served]
-        return situation.with_cluster(self.cluster, {**cluster, "status": {**status, "apiEnablements": enablements}})
-
-    @property
-    def phrase(self) -> tuple[str, str]:
-        return f"the API {self.api_version} {self.kind} were enabled in", self.cluster
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.phrase)
-
-    @property
-    def data(self) -> Obj:
-        return {"object": cluster_object(self.cluster), "apiVersion": self.api_version, "kind": self.kind}
+def enable_api(cluster: str, api_version: str, kind: str) -> Change:
+    served = {"groupVersion": api_version, "resources": [{"kind": kind, "name": kind.lower()}]}
+    return Change(
+        Sort.API,
+        f"the API {api_version} {kind} were enabled in",
+        cluster,
+        {"object": cluster_object(cluster), "apiVersion": api_version, "kind": kind},
+        (edit_cluster(cluster, ("status", "apiEnablements"), with_item(served)),),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class MoreResources:
-    sort: ClassVar[Sort] = Sort.RESOURCES
-    cluster: str
-    resource: str
-    amount: Quantity
-
-    def apply(self, situation: Situation) -> Situation:
-        cluster = situation.cluster(self.cluster)
-        return situation.with_cluster(self.cluster, with_allocatable(cluster, {self.resource: self.amount}))
-
-    @property
-    def phrase(self) -> tuple[str, str]:
-        return f"{self.cluster} had", f"{self.amount} more {self.resource}"
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.phrase)
-
-    @property
-    def data(self) -> Obj:
-        return {"object": cluster_object(self.cluster), "resource": self.resource, "more": str(self.amount)}
+_SUMMARY: Path = ("status", "resourceSummary")
 
 
-@dataclass(frozen=True, slots=True)
-class MoreNodes:
-    """Nodes of a grade, in a cluster that models its nodes."""
-
-    sort: ClassVar[Sort] = Sort.NODES
-    cluster: str
-    grade: int
-    least: tuple[tuple[str, str], ...]
-    """What a node of the grade has at least."""
-    count: int
-
-    def apply(self, situation: Situation) -> Situation:
-        cluster = situation.cluster(self.cluster)
-        more = {name: quantity(value) * self.count for name, value in self.least}
-        cluster = with_allocatable(cluster, {**more, PODS: Quantity.of(PODS_PER_NODE * self.count)})
-        summary = cluster["status"]["resourceSummary"]
-        modelings = [*summary["allocatableModelings"], {"grade": self.grade, "count": self.count}]
-        status = {**cluster["status"], "resourceSummary": {**summary, "allocatableModelings": modelings}}
-        return situation.with_cluster(self.cluster, {**cluster, "status": status})
-
-    @property
-    def text(self) -> str:
-        least = ", ".join(f"{name} {value}" for name, value in self.least)
-        return f"{self.cluster} had {self.count} more free node(s) with at least {least}"
-
-    @property
-    def data(self) -> Obj:
-        return {"object": cluster_object(self.cluster), "grade": self.grade, "nodes": self.count}
+def more_resources(cluster: str, resource: str, amount: Quantity) -> Change:
+    return Change(
+        Sort.RESOURCES,
+        f"{cluster} had",
+        f"{amount} more {resource}",
+        {"object": cluster_object(cluster), "resource": resource, "more": str(amount)},
+        (edit_cluster(cluster, (*_SUMMARY, "allocatable", resource), more(amount)),),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class MoreEstimated:
-    """Capacity as an estimator reports it that looks at nodes and Pods, which are not known here."""
-
-    sort: ClassVar[Sort] = Sort.ESTIMATE
-    cluster: str
-    estimator: str
-    reported: int
-    more: int
-
-    def apply(self, situation: Situation) -> Situation:
-        count = self.reported + self.more
-        return replace(
-            situation,
-            answers=[
-                one.with_replicas(self.cluster, count) if one.name == self.estimator else one
-                for one in situation.answers
-            ],
-        )
-
-    @property
-    def text(self) -> str:
-        return (
-            f"{self.cluster} had capacity for {self.reported + self.more} more replicas on its nodes "
-            f"({self.estimator} reports {self.reported})"
-        )
-
-    @property
-    def data(self) -> Obj:
-        return {
-            "object": cluster_object(self.cluster),
-            "estimator": self.estimator,
-            "reported": self.reported,
-            "wanted": self.reported + self.more,
-        }
+def more_nodes(cluster: str, grade: int, least: Mapping[str, str], count: int) -> Change:
+    """Add nodes of a grade, which have at least so much, to a cluster that models its nodes."""
+    held = {
+        **{name: quantity(value) * count for name, value in least.items()},
+        PODS: Quantity.of(PODS_PER_NODE * count),
+    }
+    nodes = edit_cluster(cluster, (*_SUMMARY, "allocatableModelings"), with_item({"grade": grade, "count": count}))
+    each = ", ".join(f"{name} {value}" for name, value in least.items())
+    return Change(
+        Sort.NODES,
+        f"{cluster} had {count} more free node(s) with at least {each}",
+        "",
+        {"object": cluster_object(cluster), "grade": grade, "nodes": count},
+        (*(edit_cluster(cluster, (*_SUMMARY, "allocatable", name), more(one)) for name, one in held.items()), nodes),
+    )
 
 
-def with_allocatable(cluster: Obj, more: dict[str, Quantity]) -> Obj:
-    """A cluster that reports so much more."""
-    status = cluster.get("status") or {}
-    summary = status.get("resourceSummary") or {}
-    had = summary.get("allocatable") or {}
-    grown = {name: str(quantity(had.get(name, ZERO)) + amount) for name, amount in more.items()}
-    summary = {**summary, "allocatable": {**had, **grown}}
-    return {**cluster, "status": {**status, "resourceSummary": summary}}
+def more_estimated(cluster: str, estimator: str, reported: int, size: int) -> Change:
+    """Raise what an estimator reports that looks at nodes and Pods, which are not known here."""
+    wanted = reported + size
+    return Change(
+        Sort.ESTIMATE,
+        f"{cluster} had capacity for {wanted} more replicas on its nodes ({estimator} reports {reported})",
+        "",
+        {"object": cluster_object(cluster), "estimator": estimator, "reported": reported, "wanted": wanted},
+        (lambda situation: situation.with_answer(estimator, lambda one: one.with_replicas(cluster, wanted)),),
+    )
 
 
 # of the binding and of others
 
 
-@dataclass(frozen=True, slots=True)
-class EndEviction:
-    sort: ClassVar[Sort] = Sort.EVICTION
-    cluster: str
+def end_eviction(cluster: str) -> Change:
+    def without(tasks: Sequence[Obj]) -> list[Obj]:
+        return [task for task in tasks or () if task["fromCluster"] != cluster]
 
-    def apply(self, situation: Situation) -> Situation:
-        tasks = situation.request.spec.get("gracefulEvictionTasks") or ()
-        return situation.with_request(
-            gracefulEvictionTasks=[task for task in tasks if task["fromCluster"] != self.cluster]
-        )
-
-    @property
-    def text(self) -> str:
-        return f"its eviction from {self.cluster} had ended"
-
-    @property
-    def data(self) -> Obj:
-        return {"object": BINDING, "field": "gracefulEvictionTasks", "remove": self.cluster}
+    return Change(
+        Sort.EVICTION,
+        f"its eviction from {cluster} had ended",
+        "",
+        {"object": {"kind": "binding"}, "field": "gracefulEvictionTasks", "remove": cluster},
+        (edit_binding(("gracefulEvictionTasks",), without),),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Reschedule:
-    sort: ClassVar[Sort] = Sort.RESCHEDULING
-
-    def apply(self, situation: Situation) -> Situation:
-        return situation.from_scratch()
-
-    @property
-    def text(self) -> str:
-        return "all its replicas were placed anew (a WorkloadRebalancer does that)"
-
-    @property
-    def data(self) -> Obj:
-        return {"object": {"kind": "WorkloadRebalancer"}}
+def reschedule() -> Change:
+    return Change(
+        Sort.RESCHEDULING,
+        "all its replicas were placed anew (a WorkloadRebalancer does that)",
+        "",
+        {"object": {"kind": "WorkloadRebalancer"}},
+        (Situation.from_scratch,),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class MovePeers:
-    """Other members of its group leave a cluster (anti-affinity), or come to it (affinity)."""
+def move_peers(cluster: str, bindings: Sequence[str], *, there: bool) -> Change:
+    """Have other members of its group leave a cluster (anti-affinity), or come to it (affinity)."""
 
-    sort: ClassVar[Sort] = Sort.PEER
-    cluster: str
-    bindings: tuple[str, ...]
-    there: bool
-
-    def apply(self, situation: Situation) -> Situation:
+    def moved(situation: Situation) -> Situation:
         peers = situation.request.peers
         assert peers is not None
-        return situation.with_peers(MovedPeers(peers, self.bindings, self.cluster, there=self.there))
+        return situation.with_peers(MovedPeers(peers, bindings, cluster, there=there))
 
-    @property
-    def text(self) -> str:
-        names, move = _listed(self.bindings), "were also in" if self.there else "left"
-        group = "its affinity group" if self.there else "its anti-affinity group"
-        return f"{names} of {group} {move} {self.cluster}"
-
-    @property
-    def data(self) -> Obj:
-        objects = [{"kind": "ResourceBinding", "name": name} for name in self.bindings]
-        return {"objects": objects, ("to" if self.there else "from"): self.cluster}
-
-
-@dataclass(frozen=True, slots=True)
-class MoreQuota:
-    sort: ClassVar[Sort] = Sort.QUOTA
-    name: str
-    resource: str
-    amount: Quantity
-
-    def apply(self, situation: Situation) -> Situation:
-        return replace(situation, quotas=[self._raised(quota) for quota in situation.quotas])
-
-    def _raised(self, quota: Obj) -> Obj:
-        if meta.name(quota) != self.name:
-            return quota
-        overall = quota["spec"]["overall"]
-        raised = {**overall, self.resource: str(quantity(overall[self.resource]) + self.amount)}
-        return {**quota, "spec": {**quota["spec"], "overall": raised}}
-
-    @property
-    def text(self) -> str:
-        return f"the FederatedResourceQuota {self.name} had {self.amount} more {self.resource}"
-
-    @property
-    def data(self) -> Obj:
-        quota = {"kind": "FederatedResourceQuota", "name": self.name}
-        return {"object": quota, "field": f"spec.overall.{self.resource}", "more": str(self.amount)}
+    group, move = ("affinity", "were also in") if there else ("anti-affinity", "left")
+    objects = [{"kind": "ResourceBinding", "name": name} for name in bindings]
+    return Change(
+        Sort.PEER,
+        f"{_listed(bindings)} of its {group} group {move} {cluster}",
+        "",
+        {"objects": objects, ("to" if there else "from"): cluster},
+        (moved,),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class MoreMemberQuota:
-    """A ResourceQuota in a member allows more."""
+def more_quota(name: str, resource: str, amount: Quantity) -> Change:
+    """Raise a FederatedResourceQuota."""
+    return Change(
+        Sort.QUOTA,
+        f"the FederatedResourceQuota {name} had {amount} more {resource}",
+        "",
+        {
+            "object": {"kind": "FederatedResourceQuota", "name": name},
+            "field": f"spec.overall.{resource}",
+            "more": str(amount),
+        },
+        (lambda situation: situation.with_quota(name, ("spec", "overall", resource), more(amount)),),
+    )
 
-    sort: ClassVar[Sort] = Sort.QUOTA
-    estimator: str
-    cluster: str
-    name: str
-    key: str
-    """In status.hard: cpu or requests.cpu."""
-    amount: Quantity
 
-    def apply(self, situation: Situation) -> Situation:
-        return replace(
-            situation,
-            answers=[
-                one.with_quotas(self.cluster, [self._raised(quota) for quota in one.quotas[self.cluster]])
-                if one.name == self.estimator
-                else one
-                for one in situation.answers
-            ],
+def more_member_quota(estimator: str, cluster: str, name: str, key: str, amount: Quantity) -> Change:
+    """Raise a ResourceQuota in a member; `key` is that in status.hard: cpu or requests.cpu."""
+
+    path: Path = ("status", "hard", key)
+
+    def raised(situation: Situation) -> Situation:
+        return situation.with_answer(
+            estimator,
+            lambda one: one.with_quotas(cluster, edited_named(one.quotas[cluster], name, path, more(amount))),
         )
 
-    def _raised(self, quota: Obj) -> Obj:
-        if meta.name(quota) != self.name:
-            return quota
-        hard = quota["status"]["hard"]
-        raised = {**hard, self.key: str(quantity(hard[self.key]) + self.amount)}
-        return {**quota, "status": {**quota["status"], "hard": raised}}
-
-    @property
-    def phrase(self) -> tuple[str, str]:
-        return f"the ResourceQuota {self.name} in {self.cluster} had", f"{self.amount} more {self.key}"
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.phrase)
-
-    @property
-    def data(self) -> Obj:
-        quota = {"kind": "ResourceQuota", "name": self.name, "cluster": self.cluster}
-        return {"object": quota, "field": f"spec.hard[{self.key}]", "more": str(self.amount)}
+    return Change(
+        Sort.QUOTA,
+        f"the ResourceQuota {name} in {cluster} had",
+        f"{amount} more {key}",
+        {
+            "object": {"kind": "ResourceQuota", "name": name, "cluster": cluster},
+            "field": f"spec.hard[{key}]",
+            "more": str(amount),
+        },
+        (raised,),
+    )
 
 
 # of the workload
 
 
-@dataclass(frozen=True, slots=True)
-class Replicas:
-    sort: ClassVar[Sort] = Sort.REPLICAS
-    value: int
-
-    def apply(self, situation: Situation) -> Situation:
-        return situation.with_request(replicas=self.value)
-
-    @property
-    def text(self) -> str:
-        return f"replicas were {self.value}"
-
-    @property
-    def data(self) -> Obj:
-        return {"object": WORKLOAD, "field": "replicas", "value": self.value}
+def fewer_replicas(value: int) -> Change:
+    return Change(
+        Sort.REPLICAS,
+        f"replicas were {value}",
+        "",
+        {"object": _WORKLOAD, "field": "replicas", "value": value},
+        (edit_binding(("replicas",), to(value)),),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class LessRequested:
-    sort: ClassVar[Sort] = Sort.REQUEST
-    resource: str
-    amount: Quantity
-
-    def apply(self, situation: Situation) -> Situation:
-        requirements = situation.request.requirements or {}
-        request = {**requirements["resourceRequest"], self.resource: str(self.amount)}
-        return situation.with_request(replicaRequirements={**requirements, "resourceRequest": request})
-
-    @property
-    def text(self) -> str:
-        return f"a replica requested {self.amount} {self.resource}"
-
-    @property
-    def data(self) -> Obj:
-        return {"object": WORKLOAD, "resource": self.resource, "request": str(self.amount)}
-
-
-def in_words(changes: Sequence[Change]) -> str:
-    """Several changes as one condition."""
-    parts: dict[str, list[str]] = {}
-    for change in changes:
-        begins, ends = change.phrase if isinstance(change, Listed) else (change.text, "")
-        parts.setdefault(begins, []).extend([ends] if ends else [])
-    return " and ".join(f"{begins} {_listed(ends)}" if ends else begins for begins, ends in parts.items())
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+def request_less(resource: str, amount: Quantity) -> Change:
+    return Change(
+        Sort.REQUEST,
+        f"a replica requested {amount} {resource}",
+        "",
+        {"object": _WORKLOAD, "resource": resource, "request": str(amount)},
+        (edit_binding(("replicaRequirements", "resourceRequest", resource), to(str(amount))),),
+    )

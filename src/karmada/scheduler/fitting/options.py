@@ -29,7 +29,16 @@ from karmada.scheduler.filters.builtin import (
 from karmada.scheduler.filters.eviction import ClusterEviction
 from karmada.scheduler.fitting import capacity_options
 from karmada.scheduler.fitting.admission import admit
-from karmada.scheduler.fitting.changes import EnableApi, EndEviction, Groups, Locate, MovePeers, Sort, Tolerate
+from karmada.scheduler.fitting.changes import (
+    Change,
+    Sort,
+    enable_api,
+    end_eviction,
+    locate,
+    move_peers,
+    spread,
+    tolerate,
+)
 from karmada.scheduler.fitting.judge import Judge
 from karmada.scheduler.fitting.knobs import Knob, Option, distinct, fixed
 from karmada.scheduler.fitting.situation import Situation
@@ -101,18 +110,15 @@ def _spread(situation: Situation, *, alone: bool) -> Iterator[Option]:
         by = constraint.get("spreadByField") or f"label {constraint.get('spreadByLabel')}"
         least, most = constraint.get("minGroups") or 0, constraint.get("maxGroups") or 0
         if least > 1:
-            yield Option(Sort.SPREAD, "", (Knob(partial(_fewer, place, by, least), least - 1),), alone)
+            fewer = partial(_spread_by, place, by, "minGroups", least, -1)
+            yield Option(Sort.SPREAD, "", (Knob(fewer, least - 1),), alone)
         if 0 < most < situation.fleet.count:
-            limit = situation.fleet.count - most
-            yield Option(Sort.SPREAD, "", (Knob(partial(_more, place, by, most), limit),), alone)
+            more = partial(_spread_by, place, by, "maxGroups", most, 1)
+            yield Option(Sort.SPREAD, "", (Knob(more, situation.fleet.count - most),), alone)
 
 
-def _fewer(place: int, by: str, least: int, size: int) -> Groups:
-    return Groups(place, by, "minGroups", least - size)
-
-
-def _more(place: int, by: str, most: int, size: int) -> Groups:
-    return Groups(place, by, "maxGroups", most + size)
+def _spread_by(place: int, by: str, bound: str, had: int, sign: int, size: int) -> Change:
+    return spread(place, by, bound, had + sign * size)
 
 
 # clusters that are refused
@@ -152,7 +158,7 @@ def _tolerate(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
     taints = (situation.cluster(one.name).get("spec") or {}).get("taints") or ()
     tolerations = situation.request.plan.tolerations
     yield tuple(
-        fixed(Tolerate(taint.get("key") or "", taint.get("value") or "", taint["effect"]))
+        fixed(tolerate(taint))
         for taint in taints
         if taint.get("effect") in _EFFECTS and not is_tolerated(taint, tolerations)
     )
@@ -170,7 +176,7 @@ def _locate(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
     fields = [PROPERTIES[by] for by in situation.request.plan.fields if by in PROPERTIES]
     missing = [field for field in fields if not spec.get(field)]
     for value in (partial(_known_value, situation), _new_value):
-        yield tuple(fixed(Locate(one.name, field, value(field))) for field in missing)
+        yield tuple(fixed(locate(one.name, field, value(field))) for field in missing)
 
 
 def _known_value(situation: Situation, field: str) -> str:
@@ -187,11 +193,11 @@ def _new_value(field: str) -> str:
 
 def _enable(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
     resource = situation.request.resource
-    yield (fixed(EnableApi(one.name, resource.get("apiVersion") or "", resource.get("kind") or "")),)
+    yield (fixed(enable_api(one.name, resource.get("apiVersion") or "", resource.get("kind") or "")),)
 
 
 def _end_eviction(_situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
-    yield (fixed(EndEviction(one.name)),)
+    yield (fixed(end_eviction(one.name)),)
 
 
 def _apart(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
@@ -213,7 +219,7 @@ def _peers(situation: Situation, one: Refused, which: str, *, there: bool) -> It
         return
     wrong = [meta.name(binding) for binding, clusters in members if clusters and (one.name in clusters) is not there]
     if wrong:
-        yield (fixed(MovePeers(one.name, tuple(wrong), there)),)
+        yield (fixed(move_peers(one.name, wrong, there=there)),)
 
 
 _Make = Callable[[Situation, Refused], Iterator[tuple[Knob, ...]]]

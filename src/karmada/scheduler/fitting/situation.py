@@ -6,14 +6,37 @@ few that are different on trial.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.estimators.answered import Answered
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Peers, Request
+
+Path = tuple[str | int, ...]
+"""Where a value is in an object: names of fields and places in lists."""
+New = Callable[[Any], Any]
+"""What becomes of a value, given what it was; None stands for none."""
+
+
+def edited(at: Any, path: Path, new: New) -> Any:
+    """Return a copy of an object with another value at a path."""
+    if not path:
+        return new(at)
+    first, rest = path[0], path[1:]
+    if isinstance(first, int):
+        return [*at[:first], edited(at[first], rest, new), *at[first + 1 :]]
+    at = at or {}
+    value = edited(at.get(first), rest, new)
+    return {name: old for name, old in at.items() if name != first} if value is None else {**at, first: value}
+
+
+def edited_named(objects: Iterable[Obj], name: str, path: Path, new: New) -> list[Obj]:
+    """Return the objects, that of the name with another value at a path."""
+    return [edited(one, path, new) if meta.name(one) == name else one for one in objects]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +65,19 @@ class Situation:
     def placement(self) -> Obj:
         return self.request.spec.get("placement") or {}
 
-    def with_cluster(self, name: str, cluster: Obj) -> Situation:
-        return replace(self, changed={**self.changed, name: cluster})
+    def with_cluster(self, name: str, path: Path, new: New) -> Situation:
+        return replace(self, changed={**self.changed, name: edited(self.cluster(name), path, new)})
 
-    def with_request(self, **spec: object) -> Situation:
-        """With these fields of the binding's spec."""
-        return self._requested({**self.request.spec, **spec})
+    def with_quota(self, name: str, path: Path, new: New) -> Situation:
+        return replace(self, quotas=edited_named(self.quotas, name, path, new))
 
-    def with_placement(self, **fields: object) -> Situation:
-        return self.with_request(placement={**self.placement, **fields})
+    def with_answer(self, estimator: str, new: Callable[[Answered], Answered]) -> Situation:
+        """Return it with another answer of the estimator."""
+        return replace(self, answers=[new(one) if one.name == estimator else one for one in self.answers])
+
+    def with_request(self, path: Path, new: New) -> Situation:
+        """Return it with another value in the binding's spec."""
+        return self._requested(edited(self.request.spec, path, new))
 
     def from_scratch(self) -> Situation:
         return self._requested(self.request.spec, fresh=True)
