@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Call
 from karmada.kube.kinds.free_fields import Free
-from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError
@@ -24,7 +23,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.handlers import prototypes
 from karmada.kube.server.handlers.prototypes import Outlines, Prototypes
-from karmada.kube.server.http.request import Request
+from karmada.kube.server.handlers.writes import WriteScope
 
 EVENTS, NAMESPACES = GVR("", "v1", "events"), GVR("", "v1", "namespaces")
 UID = "0b5b9f0e-3c7e-4f6e-9d53-5a3d4e1c2b7a"
@@ -40,9 +39,9 @@ class Server:
         """Events that passed every step."""
         original = server.handlers.writes.admitted
 
-        async def admitted(request: Request, resource: Resource, *arguments: Any, **more: Any) -> Any:
-            self.completed += resource.plural == "events"
-            return await original(request, resource, *arguments, **more)
+        async def admitted(scope: WriteScope, obj: Obj) -> Any:
+            self.completed += scope.resource.plural == "events"
+            return await original(scope, obj)
 
         server.handlers.writes.admitted = admitted  # type: ignore[method-assign]
 

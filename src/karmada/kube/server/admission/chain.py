@@ -2,8 +2,8 @@
 
 Order is Kubernetes' own and matters: defaults come before the webhooks that see them, the quota comes last, when
 nothing can refuse the write any more but the store. A plug-in whose `handles` depends on nothing but resource,
-subresource and operation says so (`static`) and is called once for each of those; others (webhooks)
-are called for each request.
+subresource and operation says so (`static`), and it is called once for each of those; that of the others (webhooks,
+policies) is called once for each write.
 """
 
 from __future__ import annotations
@@ -74,23 +74,23 @@ _BUILTIN: tuple[type[BuiltinPlugin], ...] = (
 _Key = tuple[GroupResource, str, str]
 
 
-class _Step(NamedTuple):
-    plugin: Plugin
-    per_request: bool
-    """Whether `handles` must be called for each request."""
-    mutates: bool
-
-
 class _Steps(NamedTuple):
-    admit: tuple[_Step, ...]
-    validate: tuple[_Step, ...]
+    """The plug-ins that handle a write."""
+
+    plugins: tuple[Plugin, ...]
+    admit: tuple[Plugin, ...]
+    validate: tuple[Plugin, ...]
     finish: tuple[Plugin, ...]
+    may_wait: bool
+    """Whether one of them is not `static`: those may call other servers."""
 
 
 class Chain:
     def __init__(self, plugins: Iterable[Plugin]) -> None:
         self._plugins: list[Plugin] = []
-        self._steps: dict[_Key, _Steps] = {}
+        self._dynamic: list[Plugin] = []
+        self._static: dict[_Key, _Steps] = {}
+        """The plug-ins that handle such a write when no other does."""
         for plugin in plugins:
             self.add(plugin)
 
@@ -103,46 +103,41 @@ class Chain:
         rank = _rank(plugin.name)
         at = next((i for i, other in enumerate(self._plugins) if _rank(other.name) > rank), len(self._plugins))
         self._plugins.insert(at, plugin)
-        self._steps.clear()
+        if not plugin.static:
+            self._dynamic.append(plugin)
+        self._static.clear()
 
     async def admit(self, attributes: Attributes) -> bool:
         """Call every `admit`, in order, and again on reinvocation; return whether one may have changed the object."""
-        steps, changed = self._for(attributes).admit, False
-        for plugin, per_request, mutates in steps:
-            if per_request and not plugin.handles(attributes):
-                continue
+        plugins, changed = self._for(attributes).admit, False
+        for plugin in plugins:
             await plugin.admit(attributes)
-            changed = changed or mutates
+            changed = changed or plugin.mutates
         if attributes.begin_second_round():
-            await _admit_again(steps, attributes)
+            for plugin in plugins:
+                await plugin.admit(attributes)
         return changed
 
     async def validate(self, attributes: Attributes) -> None:
-        for plugin, per_request, _ in self._for(attributes).validate:
-            if per_request and not plugin.handles(attributes):
-                continue
+        for plugin in self._for(attributes).validate:
             await plugin.validate(attributes)
 
     def finish(self, attributes: Attributes, stored: bool | None) -> None:
-        """After an admitted write: it was stored, was not, or (None) the outcome is unknown."""
+        """Report the end of an admitted write: it was stored, was not, or (None) the outcome is unknown."""
         for plugin in self._for(attributes).finish:
             plugin.finish(attributes, stored)
 
     def may_wait(self, attributes: Attributes) -> bool:
-        """Whether such a write is handled by a plug-in that decides for each request: those may call other servers."""
-        steps = self._for(attributes)
-        return any(step.per_request and step.plugin.handles(attributes) for step in (*steps.admit, *steps.validate))
+        """Return whether such a write is handled by a plug-in that may call another server."""
+        return self._for(attributes).may_wait
 
     def decides_by_namespace(self, attributes: Attributes) -> bool:
-        """Whether what holds for such a create holds for all of its namespace: it is admitted as it is, or refused."""
-        admit, validate, finish = self._for(attributes)
-        return not finish and all(
-            step.plugin.by_namespace or (step.per_request and not step.plugin.handles(attributes))
-            for step in (*admit, *validate)
-        )
+        """Return whether such a create is admitted as it is, or refused, by nothing but its namespace."""
+        steps = self._for(attributes)
+        return not steps.finish and all(plugin.by_namespace for plugin in (*steps.admit, *steps.validate))
 
     def _for(self, attributes: Attributes) -> _Steps:
-        """What handles this write, found when it is admitted and kept with it."""
+        """Return what handles this write; it is found once and kept with the write."""
         steps: _Steps | None = attributes.steps
         if steps is None:
             steps = attributes.steps = self._steps_of(attributes)
@@ -150,30 +145,24 @@ class Chain:
 
     def _steps_of(self, attributes: Attributes) -> _Steps:
         key = (attributes.resource.group_resource, attributes.subresource, attributes.operation)
-        steps = self._steps.get(key)
-        if steps is None:
-            steps = self._steps[key] = self._compile(attributes)
-        return steps
-
-    def _compile(self, attributes: Attributes) -> _Steps:
-        admit, validate, finish = [], [], []
-        for plugin in self._plugins:
-            if plugin.static and not plugin.handles(attributes):
-                continue
-            step, own = _Step(plugin, not plugin.static, plugin.mutates), type(plugin)
-            if own.admit is not Plugin.admit:
-                admit.append(step)
-            if own.validate is not Plugin.validate:
-                validate.append(step)
-            if own.finish is not Plugin.finish:
-                finish.append(plugin)
-        return _Steps(tuple(admit), tuple(validate), tuple(finish))
+        static = self._static.get(key)
+        if static is None:
+            handling = (plugin for plugin in self._plugins if plugin.static and plugin.handles(attributes))
+            static = self._static[key] = _steps(tuple(handling))
+        dynamic = [plugin for plugin in self._dynamic if plugin.handles(attributes)]
+        if not dynamic:
+            return static
+        return _steps(tuple(plugin for plugin in self._plugins if plugin in static.plugins or plugin in dynamic))
 
 
-async def _admit_again(steps: tuple[_Step, ...], attributes: Attributes) -> None:
-    for plugin, per_request, _ in steps:
-        if not per_request or plugin.handles(attributes):
-            await plugin.admit(attributes)
+def _steps(plugins: tuple[Plugin, ...]) -> _Steps:
+    return _Steps(
+        plugins,
+        tuple(plugin for plugin in plugins if type(plugin).admit is not Plugin.admit),
+        tuple(plugin for plugin in plugins if type(plugin).validate is not Plugin.validate),
+        tuple(plugin for plugin in plugins if type(plugin).finish is not Plugin.finish),
+        not all(plugin.static for plugin in plugins),
+    )
 
 
 def _rank(name: str) -> float:

@@ -23,13 +23,8 @@ T = TypeVar("T")
 _worker = ThreadPoolExecutor(1, thread_name_prefix="large-objects")
 
 
-def is_large(request: Request) -> bool:
-    """Whether the work of a request is done aside. The path of every write calls the work of others directly."""
-    return len(request.body) >= LARGE
-
-
 async def aside(request: Request, work: Callable[..., T], *arguments: object) -> T:
-    """The result of the work: done here at once, or in the thread if the body of the request is large."""
-    if not is_large(request):
+    """Return the result of the work: done here at once, or in the thread if the body of the request is large."""
+    if len(request.body) < LARGE:
         return work(*arguments)
     return await asyncio.get_running_loop().run_in_executor(_worker, work, *arguments)

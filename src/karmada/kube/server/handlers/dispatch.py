@@ -16,14 +16,14 @@ from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.managedfields import Reset
 from karmada.kube.schema.node import Node
-from karmada.kube.server.handlers.aside import aside, is_large
+from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.handlers.deletes import Deletes
 from karmada.kube.server.handlers.group_creates import GroupCreates
 from karmada.kube.server.handlers.patching import APPLY, Patcher, patch_or_create, patch_type, update_or_create
 from karmada.kube.server.handlers.reads import Reads
 from karmada.kube.server.handlers.scale import Scaling
-from karmada.kube.server.handlers.subresources import projection, reset_for, writes_status_alone
-from karmada.kube.server.handlers.writes import Change, Writes, check_uid
+from karmada.kube.server.handlers.subresources import projection, reset_for
+from karmada.kube.server.handlers.writes import Change, Writes, WriteScope, check_uid
 from karmada.kube.server.http.bodies import Bodies
 from karmada.kube.server.http.options import (
     DeleteOptions,
@@ -150,13 +150,10 @@ class Handlers:
 
     async def _create(self, request: Request, resource: Resource) -> Result:
         options = write_options(request.query, "CreateOptions")
-        if is_large(request):
-            obj = await aside(request, self.body, request, resource, options)
-        else:
-            obj = self.body(request, resource, options)
+        obj = await aside(request, self.body, request, resource, options)
         namespace = self.namespace(request, resource)
         place(obj, resource, namespace)
-        return await self.writes.create(request, resource, namespace, obj, options)
+        return await self.writes.create(WriteScope(request, resource, namespace, options), obj)
 
     async def create_all(
         self, request: Request, resource: Resource, objects: Sequence[Obj]
@@ -187,15 +184,17 @@ class Handlers:
         async def replace(_live: Obj) -> Obj:
             return await read()
 
+        scope = WriteScope(request, resource, namespace, options)
+
         async def update() -> Result:
-            return await self.writes.update(request, resource, namespace, name, options, replace)
+            return await self.writes.update(scope, name, replace)
 
         async def create() -> Result:
             await self._may_create(request)
             obj = await read()
             check_uid(resource, namespace, name, obj["metadata"].get("uid") or "", "")
             obj["metadata"].pop("resourceVersion", None)
-            return await self.writes.create(request, resource, namespace, obj, options)
+            return await self.writes.create(scope, obj)
 
         if not resource.strategy.create_on_update:
             return await update()
@@ -204,10 +203,7 @@ class Handlers:
 
     async def _patch(self, request: Request, resource: Resource) -> Result:
         namespace, name = self.namespace(request, resource), request.info.name
-        if is_large(request):
-            patcher, options = await aside(request, self._resource_patcher, request, resource)
-        else:
-            patcher, options = self._resource_patcher(request, resource)
+        patcher, options = await aside(request, self._resource_patcher, request, resource)
 
         def update(change: Change, owned: bool) -> Awaitable[Result]:
             async def placed(live: Obj) -> Obj:
@@ -218,7 +214,8 @@ class Handlers:
                 _drop_unset_version(changed, version)
                 return changed
 
-            return self.writes.update(request, resource, namespace, name, options, placed, owned=owned, patch=True)
+            scope = WriteScope(request, resource, namespace, options, owned=owned, patch=True)
+            return self.writes.update(scope, name, placed)
 
         async def create(obj: Obj) -> Result:
             await self._may_create(request)
@@ -226,7 +223,7 @@ class Handlers:
             if uid := obj["metadata"].get("uid"):
                 why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
                 raise Conflict.of(resource.group_resource, name, why)
-            return await self.writes.create(request, resource, namespace, obj, options, owned=True)
+            return await self.writes.create(WriteScope(request, resource, namespace, options, owned=True), obj)
 
         result: Result = await patch_or_create(patcher, update, create, "")
         return result
@@ -308,15 +305,9 @@ class Handlers:
             async def replace(live: Obj) -> Obj:
                 return project(live, await read())
 
-            return await self.writes.update(
-                request, resource, namespace, info.name, options, replace, subresource=info.subresource
-            )
-        if is_large(request):
-            patcher, options = await aside(request, self._resource_patcher, request, resource)
-        else:
-            patcher, options = self._resource_patcher(request, resource)
-        part = resource.subresources[info.subresource]
-        short = patcher.status_of if writes_status_alone(resource, part) else None
+            scope = WriteScope(request, resource, namespace, options, info.subresource)
+            return await self.writes.update(scope, info.name, replace)
+        patcher, options = await aside(request, self._resource_patcher, request, resource)
 
         def update(change: Change, owned: bool) -> Awaitable[Result]:
             async def projected(live: Obj) -> Obj:
@@ -326,10 +317,8 @@ class Handlers:
                 _drop_unset_version(changed, version)
                 return project(pristine, changed)
 
-            return self.writes.update(
-                request, resource, namespace, info.name, options, projected,
-                subresource=info.subresource, owned=owned, patch=True, short=short,
-            )  # fmt: skip
+            scope = WriteScope(request, resource, namespace, options, info.subresource, owned=owned, patch=True)
+            return self.writes.update(scope, info.name, projected)
 
         result: Result = await patch_or_create(patcher, update, None, info.subresource)
         return result

@@ -36,7 +36,7 @@ from karmada.kube.server.auth.tokens import TokenIssuer, request_token
 from karmada.kube.server.handlers.deletes import Deletes, check_preconditions
 from karmada.kube.server.handlers.dispatch import Handlers, Place, created, place
 from karmada.kube.server.handlers.pod_logs import LogOptions, chosen_container
-from karmada.kube.server.handlers.writes import CONFLICT_TRIES, Change, Writes, manager_of
+from karmada.kube.server.handlers.writes import CONFLICT_TRIES, Change, Writes, WriteScope, manager_of
 from karmada.kube.server.http.options import WriteOptions, delete_options, write_options
 from karmada.kube.server.http.request import Query, Request
 from karmada.kube.server.http.results import ObjectResult, RawResult, Result
@@ -181,10 +181,8 @@ class Endpoints:
     ) -> ObjectResult:
         pods = self._handlers.registry.get(_PODS_GVR)
         assert pods is not None
-        return await self._writes.update(
-            request, pods, request.info.namespace, name, options, change,
-            subresource=subresource, patch=True, owned=True,
-        )  # fmt: skip
+        scope = WriteScope(request, pods, request.info.namespace, options, subresource, owned=True, patch=True)
+        return await self._writes.update(scope, name, change)
 
     async def _evict(self, request: Request, resource: Resource) -> Result:
         eviction = self._posted(request, _EVICTION, also=("policy/v1beta1",))
@@ -226,7 +224,7 @@ class Endpoints:
 
             name = budget["metadata"]["name"]
             try:
-                await self._writes.update(request, budgets, info.namespace, name, _UPDATE, spend, subresource="status")
+                await self._writes.update(WriteScope(request, budgets, info.namespace, _UPDATE, "status"), name, spend)
             except (Conflict, NotFound):
                 continue
             return

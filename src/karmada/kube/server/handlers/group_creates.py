@@ -20,7 +20,7 @@ from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, Attributes
 from karmada.kube.server.handlers.prototypes import NO_PROTOTYPES, Outlines, Prototypes
 from karmada.kube.server.handlers.versions import Versions
-from karmada.kube.server.handlers.writes import Writes, encoded, manager_of, store_error
+from karmada.kube.server.handlers.writes import Writes, WriteScope, encoded, manager_of, store_error
 from karmada.kube.server.http.options import WriteOptions
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.storage.interface import (
@@ -143,10 +143,11 @@ class GroupCreates:
         self, request: Request, resource: Resource, namespace: str, obj: Obj, options: WriteOptions
     ) -> tuple[Attributes, bytes]:
         """What is to be stored for an object."""
-        attributes = await self._writes.admitted(request, resource, namespace, obj, options, owned=False)
+        scope = WriteScope(request, resource, namespace, options)
+        attributes = await self._writes.admitted(scope, obj)
         try:
             resource.strategy.prepare_create(obj)
-            self._writes.validate_create(request, resource, namespace, obj)
+            self._writes.validate_create(scope, obj)
             resource.strategy.canonicalize(obj)
             await self._admission.validate(attributes)
             return attributes, encoded(await self._versions.store(resource, obj))

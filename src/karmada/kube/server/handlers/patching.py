@@ -28,10 +28,9 @@ from karmada.kube.patch.jsonpatch import Dialect, apply_json_patch, check_size, 
 from karmada.kube.patch.managedfields import Reset
 from karmada.kube.patch.mergepatch import apply_merge_patch
 from karmada.kube.patch.strategic import apply_strategic_merge_patch
-from karmada.kube.schema.conforming import conforming
 from karmada.kube.schema.decode import DecodeError, parse_json
 from karmada.kube.schema.node import Node
-from karmada.kube.server.handlers.aside import aside, is_large
+from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.http.bodies import Bodies, repeated, strict_text
 from karmada.kube.server.http.options import WriteOptions
 from karmada.kube.server.http.request import Request
@@ -41,8 +40,6 @@ STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-
 _ACCEPTED = (JSON_PATCH, MERGE, STRATEGIC, APPLY)
 _ACCEPTED_OF_CUSTOM = (JSON_PATCH, MERGE, APPLY)
 CREATE_TRIES = 5
-_STATUS_PATCH = frozenset({"metadata", "status"})
-_PRECONDITIONS = frozenset({"uid", "resourceVersion"})
 _JSON_TYPES = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
 
 
@@ -141,28 +138,7 @@ class Patcher:
 
     async def change(self, live: Obj) -> Obj:
         """`live` and the result may share unchanged parts; the result shares nothing with the patch itself."""
-        if is_large(self.request):
-            return await aside(self.request, self._checked, self._apply, live, live)
-        return self._checked(self._apply, live, live)
-
-    def status_of(self, live: Obj) -> Obj | None:
-        """What a merge patch of nothing but the status makes of a custom resource, which is not changed; None: unclear.
-
-        It is what `change` and the projection to the status leave, found without them: most writes of controllers have
-        preconditions that hold and a status that conforms. All others, and all refusals, need the long way.
-        """
-        patch = self._patch
-        if self.media != MERGE or self._complaints or not patch.keys() <= _STATUS_PATCH:
-            return None
-        metadata, given, status = live["metadata"], patch.get("metadata"), patch.get("status")
-        if status.__class__ is not dict or is_large(self.request):
-            return None
-        if given is not None and (given.__class__ is not dict or not _holds(given, metadata)):
-            return None
-        merged = apply_merge_patch(copy_json(live.get("status")), copy_json(status))
-        if "status" not in conforming(self._node, {"status": merged}):
-            return None
-        return {**live, "metadata": {**metadata}, "status": merged}
+        return await aside(self.request, self._checked, self._apply, live, live)
 
     def _checked(self, apply: Callable[[Obj], Obj], to: Obj, known: Obj | None = None) -> Obj:
         """The result must still be an object of this kind; unknown fields are handled as the client requests.
@@ -245,14 +221,6 @@ class Patcher:
             reset=self._reset,
         )
         return self._checked(copy_json, merged)
-
-
-def _holds(given: Obj, live: Obj) -> bool:
-    """Whether a patch of metadata is nothing but preconditions, and they hold."""
-    for key, value in given.items():  # noqa: SIM110 - a call for each of them would cost more than the comparison
-        if key not in _PRECONDITIONS or live.get(key) != value:
-            return False
-    return True
 
 
 def _unknown_members(operations: list[Any]) -> list[str]:

@@ -12,7 +12,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import Node
 from karmada.kube.server.handlers.patching import APPLY, Patcher
 from karmada.kube.server.handlers.reads import Reads
-from karmada.kube.server.handlers.writes import Change, Writes
+from karmada.kube.server.handlers.writes import Change, Writes, WriteScope
 from karmada.kube.server.http.bodies import Bodies
 from karmada.kube.server.http.options import ListOptions, WriteOptions, write_options
 from karmada.kube.server.http.request import Request
@@ -75,9 +75,8 @@ class Scaling:
             _take_identity(applied["metadata"], given)
             return applied
 
-        result = await self._writes.update(
-            request, resource, namespace, name, options, change, subresource="scale", owned=True, patch=True
-        )
+        scope = WriteScope(request, resource, namespace, options, "scale", owned=True, patch=True)
+        result = await self._writes.update(scope, name, change)
         return ObjectResult(obj=scale.get(result.object()))
 
     async def _write(
@@ -108,9 +107,8 @@ class Scaling:
             scale.set(live, replicas)
             return live
 
-        result = await self._writes.update(
-            request, resource, namespace, name, options, rescale, subresource="scale", patch=True
-        )
+        scope = WriteScope(request, resource, namespace, options, "scale", patch=True)
+        result = await self._writes.update(scope, name, rescale)
         return ObjectResult(obj=scale.get(result.object()))
 
 

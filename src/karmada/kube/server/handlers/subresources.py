@@ -22,13 +22,6 @@ def projection(resource: Resource, part: Subresource) -> Callable[[Obj, Obj], Ob
     return (lambda live, body: project_status(resource, live, body)) if part.name == "status" else None
 
 
-def writes_status_alone(resource: Resource, part: Subresource) -> bool:
-    """Whether a write here is a write of the status and touches nothing else: no projection or default of its own."""
-    strategy = resource.strategy
-    alone = strategy.status_only and strategy.default_status is not None
-    return alone and part.name == "status" and part.project is None
-
-
 def reset_for(resource: Resource, subresource: str) -> Reset | None:
     """The fields that a write to this endpoint does not own."""
     return reset_of(

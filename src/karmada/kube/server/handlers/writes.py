@@ -9,6 +9,7 @@ changes nothing is not stored: same resourceVersion, no event.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from karmada.kube.kinds.metadata import metadata_errors, metadata_update_errors
@@ -36,7 +37,7 @@ from karmada.kube.patch.managedfields import entries_of, same_but_times, same_va
 from karmada.kube.runtime.follow_ups import FollowUps, FollowUpWriter
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
-from karmada.kube.server.handlers.aside import aside, is_large
+from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.handlers.fencing import Fencing
 from karmada.kube.server.handlers.follow_ups import fold
 from karmada.kube.server.handlers.subresources import reset_for
@@ -67,6 +68,21 @@ Change = Callable[[Obj], Awaitable[Obj]]
 """Gets a private copy of the live object in the request's version and returns what it should become."""
 
 
+@dataclass(frozen=True, slots=True)
+class WriteScope:
+    """What a create or update is made to: the request, its resource, namespace and options, and the part written."""
+
+    request: Request
+    resource: Resource
+    namespace: str
+    options: WriteOptions
+    subresource: str = ""
+    owned: bool = False
+    """Whether an apply has recorded already who owns which field."""
+    patch: bool = False
+    """Whether the client sent a patch: it needs to name no version."""
+
+
 class Writes:
     def __init__(
         self, cache: Cache, versions: Versions, admission: Chain, clock: Clock, follow_ups: FollowUps | None = None
@@ -78,23 +94,13 @@ class Writes:
         self.fencing: Fencing | None = None
         self._follow_ups = follow_ups or FollowUps()
 
-    async def create(
-        self,
-        request: Request,
-        resource: Resource,
-        namespace: str,
-        obj: Obj,
-        options: WriteOptions,
-        *,
-        owned: bool = False,
-    ) -> ObjectResult:
-        attributes = await self.admitted(request, resource, namespace, obj, options, owned=owned)
-        return await self._create_named(request, resource, namespace, obj, options, attributes)
+    async def create(self, scope: WriteScope, obj: Obj) -> ObjectResult:
+        attributes = await self.admitted(scope, obj)
+        return await self._create_named(scope, obj, attributes)
 
-    async def admitted(
-        self, request: Request, resource: Resource, namespace: str, obj: Obj, options: WriteOptions, *, owned: bool
-    ) -> Attributes:
-        """A new object before its validation, in place: completed, mutated by admission, with its system metadata."""
+    async def admitted(self, scope: WriteScope, obj: Obj) -> Attributes:
+        """Complete a new object in place, have admission change it, and give it its system metadata."""
+        request, resource, options = scope.request, scope.resource, scope.options
         if resource.closed:
             raise Forbidden(resource.closed)
         meta = obj.setdefault("metadata", {})
@@ -104,22 +110,16 @@ class Writes:
             meta.pop(key, None)
         dedupe_owners(request, meta)
         strategy = resource.strategy
-        if is_large(request):
-            await aside(request, self._complete, strategy.default, request, resource, None, obj, options, "", owned)
-        else:
-            self._complete(strategy.default, request, resource, None, obj, options, "", owned)
+        await aside(request, self._complete, scope, strategy.default, None, obj)
         attributes = Attributes(
-            CREATE, resource, "", namespace, meta.get("name") or "", obj, None, request.user,
+            CREATE, resource, "", scope.namespace, meta.get("name") or "", obj, None, request.user,
             dry_run=options.dry_run, options=options.body, warnings=request.warnings,
             annotations=request.annotations,
         )  # fmt: skip
         entries = entries_of(obj)
         if await self._admission.admit(attributes):
             repair(request, obj, entries)
-            if is_large(request):
-                await aside(request, strategy.default, obj)
-            else:
-                strategy.default(obj)
+            await aside(request, strategy.default, obj)
         meta["uid"] = names.random_uuid()
         meta["creationTimestamp"] = rfc3339(self._clock.now())
         if resource.has_status and not strategy.keeps_status_on_create and "status" in obj:
@@ -128,47 +128,33 @@ class Writes:
             meta["generation"] = 1
         return attributes
 
-    async def _create_named(
-        self,
-        request: Request,
-        resource: Resource,
-        namespace: str,
-        obj: Obj,
-        options: WriteOptions,
-        attributes: Attributes,
-    ) -> ObjectResult:
-        meta = obj["metadata"]
+    async def _create_named(self, scope: WriteScope, obj: Obj, attributes: Attributes) -> ObjectResult:
+        resource, strategy, meta = scope.resource, scope.resource.strategy, obj["metadata"]
         given, prefix = meta.get("name") or "", meta.get("generateName") or ""
-        tries, large = 1 if given or not prefix else GENERATE_TRIES, is_large(request)
+        tries = 1 if given or not prefix else GENERATE_TRIES
         for attempt in range(tries):
             if not given and prefix:
                 meta["name"] = attributes.name = prefix[:_MAX_GENERATED] + names.random_suffix()
-            if attempt == 0 and large:
-                await aside(request, resource.strategy.prepare_create, obj)
-            elif attempt == 0:
-                resource.strategy.prepare_create(obj)
-            reserve = resource.strategy.reserve
-            reservation = await reserve(obj, None) if reserve is not None else None
+            if attempt == 0:
+                await aside(scope.request, strategy.prepare_create, obj)
+            reservation = None if strategy.reserve is None else await strategy.reserve(obj, None)
             stored: bool | None = False
             writer: FollowUpWriter | None = None
             try:
-                if large:
-                    await aside(request, self.validate_create, request, resource, namespace, obj)
-                else:
-                    self.validate_create(request, resource, namespace, obj)
-                resource.strategy.canonicalize(obj)
-                writer = self._follow_up(resource, obj) if given and not options.dry_run else None
+                await aside(scope.request, self.validate_create, scope, obj)
+                strategy.canonicalize(obj)
+                writer = self._follow_up(resource, obj) if given and not scope.options.dry_run else None
                 await self._admission.validate(attributes)
-                if options.dry_run:
-                    return self._dry_create(resource, namespace, obj)
+                if scope.options.dry_run:
+                    return self._dry_create(scope, obj)
                 stored = None  # the outcome is unknown until the store returns
-                entry = await self._put(resource, namespace, obj, expected=0)
+                entry = await self._put(resource, scope.namespace, obj, expected=0)
                 stored = True
             except RevisionConflict:
                 stored = False
                 if attempt + 1 < tries:
                     continue
-                raise self.exists(resource, namespace, meta["name"], generated=tries > 1) from None
+                raise self.exists(resource, scope.namespace, meta["name"], generated=tries > 1) from None
             finally:
                 self._finish(attributes, reservation, stored)
                 if writer is not None and not stored:
@@ -188,10 +174,10 @@ class Writes:
         fold(resource, obj, follow_up, obj["metadata"]["creationTimestamp"])
         return writer
 
-    def _dry_create(self, resource: Resource, namespace: str, obj: Obj) -> ObjectResult:
-        name = obj["metadata"]["name"]
-        if self._cache.collection(resource.storage_resource).get(namespace, name) is not None:
-            raise self.exists(resource, namespace, name, generated=False)
+    def _dry_create(self, scope: WriteScope, obj: Obj) -> ObjectResult:
+        resource, name = scope.resource, obj["metadata"]["name"]
+        if self._cache.collection(resource.storage_resource).get(scope.namespace, name) is not None:
+            raise self.exists(resource, scope.namespace, name, generated=False)
         return ObjectResult(obj=obj, status=201, resource=resource)
 
     def exists(self, resource: Resource, namespace: str, name: str, *, generated: bool) -> AlreadyExists:
@@ -203,56 +189,34 @@ class Writes:
         terminating = entry is not None and "deletionTimestamp" in entry.object()["metadata"]
         return AlreadyExists.of(resource.group_resource, name, terminating=terminating)
 
-    def validate_create(self, request: Request, resource: Resource, namespace: str, obj: Obj) -> None:
-        strategy = resource.strategy
+    def validate_create(self, scope: WriteScope, obj: Obj) -> None:
+        resource, strategy, meta = scope.resource, scope.resource.strategy, obj["metadata"]
         errors = metadata_errors(
             obj, namespaced=resource.namespaced, name_errors=strategy.name_errors, builtin=not resource.custom
         )
         errors += strategy.validate(obj)
-        if resource.namespaced and obj["metadata"].get("namespace") != namespace:
-            errors.append(
-                invalid("metadata.namespace", obj["metadata"].get("namespace") or "", "does not match the request")
-            )
-        _refuse(resource, obj["metadata"].get("name") or "", errors)
-        _warn(request, strategy, obj, None)
+        if resource.namespaced and meta.get("namespace") != scope.namespace:
+            errors.append(invalid("metadata.namespace", meta.get("namespace") or "", "does not match the request"))
+        _refuse(resource, meta.get("name") or "", errors)
+        _warn(scope.request, strategy, obj, None)
 
-    async def update(
-        self,
-        request: Request,
-        resource: Resource,
-        namespace: str,
-        name: str,
-        options: WriteOptions,
-        change: Change,
-        *,
-        subresource: str = "",
-        owned: bool = False,
-        patch: bool = False,
-        short: Callable[[Obj], Obj | None] | None = None,
-    ) -> ObjectResult:
-        """Make `change` on the live object; NotFound when there is none.
-
-        `short` makes the same of the shared object itself, without changing it: a new object with all defaults and the
-        same metadata. Or it leaves it to `change` (None).
-        """
+    async def update(self, scope: WriteScope, name: str, change: Change) -> ObjectResult:
+        """Make `change` on the live object; NotFound when there is none."""
+        resource = scope.resource
         for _ in range(CONFLICT_TRIES):
-            entry = self._cache.collection(resource.storage_resource).get(namespace, name)
+            entry = self._cache.collection(resource.storage_resource).get(scope.namespace, name)
             if entry is None:
                 raise NotFound.of(resource.group_resource, name)
             old: Obj = entry.object()
-            shown = old if self._versions.same(resource) else (await self._versions.present(resource, [entry]))[0]
-            new = short(old) if short is not None and shown is old else None
-            settled = new is not None
-            if new is None and shown is old:
-                new = await change(_private(resource, old, subresource))
-            elif new is None:
-                old, private = shown, await self._versions.fresh(resource, entry)
-                new = await change(private)
-            conditional = not settled and self._check_version(resource, namespace, name, new, old, patch=patch)
+            if self._versions.same(resource):
+                private = _private(resource, old, scope.subresource)
+            else:
+                [old] = await self._versions.present(resource, [entry])
+                private = await self._versions.fresh(resource, entry)
+            new = await change(private)
+            conditional = self._check_version(scope, name, new, old)
             try:
-                return await self._update_once(
-                    request, resource, namespace, entry, old, new, options, subresource, owned, settled
-                )
+                return await self._update_once(scope, entry, old, new)
             except RevisionConflict as conflict:
                 if conditional:
                     raise Conflict.stale(resource.group_resource, name) from None
@@ -260,9 +224,9 @@ class Writes:
                     raise ServiceUnavailable("the watch cache does not keep up with the store", retry_after=1) from None
         raise Conflict.stale(resource.group_resource, name)
 
-    def _check_version(self, resource: Resource, namespace: str, name: str, new: Obj, old: Obj, *, patch: bool) -> bool:
-        """Whether the client named the version (and then it must be the live one)."""
-        meta, live = new.get("metadata") or {}, old["metadata"]
+    def _check_version(self, scope: WriteScope, name: str, new: Obj, old: Obj) -> bool:
+        """Return whether the client named the version; refuse one that is not the live one."""
+        resource, meta, live = scope.resource, new.get("metadata") or {}, old["metadata"]
         version = meta.get("resourceVersion") or ""
         if version == "0":
             version = ""
@@ -270,39 +234,22 @@ class Writes:
             raise ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax')
         if version and version != live["resourceVersion"]:
             raise Conflict.stale(resource.group_resource, name)
-        if not version and not patch and not resource.strategy.unconditional_update:
+        if not version and not scope.patch and not resource.strategy.unconditional_update:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise Invalid.of(GroupKind(*resource.group_resource), name, [error])
-        check_uid(resource, namespace, name, meta.get("uid") or "", live["uid"])
+        check_uid(resource, scope.namespace, name, meta.get("uid") or "", live["uid"])
         return bool(version)
 
-    async def _update_once(
-        self,
-        request: Request,
-        resource: Resource,
-        namespace: str,
-        entry: Entry,
-        old: Obj,
-        new: Obj,
-        options: WriteOptions,
-        subresource: str,
-        owned: bool,
-        settled: bool,
-    ) -> ObjectResult:
-        """`settled`: the new object lacks no default, and has the metadata of the old one."""
+    async def _update_once(self, scope: WriteScope, entry: Entry, old: Obj, new: Obj) -> ObjectResult:
+        request, resource, subresource, options = scope.request, scope.resource, scope.subresource, scope.options
         strategy = resource.strategy
-        meta = new["metadata"] if settled else carry_over(new, old)
+        meta = carry_over(new, old)
         dedupe_owners(request, meta)
         if not subresource and resource.has_status:
             restore(new, old, "status")
-        default = _complete_already if settled else _default_of(strategy, subresource)
-        large = is_large(request)
-        if large:
-            await aside(request, self._complete, default, request, resource, old, new, options, subresource, owned)
-        else:
-            self._complete(default, request, resource, old, new, options, subresource, owned)
+        await aside(request, self._complete, scope, _default_of(strategy, subresource), old, new)
         attributes = Attributes(
-            UPDATE, resource, subresource, namespace, entry.name, new, old, request.user,
+            UPDATE, resource, subresource, scope.namespace, entry.name, new, old, request.user,
             dry_run=options.dry_run, options=options.body, warnings=request.warnings,
             annotations=request.annotations,
         )  # fmt: skip
@@ -310,11 +257,9 @@ class Writes:
         if await self._admission.admit(attributes):
             meta = restore_rest(resource, subresource, new, old)
             repair(request, new, entries)
-            strategy.default(new)
-        if not subresource and large:
+            await aside(request, strategy.default, new)
+        if not subresource:
             await aside(request, strategy.prepare_update, new, old)
-        elif not subresource:
-            strategy.prepare_update(new, old)
         generation = strategy.generation if subresource != "status" else None
         if generation is not None and not same_value(generation(old), generation(new)):
             meta["generation"] = int(old["metadata"].get("generation") or 0) + 1
@@ -322,22 +267,19 @@ class Writes:
         reservation = await reserve(new, old) if reserve is not None else None
         stored: bool | None = False
         try:
-            if large:
-                await aside(request, self._validate_update, request, resource, new, old, subresource)
-            else:
-                self._validate_update(request, resource, new, old, subresource)
+            await aside(request, self._validate_update, scope, new, old)
             strategy.canonicalize(new)
             await self._admission.validate(attributes)
             if _completes_deletion(resource, new, old):
-                return await self._finish_deletion(resource, namespace, entry, new, options)
+                return await self._finish_deletion(scope, entry, new)
             if same_but_times(old, new) and not self._cache.store.is_stale(entry.key):
-                await self._verify_unchanged(resource, namespace, entry)
+                await self._verify_unchanged(resource, scope.namespace, entry)
                 return await self._answer(resource, entry, 200)
             if options.dry_run:
                 return ObjectResult(obj=new, resource=resource)
             meta.pop("resourceVersion", None)
             stored = None
-            fresh = await self._put(resource, namespace, new, expected=entry.revision)
+            fresh = await self._put(resource, scope.namespace, new, expected=entry.revision)
             stored = True
         except RevisionConflict:
             stored = False
@@ -346,61 +288,46 @@ class Writes:
             self._finish(attributes, reservation, stored)
         return await self._answer(resource, fresh, 200)
 
-    async def _finish_deletion(
-        self, resource: Resource, namespace: str, entry: Entry, new: Obj, options: WriteOptions
-    ) -> ObjectResult:
+    async def _finish_deletion(self, scope: WriteScope, entry: Entry, new: Obj) -> ObjectResult:
         """The last finalizer is gone: remove the object, in one event with its last state."""
-        if not options.dry_run:
-            await self.remove(resource, namespace, entry)
-        return ObjectResult(obj=new, resource=resource)
+        if not scope.options.dry_run:
+            await self.remove(scope.resource, scope.namespace, entry)
+        return ObjectResult(obj=new, resource=scope.resource)
 
-    def _validate_update(self, request: Request, resource: Resource, new: Obj, old: Obj, subresource: str) -> None:
-        strategy = resource.strategy
+    def _validate_update(self, scope: WriteScope, new: Obj, old: Obj) -> None:
+        resource, strategy = scope.resource, scope.resource.strategy
         errors: list[FieldError] = []
         if not shares_metadata(new, old):
             errors += metadata_errors(new, namespaced=resource.namespaced, existing=True, builtin=not resource.custom)
             errors += metadata_update_errors(new, old)
-        part = resource.subresources.get(subresource)
+        part = resource.subresources.get(scope.subresource)
         if part is not None and part.validate is not None:
             errors += part.validate(new, old)
-        elif subresource == "status":
+        elif scope.subresource == "status":
             errors += strategy.validate_status(new, old)
         else:
             whole = strategy.validate_ratcheting
             errors += strategy.validate(new) if whole is None else whole(new, old)
             errors += strategy.validate_update(new, old)
         _refuse(resource, old["metadata"]["name"], errors)
-        _warn(request, strategy, new, old)
+        _warn(scope.request, strategy, new, old)
 
-    def _complete(
-        self,
-        default: Callable[[Obj], None],
-        request: Request,
-        resource: Resource,
-        old: Obj | None,
-        new: Obj,
-        options: WriteOptions,
-        subresource: str,
-        owned: bool,
-    ) -> None:
+    def _complete(self, scope: WriteScope, default: Callable[[Obj], None], old: Obj | None, new: Obj) -> None:
         """Fill in defaults and, unless an apply has done it, record who owns which field."""
         default(new)
-        if not owned:
-            self._track(request, resource, old, new, options, subresource)
-
-    def _track(
-        self, request: Request, resource: Resource, old: Obj | None, new: Obj, options: WriteOptions, subresource: str
-    ) -> None:
+        if scope.owned:
+            return
+        resource = scope.resource
         managers = update_managers(
             old,
             new,
             resource.schema(),
-            manager=options.manager or manager_of(request),
+            manager=scope.options.manager or manager_of(scope.request),
             api_version=resource.gvk.api_version,
             now=rfc3339(self._clock.now()),
-            subresource=subresource,
+            subresource=scope.subresource,
             custom=resource.custom,
-            reset=reset_for(resource, subresource),
+            reset=reset_for(resource, scope.subresource),
         )
         if managers:
             new["metadata"]["managedFields"] = managers
@@ -469,10 +396,6 @@ class Writes:
 
 def _default_of(strategy: Strategy, subresource: str) -> Callable[[Obj], None]:
     return (strategy.default_status if subresource == "status" else None) or strategy.default
-
-
-def _complete_already(_obj: Obj) -> None:
-    """No default is missing."""
 
 
 def encoded(obj: Obj) -> bytes:
