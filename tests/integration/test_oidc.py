@@ -14,7 +14,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.issuer_keys import AGAIN_SECONDS, FRESH_SECONDS
-from karmada.kube.server.auth.memory import REMEMBER_SECONDS
+from karmada.kube.server.auth.single_flight import REMEMBER_SECONDS
 from karmada.kube.server.auth.token_sources import OidcConfig
 from karmada.kube.server.config import DEFAULT_ISSUER, ServerConfig
 from tests.support.callers import Caller

@@ -79,12 +79,12 @@ def test_arrays_of_the_memo_are_computed_again_only_where_needed() -> None:
         computed.append([now.names[row] for row in rows.tolist()])
         return [len(now.cluster(row)["metadata"]["labels"]) for row in rows.tolist()]
 
-    first = fleet.memo.array("key", Facet.FACTS, fleet, compute)
+    first = fleet.arrays.array("key", Facet.FACTS, fleet, compute)
     later = fleet.updated({"b": cluster("b", labels={"x": "1"})})
-    second = later.memo.array("key", Facet.FACTS, later, compute)
+    second = later.arrays.array("key", Facet.FACTS, later, compute)
     assert first.tolist() == [0, 0, 0]
     assert second.tolist() == [0, 1, 0]
-    assert later.memo.array("key", Facet.FACTS, later, compute) is second
+    assert later.arrays.array("key", Facet.FACTS, later, compute) is second
     assert computed == [["a", "b", "c"], ["b"]]
-    assert fleet.memo.array("key", Facet.FACTS, fleet, compute).tolist() == [0, 0, 0]
-    assert later.memo.array("key", Facet.FACTS, later, compute) is second
+    assert fleet.arrays.array("key", Facet.FACTS, fleet, compute).tolist() == [0, 0, 0]
+    assert later.arrays.array("key", Facet.FACTS, later, compute) is second

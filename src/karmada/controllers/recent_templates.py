@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from karmada.controllers.template_refs import Ref
-from karmada.kube.objects.recent import Recent
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.shared import SharedObject
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
@@ -28,7 +28,7 @@ class _Read(NamedTuple):
 
 class RecentTemplates:
     def __init__(self) -> None:
-        self._read: Recent[Ref, _Read] = Recent(_MOST, _MOST_BYTES)
+        self._read: Memo[Ref, _Read] = Memo(_MOST, most_weight=_MOST_BYTES)
 
     def keep(self, ref: Ref, template: Obj, informer: Informer | None, history: int) -> None:
         """For the next controller that reads it, soon; `history` is the informer's from before it was read."""

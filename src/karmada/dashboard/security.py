@@ -10,11 +10,11 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import re
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.memo import Memo
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 CSRF_HEADER: Final = "X-CSRF-Token"
@@ -136,12 +136,12 @@ class AttemptLimit:
 
     def __init__(self, clock: Clock, *, burst: int = 10, seconds: float = 6.0, kept: int = 10_000) -> None:
         self._clock = clock
-        self._burst, self._seconds, self._kept = burst, seconds, kept
-        self._used: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._burst, self._seconds = burst, seconds
+        self._used: Memo[str, tuple[float, float]] = Memo(kept)
         """Attempts not yet forgiven, and when that was computed."""
 
     def _current(self, address: str) -> float:
-        used, then = self._used.get(address, (0.0, 0.0))
+        used, then = self._used.get(address) or (0.0, 0.0)
         return max(0.0, used - (self._clock.monotonic() - then) / self._seconds)
 
     def wait(self, address: str) -> float:
@@ -149,7 +149,4 @@ class AttemptLimit:
         return max(0.0, (self._current(address) - self._burst + 1) * self._seconds)
 
     def failed(self, address: str) -> None:
-        self._used[address] = self._current(address) + 1, self._clock.monotonic()
-        self._used.move_to_end(address)
-        while len(self._used) > self._kept:
-            self._used.popitem(last=False)
+        self._used.put(address, (self._current(address) + 1, self._clock.monotonic()))

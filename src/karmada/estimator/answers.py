@@ -8,8 +8,8 @@ Entries that were not used for the longest are dropped when there are too many.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import Generic, TypeVar
+from collections.abc import Hashable
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,31 +18,11 @@ from karmada.estimator.amounts import Bools, Ints
 from karmada.estimator.matching import Matcher, claim_key
 from karmada.estimator.resources import Demand
 from karmada.estimator.snapshot import Snapshot
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.types import Obj
 
 _CLAIMS, _DEMANDS = 256, 128
-T = TypeVar("T")
 S = TypeVar("S", bound=np.generic)
-
-
-class _Recent(Generic[T]):
-    """The entries used last."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._entries: OrderedDict[object, T] = OrderedDict()
-
-    def get(self, key: object) -> T | None:
-        found = self._entries.get(key)
-        if found is not None:
-            self._entries.move_to_end(key)
-        return found
-
-    def put(self, key: object, entry: T) -> T:
-        self._entries[key] = entry
-        if len(self._entries) > self._limit:
-            self._entries.popitem(last=False)
-        return entry
 
 
 class _Matches:
@@ -100,8 +80,8 @@ class _Fits:
 class Answers:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._matches: _Recent[_Matches] = _Recent(_CLAIMS)
-        self._fits: _Recent[_Fits] = _Recent(_DEMANDS)
+        self._matches: Memo[bytes, _Matches] = Memo(_CLAIMS)
+        self._fits: Memo[Hashable, _Fits] = Memo(_DEMANDS)
 
     def selected(self, claim: Obj | None) -> Ints:
         """The rows of the nodes that a claim selects."""

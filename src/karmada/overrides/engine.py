@@ -17,6 +17,7 @@ from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache
 from karmada.kube.runtime.informers import Informers
@@ -91,7 +92,7 @@ class Policies:
         self._known = known
         self._lookups = lookups
         self._compiled: dict[tuple[str, str], Policy] = {}
-        self._found: dict[Named, list[Policy]] = {}
+        self._found: Memo[Named, list[Policy]] = Memo(_REMEMBERED)
 
     def on_change(self, old: Obj | None, new: Obj | None) -> None:
         """What was found may be wrong after any change; what was compiled is checked when it is used."""
@@ -112,9 +113,7 @@ class Policies:
         """Those that may select an object, by everything but its labels; for many clusters looked up only once."""
         found = self._found.get(named)
         if found is None:
-            if len(self._found) >= _REMEMBERED:
-                self._found.clear()
-            found = self._found[named] = self._look_up(named)
+            found = self._found.put(named, self._look_up(named))
         return found
 
     def _look_up(self, named: Named) -> list[Policy]:

@@ -118,7 +118,7 @@ def static_weights(job: Job) -> dict[str, int]:
     def compute(fleet: Fleet, rows: Ints) -> list[int]:
         return [_weight(fleet.cluster(row), rules) for row in rows.tolist()]
 
-    weights = fleet.memo.array(("weights", plan.static_rules_key), Facet.FACTS, fleet, compute)
+    weights = fleet.arrays.array(("weights", plan.static_rules_key), Facet.FACTS, fleet, compute)
     return dict(zip(job.room, weights[job.slots].tolist(), strict=True))
 
 

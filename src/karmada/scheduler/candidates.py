@@ -63,7 +63,7 @@ class FilterSet:
             meter.plugin(one.name, FILTER, _outcome(any(numbers)), meter.now() - began)
             return numbers
 
-        return fleet.memo.array((self.token, one.name, one.key(request)), one.facet, fleet, compute)
+        return fleet.arrays.array((self.token, one.name, one.key(request)), one.facet, fleet, compute)
 
     def _together(self, request: Request, fleet: Fleet, meter: Meter) -> Ints:
         """For each slot whether it passes, passes if the resource is there already, or fails."""
@@ -77,7 +77,7 @@ class FilterSet:
             return worst
 
         keys: Hashable = tuple([one.key(request) for one in self.by_cluster])
-        return fleet.memo.array((self.token, keys), self.facet, fleet, compute)
+        return fleet.arrays.array((self.token, keys), self.facet, fleet, compute)
 
     def _refusals(self, request: Request, meter: Meter) -> list[tuple[BindingFilter, Refusal]]:
         found: list[tuple[BindingFilter, Refusal]] = []

@@ -18,7 +18,7 @@ from karmada.estimator.amounts import Bools, Ints
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.capacity import Capacity, summary_of
-from karmada.scheduler.memo import Memo
+from karmada.scheduler.cluster_arrays import ClusterArrays
 
 
 class Facet(IntEnum):
@@ -39,12 +39,12 @@ class Fleet:
     __slots__ = (
         "_capacity",
         "_changed",
+        "arrays",
         "by_name",
         "clusters",
         "count",
         "deleting",
         "leaving",
-        "memo",
         "named",
         "names",
         "rank",
@@ -55,7 +55,7 @@ class Fleet:
 
     def __init__(self) -> None:
         self.version = 0
-        self.memo = Memo()
+        self.arrays = ClusterArrays()
         self.size = 0
         """How many slots there are, empty ones included."""
         self.count = 0
@@ -90,7 +90,7 @@ class Fleet:
         slots, places = self._placed(changes)
         clusters += [None] * (len(places) and max(places.values()) + 1 - len(clusters))
         new = Fleet()
-        new.version, new.memo, new.size = self.version + 1, self.memo, len(clusters)
+        new.version, new.arrays, new.size = self.version + 1, self.arrays, len(clusters)
         new._changed = np.full((len(Facet), new.size), -1, np.int64)
         new._changed[:, : self.size] = self._changed
         new.deleting = np.zeros(new.size, np.bool_)

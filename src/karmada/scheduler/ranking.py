@@ -41,7 +41,7 @@ class Ranking:
         ends = [*(np.flatnonzero(by_number[1:] != by_number[:-1]) + 1).tolist(), len(order)]
         places: list[int] = order.tolist()
         found: dict[str, list[int]] = {}
-        merged, start, symbols = set(), 0, self.fleet.memo.symbols
+        merged, start, symbols = set(), 0, self.fleet.arrays.symbols
         for end in ends:
             for name in symbols[by_number[start]]:
                 if name in found:
@@ -56,17 +56,17 @@ class Ranking:
 
     def groups_at(self, places: Ints, topology: Topology) -> set[str]:
         """The groups that some places are in."""
-        symbols = self.fleet.memo.symbols
+        symbols = self.fleet.arrays.symbols
         return {name for number in set(self._numbers(topology)[places].tolist()) for name in symbols[number]}
 
     def _numbers(self, topology: Topology) -> Ints:
         """For each place a number that stands for the groups it is in."""
 
         def compute(fleet: Fleet, rows: Ints) -> list[int]:
-            return [fleet.memo.number(groups_of(fleet.cluster(row), topology)) for row in rows.tolist()]
+            return [fleet.arrays.number(groups_of(fleet.cluster(row), topology)) for row in rows.tolist()]
 
         key = ("topology", topology.field, topology.key)
-        numbers: Ints = self.fleet.memo.array(key, Facet.FACTS, self.fleet, compute)[self.slots]
+        numbers: Ints = self.fleet.arrays.array(key, Facet.FACTS, self.fleet, compute)[self.slots]
         return numbers
 
 
@@ -118,7 +118,7 @@ def _tiers(request: Request, fleet: Fleet, slots: Ints) -> Ints | None:
         return [tier_of(fleet.cluster(row), affinities) for row in rows.tolist()]
 
     key = ("tiers", request.plan.key, request.affinity_name)
-    tiers: Ints = fleet.memo.array(key, Facet.FACTS, fleet, compute)[slots]
+    tiers: Ints = fleet.arrays.array(key, Facet.FACTS, fleet, compute)[slots]
     return tiers
 
 

@@ -13,7 +13,6 @@ from karmada.kube.objects.clock import FakeClock, RealClock
 from karmada.kube.objects.errors import ApiError, Forbidden, ServiceUnavailable
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.event_correlation import Recent
 from karmada.kube.runtime.event_metrics import EventMetrics
 from karmada.kube.runtime.event_writer import QUEUE_FULL, TOO_MANY, EventWriter, _is_busy
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
@@ -534,13 +533,3 @@ async def test_a_flush_lets_nothing_gather(behind: EventRecorder, slow: SlowClie
         await clock.advance(0.1)
         assert flushed.done()
     assert slow.written == ["First", "Second"]
-
-
-def test_what_was_used_last_is_remembered_and_the_rest_is_bounded() -> None:
-    remembered: Recent[int, str] = Recent(size=3)
-    remembered.set(0, "used again and again")
-    for number in range(1, 20):
-        assert remembered.get(0) is not None
-        remembered.set(number, "used once")
-    assert remembered.get(18) is not None
-    assert sum(remembered.get(number) is not None for number in range(1, 18)) < 6

@@ -8,7 +8,6 @@ of memory stands only while a script runs, because an allocation of the host's t
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
@@ -20,6 +19,7 @@ import orjson
 from karmada.interpreter.lua.library import Library, LibraryError
 from karmada.interpreter.lua.rewriting import with_ordered_tables
 from karmada.interpreter.operations import InterpreterError
+from karmada.kube.objects.memo import Memo
 
 SECONDS = 1.0
 MEMORY = 64 << 20
@@ -75,7 +75,7 @@ class VM:
         self._compile, self._run, self._collect = self._lua.execute(
             _text("sandbox.lua"), self._from_script, self._left, match_slowly
         )
-        self._chunks: OrderedDict[str, Any] = OrderedDict()
+        self._chunks: Memo[str, Any] = Memo(_COMPILED)
 
     def check(self, source: str) -> str:
         """Why the source does not compile; "" when it does. Nothing of it runs."""
@@ -112,7 +112,6 @@ class VM:
     def _chunk(self, source: str) -> Any:
         chunk = self._chunks.get(source)
         if chunk is not None:
-            self._chunks.move_to_end(source)
             return chunk
         problem = self.check(source)
         if problem:
@@ -120,10 +119,7 @@ class VM:
         chunk = self._compile(with_ordered_tables(source).encode())
         if isinstance(chunk, tuple):  # a script that is at some limit of the compiler's already
             chunk = self._compile(source.encode())
-        self._chunks[source] = chunk
-        if len(self._chunks) > _COMPILED:
-            self._chunks.popitem(last=False)
-        return chunk
+        return self._chunks.put(source, chunk)
 
     def _to_lua(self, value: Any) -> Any:
         plain = to_plain(value)

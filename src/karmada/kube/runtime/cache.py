@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from karmada.kube.objects.recent import Recent
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.shared import Compressor, Packed, Part, SharedObject, is_detecting
 from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.runtime.keys import Key
@@ -200,9 +200,9 @@ class OnDemandCache(Cache):
     What is kept beside them is bounded for all caches of the process together: of a thousand members, each has one.
     """
 
-    _recent: ClassVar[Recent[Packed, SharedObject]] = Recent(_RECENT, _RECENT_BYTES)
-    _recent_parts: ClassVar[defaultdict[Parse, Recent[Packed, Obj]]] = defaultdict(
-        partial(Recent, _RECENT_PARTS, _RECENT_BYTES)
+    _recent: ClassVar[Memo[Packed, SharedObject]] = Memo(_RECENT, most_weight=_RECENT_BYTES)
+    _recent_parts: ClassVar[defaultdict[Parse, Memo[Packed, Obj]]] = defaultdict(
+        partial(Memo, _RECENT_PARTS, most_weight=_RECENT_BYTES)
     )
     """The same of what was parsed in another way."""
     _compressors: ClassVar[defaultdict[str, Compressor[Packed]]] = defaultdict(partial(Compressor, _UNCOMPRESSED))

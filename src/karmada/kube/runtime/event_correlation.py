@@ -8,18 +8,15 @@ What is remembered for this is bounded; the oldest is forgotten first.
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
-
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.memo import Memo
 from karmada.kube.runtime.event_queue import Event
 
 _COMBINE_AFTER = 10
 _COMBINE_WINDOW = 600.0
 _BURST = 25
 _REFILL_SECONDS = 300.0
-_REMEMBERED = 4096
-K = TypeVar("K")
-V = TypeVar("V")
+REMEMBERED = 4096
 
 
 def identity(event: Event) -> tuple[int, int, int]:
@@ -29,38 +26,12 @@ def identity(event: Event) -> tuple[int, int, int]:
     return about, similar, hash((similar, event.message))
 
 
-class Recent(Generic[K, V]):
-    """A dict that remembers at least the last `size` that were used, and forgets older ones many at a time.
-
-    That costs less than to keep all of them in their order: twice as many are remembered at most.
-    """
-
-    def __init__(self, size: int = _REMEMBERED) -> None:
-        self._size = size
-        self._young: dict[K, V] = {}
-        self._old: dict[K, V] = {}
-
-    def get(self, key: K) -> V | None:
-        value = self._young.get(key)
-        if value is None:
-            value = self._old.get(key)
-            if value is not None:
-                self.set(key, value)
-        return value
-
-    def set(self, key: K, value: V) -> None:
-        young = self._young
-        young[key] = value
-        if len(young) >= self._size:
-            self._old, self._young = young, {}
-
-
 class Correlator:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._tokens: Recent[int, tuple[float, float]] = Recent()
+        self._tokens: Memo[int, tuple[float, float]] = Memo(REMEMBERED)
         """Of an object and its source: how many are left, and since when."""
-        self._similar: Recent[int, tuple[float, tuple[int, ...]]] = Recent()
+        self._similar: Memo[int, tuple[float, tuple[int, ...]]] = Memo(REMEMBERED)
         """When there was the last one, and hashes of the messages."""
 
     def allows(self, about: int) -> bool:
@@ -69,7 +40,7 @@ class Correlator:
         tokens, at = self._tokens.get(about) or (_BURST, now)
         tokens = min(_BURST, tokens + (now - at) / _REFILL_SECONDS)
         allowed = tokens >= 1
-        self._tokens.set(about, (tokens - 1 if allowed else tokens, now))
+        self._tokens.put(about, (tokens - 1 if allowed else tokens, now))
         return allowed
 
     def combines(self, similar: int, text: str) -> bool:
@@ -80,5 +51,5 @@ class Correlator:
             messages = ()
         if len(messages) < _COMBINE_AFTER and message not in messages:
             messages += (message,)
-        self._similar.set(similar, (now, messages))
+        self._similar.put(similar, (now, messages))
         return len(messages) >= _COMBINE_AFTER

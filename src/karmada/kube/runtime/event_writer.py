@@ -38,11 +38,12 @@ from karmada.kube.objects.errors import (
     TooManyRequests,
 )
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.names import dns1123_subdomain
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.objects.variants import Pattern, Variant, Variants
-from karmada.kube.runtime.event_correlation import Correlator, Recent, identity
+from karmada.kube.runtime.event_correlation import REMEMBERED, Correlator, identity
 from karmada.kube.runtime.event_queue import Event, EventQueue
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
@@ -122,8 +123,8 @@ class EventWriter:
         self._batches: dict[asyncio.Task[None], Counter[str]] = {}
         """Those under way: how many events of which namespaces. None is in two: a repeated event finds the first."""
         self._correlator = Correlator(self.clock)
-        self._written: Recent[int, _Written] = Recent()
-        self._patterns: Recent[tuple[object, ...], Pattern] = Recent()
+        self._written: Memo[int, _Written] = Memo(REMEMBERED)
+        self._patterns: Memo[tuple[object, ...], Pattern] = Memo(REMEMBERED)
         self._emitted = asyncio.Event()
         self._urgent = asyncio.Event()
         """Set while there is a Warning, or somebody waits for the events: nothing gathers."""
@@ -342,7 +343,7 @@ class EventWriter:
         left: list[Event] = []
         for event, outcome in zip(group, outcomes, strict=True):
             if outcome is None or (isinstance(outcome, AlreadyExists) and event.sent):
-                self._written.set(event.key, _Written(event.written_as, event.count, event.first))
+                self._written.put(event.key, _Written(event.written_as, event.count, event.first))
             elif _is_passing(event, outcome):
                 event.sent = True
                 left.append(event)
@@ -362,7 +363,7 @@ class EventWriter:
         if pattern is None:
             obj = _object(event)
             pattern = Pattern(obj, [(member, field) for member, field in _PLACES if field in obj.get(member, obj)])
-            self._patterns.set(key, pattern)
+            self._patterns.put(key, pattern)
         times = rfc3339(event.first), rfc3339(event.last)
         return Variant(pattern, (event.written_as, *involved, event.message, *times, event.count))
 

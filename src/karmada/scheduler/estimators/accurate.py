@@ -14,7 +14,6 @@ exact for those with equal requirements; others make it void.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -29,10 +28,13 @@ from karmada.estimator.contract import (
 )
 from karmada.estimator.terms import Assumption, EstimateError
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.memo import Memo
 from karmada.scheduler.estimators.protocol import EstimateRequest
 
 NAME = "scheduler-estimator"
 SHARED_SECONDS = 1.0
+_REQUIREMENTS = 4096
+"""As many different ones are remembered within that time."""
 _NOTHING: Sequence[Assumption] = ()
 
 
@@ -50,7 +52,6 @@ class _Known:
     """What is known for equal requirements; `encoded` is the part of the request that all clusters have in common."""
 
     encoded: bytes
-    used: float = 0.0
     by_cluster: dict[str, _Shared] = field(default_factory=dict)
 
 
@@ -60,7 +61,7 @@ class AccurateEstimator:
     def __init__(self, calls: Calls, clock: Clock) -> None:
         self._calls = calls
         self._clock = clock
-        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._known: Memo[bytes, _Known] = Memo(_REQUIREMENTS, seconds=SHARED_SECONDS, clock=clock)
         self._changed: dict[str, float] = {}
         """When a workload in a cluster last reported a change."""
 
@@ -81,7 +82,7 @@ class AccurateEstimator:
     def _answers(self, names: Sequence[str], request: EstimateRequest) -> dict[str, tuple[_Shared, int]]:
         """For each cluster the answer to use, with what is to be subtracted from it; what is missing is called for."""
         now, assumed = self._clock.monotonic(), request.assumed
-        known = self._of(request, now)
+        known = self._of(request)
         found: dict[str, tuple[_Shared, int]] = {}
         missing: list[str] = []
         for name in names:
@@ -107,15 +108,10 @@ class AccurateEstimator:
             return None
         return 0 if assumed is one.assumed else _replicas_since(one.assumed, assumed, request)
 
-    def _of(self, request: EstimateRequest, now: float) -> _Known:
-        """What was not used for longer than any answer counts is dropped: those used last are at the end."""
+    def _of(self, request: EstimateRequest) -> _Known:
+        """Return what is known, which from now on is kept for as long as any answer counts."""
         key = request.key()
-        known = self._known.pop(key, None) or _Known(_encoded(request))
-        known.used = now
-        self._known[key] = known
-        while now - next(iter(self._known.values())).used >= SHARED_SECONDS:
-            self._known.popitem(last=False)
-        return known
+        return self._known.put(key, self._known.get(key) or _Known(_encoded(request)))
 
     def _call(
         self, clusters: Sequence[str], encoded: bytes, request: EstimateRequest

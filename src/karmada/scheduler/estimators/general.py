@@ -45,7 +45,7 @@ class GeneralEstimator:
             return replicas_in(fleet.capacity.rows(rows), demand, self._models)
 
         key = ("replicas", self._models, demand_key(requirements))
-        room: Ints = fleet.memo.array(key, Facet.CAPACITY, fleet, compute)[request.slots]
+        room: Ints = fleet.arrays.array(key, Facet.CAPACITY, fleet, compute)[request.slots]
         if request.assumed:
             self._assume(request, demand, room)
         return room
@@ -78,7 +78,7 @@ class GeneralEstimator:
             return [sets_in(fleet.cluster(row), components, (), models=self._models) for row in rows.tolist()]
 
         keys = tuple((c.get("replicas"), demand_key(c.get("replicaRequirements"))) for c in components)
-        room: Ints = fleet.memo.array(("sets", self._models, keys), Facet.CAPACITY, fleet, compute)[request.slots]
+        room: Ints = fleet.arrays.array(("sets", self._models, keys), Facet.CAPACITY, fleet, compute)[request.slots]
         for place, slot in enumerate(request.slots.tolist() if request.assumed else ()):
             assumed = request.assumed.get(fleet.names[slot])
             if assumed:

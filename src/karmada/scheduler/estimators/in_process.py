@@ -6,7 +6,6 @@ cluster and requirements, until something changes in that cluster.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from karmada.estimator.amounts import Ints
 from karmada.estimator.terms import Assumption, EstimateError, MemberEstimator
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest
 
@@ -46,7 +46,7 @@ class InProcessEstimator:
 
     def __init__(self, estimators: Estimators) -> None:
         self._estimators = estimators
-        self._known: OrderedDict[bytes, dict[str, tuple[VersionedEstimator, int, int]]] = OrderedDict()
+        self._known: Memo[bytes, dict[str, tuple[VersionedEstimator, int, int]]] = Memo(_REQUIREMENTS)
         """By requirements and cluster: whose number it is, as of which version, and the number."""
 
     def estimate(self, request: EstimateRequest) -> Ints:
@@ -83,13 +83,7 @@ class InProcessEstimator:
 
     def _of(self, key: bytes) -> dict[str, tuple[VersionedEstimator, int, int]]:
         known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = {}
-            if len(self._known) > _REQUIREMENTS:
-                self._known.popitem(last=False)
-        else:
-            self._known.move_to_end(key)
-        return known
+        return self._known.put(key, {}) if known is None else known
 
 
 def _estimate(estimator: VersionedEstimator, request: EstimateRequest, assumed: Sequence[Assumption]) -> int:

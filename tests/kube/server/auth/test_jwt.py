@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karmada.kube.objects.base64url import b64url, b64url_decode
-from karmada.kube.server.auth.cache import GenerationCache
 from karmada.kube.server.auth.jwt import KeySet, PublicKey, SigningKey, TokenError
 from karmada.kube.server.auth.pki import generate_key_pem
 
@@ -112,15 +111,3 @@ def test_keys_of_other_kinds_are_refused() -> None:
 @given(st.binary(max_size=40))
 def test_base64url_round_trips(data: bytes) -> None:
     assert b64url_decode(b64url(data)) == data
-
-
-def test_the_cache_keeps_what_is_used_and_stays_small() -> None:
-    cache: GenerationCache[int, str] = GenerationCache(10)
-    cache.put(0, "kept")
-    for number in range(1, 200):
-        cache.put(number, "x")
-        assert cache.get(0) == "kept"
-        assert len(cache) <= 20
-    assert cache.get(1) is None
-    cache.clear()
-    assert cache.get(0) is None

@@ -25,9 +25,9 @@ from karmada.kube.server.auth.authentication import ANONYMOUS_USER, CertificateC
 from karmada.kube.server.auth.frontproxy import FrontProxy
 from karmada.kube.server.auth.headers import Headers
 from karmada.kube.server.auth.identity import authenticated
-from karmada.kube.server.auth.memory import Memory
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.rbac import HEALTH_PATHS, AuthzAttributes, Decision, url_matches
+from karmada.kube.server.auth.single_flight import SingleFlight
 from karmada.kube.server.auth.user import User
 
 TOKEN_REVIEWS: Final = GVR("authentication.k8s.io", "v1", "tokenreviews")
@@ -62,7 +62,7 @@ class DelegatedAuthenticator:
         self._client = client
         self._clock = clock
         self._anonymous = anonymous
-        self._tokens: Memory[bytes, User] = Memory(clock)
+        self._tokens: SingleFlight[bytes, User] = SingleFlight(clock)
         self._certificates: CertificateCallers | None = None
 
     def believe(self, trust: Trust) -> None:
@@ -105,7 +105,7 @@ class DelegatedAuthorizer:
     def __init__(self, client: Client, clock: Clock, *, open_paths: Sequence[str] = HEALTH_PATHS) -> None:
         self._client = client
         self._open_paths = tuple(open_paths)
-        self._answers: Memory[tuple[object, ...], Decision] = Memory(clock)
+        self._answers: SingleFlight[tuple[object, ...], Decision] = SingleFlight(clock)
 
     async def decide(self, user: User, request: AuthzAttributes) -> Decision:
         if user.is_master:

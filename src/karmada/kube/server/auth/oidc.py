@@ -16,8 +16,8 @@ from karmada.kube.server.auth.authentication import TokenIdentity, own_audiences
 from karmada.kube.server.auth.identity import authenticated
 from karmada.kube.server.auth.issuer_keys import IssuerKeys
 from karmada.kube.server.auth.jwt import TokenError, split_token, unverified_claims
-from karmada.kube.server.auth.memory import Memory
 from karmada.kube.server.auth.peer import CREDENTIAL_ID
+from karmada.kube.server.auth.single_flight import SingleFlight
 from karmada.kube.server.auth.token_sources import OidcConfig
 from karmada.kube.server.auth.user import User
 
@@ -37,7 +37,7 @@ class OidcTokens:
         self._audiences = tuple(audiences)
         self._clock = clock
         self._keys = IssuerKeys(config.issuer_url, config.ca_file.read_bytes() if config.ca_file else b"", clock)
-        self._known: Memory[bytes, _Verified] = Memory(clock)
+        self._known: SingleFlight[bytes, _Verified] = SingleFlight(clock)
 
     async def authenticate(self, token: str, audiences: Sequence[str]) -> TokenIdentity | None:
         try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from karmada.kube.kinds.usages import ANY_OID, CLIENT_AUTH_OID
-from karmada.kube.server.auth.cache import GenerationCache
+from karmada.kube.objects.memo import Memo
 from karmada.kube.server.auth.identity import authenticated
 from karmada.kube.server.auth.user import User
 
@@ -40,7 +40,7 @@ class Peer:
 
 class PeerCertificates:
     def __init__(self, client_ca_pem: bytes, front_proxy_ca_pem: bytes = b"") -> None:
-        self._peers: GenerationCache[bytes, Peer] = GenerationCache(_KEPT)
+        self._peers: Memo[bytes, Peer] = Memo(_KEPT)
         self.trust(client_ca_pem, front_proxy_ca_pem)
 
     def trust(self, client_ca_pem: bytes, front_proxy_ca_pem: bytes) -> None:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from karmada.kube.kinds.rbac import GROUP
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.quoting import go_quote
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.auth.cache import GenerationCache
 from karmada.kube.server.auth.messages import aggregate
 from karmada.kube.server.auth.service_accounts import username
 from karmada.kube.server.auth.user import MASTERS, User
@@ -193,7 +193,7 @@ class Authorizer:
         self._seen: int | None = None
         self._cluster = _Index(CLUSTER_ROLE_BINDINGS)
         self._namespaced = _Index(ROLE_BINDINGS)
-        self._grants: GenerationCache[tuple[Any, ...], _Grant] = GenerationCache(_KEPT)
+        self._grants: Memo[tuple[Any, ...], _Grant] = Memo(_KEPT)
         self._open_paths = tuple(open_paths)
 
     def authorize(self, user: User, request: AuthzAttributes) -> Decision:

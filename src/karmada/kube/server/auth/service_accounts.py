@@ -16,9 +16,9 @@ from typing import Any
 
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.auth.cache import GenerationCache
 from karmada.kube.server.auth.identity import authenticated
 from karmada.kube.server.auth.jwt import KeySet, TokenError, unverified_claims
 from karmada.kube.server.auth.peer import CREDENTIAL_ID
@@ -83,7 +83,7 @@ class ServiceAccountTokens:
         self._audiences = tuple(audiences)
         self._reader = reader
         self._now = now
-        self._known: GenerationCache[str, _Verified] = GenerationCache(_KEPT)
+        self._known: Memo[str, _Verified] = Memo(_KEPT)
 
     def ours(self, token: str) -> bool:
         """True if the token claims to come from one of our issuers."""

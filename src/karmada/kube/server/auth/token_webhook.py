@@ -16,7 +16,7 @@ from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.auth.authentication import TokenIdentity, own_audiences
 from karmada.kube.server.auth.identity import authenticated
 from karmada.kube.server.auth.jwt import TokenError
-from karmada.kube.server.auth.memory import Memory
+from karmada.kube.server.auth.single_flight import SingleFlight
 from karmada.kube.server.auth.token_sources import TokenWebhookConfig
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.outbound.backend import KubeconfigWebhook
@@ -30,7 +30,7 @@ class WebhookTokens:
         self._audiences = tuple(audiences)
         self._version = f"authentication.k8s.io/{config.version}"
         self._webhook = KubeconfigWebhook(config.file, clock)
-        self._known: Memory[tuple[bytes, tuple[str, ...]], Obj] = Memory(clock, config.cache_seconds)
+        self._known: SingleFlight[tuple[bytes, tuple[str, ...]], Obj] = SingleFlight(clock, config.cache_seconds)
 
     async def authenticate(self, token: str, audiences: Sequence[str]) -> TokenIdentity | None:
         wanted = tuple(audiences)

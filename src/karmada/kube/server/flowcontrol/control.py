@@ -10,6 +10,7 @@ from typing import NamedTuple
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
@@ -40,7 +41,7 @@ class FlowControl:
         self._fixed = compiled(flow_schemas())
         self._schemas = None if reader is None else Followed(reader, SCHEMAS, compiled)
         self._configured = None if reader is None else Followed(reader, LEVELS, self._configure)
-        self._known: dict[tuple[object, ...], Seat] = {}
+        self._known: Memo[tuple[object, ...], Seat] = Memo(_REMEMBERED)
         self._seen: tuple[int, int] = (-1, -1)
         if reader is None:
             self._configure([])
@@ -61,9 +62,7 @@ class FlowControl:
         key = (user.name, user.groups, request.verb, request.group, request.resource, request.subresource, scope)
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            found = self._known[key] = self._classify(schemas, user, request)
+            found = self._known.put(key, self._classify(schemas, user, request))
         return found
 
     def _current(self) -> list[Schema]:

@@ -22,6 +22,7 @@ from yarl import URL
 
 from karmada.kube.client.cluster_resolver import cluster_resolver
 from karmada.kube.client.socks import SocksConnector, is_socks
+from karmada.kube.objects.memo import Memo
 from karmada.kube.server.addresses.service_routing import Address
 
 _UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
@@ -56,7 +57,7 @@ class Outbound:
 
     def __init__(self, client_certificate: tuple[Path, Path] | None = None) -> None:
         self._client_certificate = client_certificate
-        self._contexts: dict[Trust, ssl.SSLContext] = {}
+        self._contexts: Memo[Trust, ssl.SSLContext] = Memo(_MOST_CONTEXTS)
         self._sessions: dict[str, aiohttp.ClientSession] = {}
         """By the SOCKS proxy they go through; "" for all that does not."""
 
@@ -67,9 +68,7 @@ class Outbound:
     def tls(self, trust: Trust) -> ssl.SSLContext:
         context = self._contexts.get(trust)
         if context is None:
-            if len(self._contexts) >= _MOST_CONTEXTS:
-                self._contexts.clear()  # bundles that were replaced long ago
-            context = self._contexts[trust] = self._new_context(trust)
+            context = self._contexts.put(trust, self._new_context(trust))
         return context
 
     def _new_context(self, trust: Trust) -> ssl.SSLContext:

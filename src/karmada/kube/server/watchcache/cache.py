@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.objects.recent import Recent
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.shared import Compressor
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.storage.interface import (
@@ -80,7 +80,7 @@ class Cache:
         self._by_resource: dict[GroupResource, Collection] = {}
         self._announced: dict[int, Obj] = {}
         """By the identity of the bytes that are being written."""
-        self._fresh: Recent[Entry, Obj] = Recent(keep.parsed, keep.parsed_bytes)
+        self._fresh: Memo[Entry, Obj] = Memo(keep.parsed, most_weight=keep.parsed_bytes)
         """What was just written, for watchers, which read it in a moment."""
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = itertools.count()

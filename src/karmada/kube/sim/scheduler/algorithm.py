@@ -10,11 +10,11 @@ something in the cluster improves, so a thousand pods that cannot be scheduled c
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from random import Random
 from typing import NamedTuple
 
+from karmada.kube.objects.memo import Memo
 from karmada.kube.sim.scheduler.affinity import PodAffinityCheck
 from karmada.kube.sim.scheduler.filters import depends_on_node, group_lacks, kind_refuses, node_refuses
 from karmada.kube.sim.scheduler.messages import (
@@ -186,7 +186,7 @@ class Algorithm:
         self._texts = texts
         self._random = random
         self._next = 0
-        self._failures: OrderedDict[Hashable, tuple[int, Diagnosis]] = OrderedDict()
+        self._failures: Memo[Hashable, tuple[int, Diagnosis]] = Memo(_REMEMBERED)
 
     def decide(self, info: PodInfo) -> Choice | Diagnosis:
         key = self._failure_key(info)
@@ -196,10 +196,7 @@ class Algorithm:
                 return known[1]
         outcome = self._search(info)
         if key is not None and isinstance(outcome, Diagnosis):
-            self._failures[key] = (self._state.improvements, outcome)
-            self._failures.move_to_end(key)
-            if len(self._failures) > _REMEMBERED:
-                self._failures.popitem(last=False)
+            self._failures.put(key, (self._state.improvements, outcome))
         return outcome
 
     @staticmethod

@@ -7,11 +7,11 @@ Neither keeps the pod object.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.meta import controller_of, get_condition, is_deleting
 from karmada.kube.objects.node_selection import preferences_of, selection_of
 from karmada.kube.objects.types import Obj
@@ -105,18 +105,12 @@ class Interned:
     """The needs of recent specs, so that pods alike share them."""
 
     def __init__(self) -> None:
-        self._needs: OrderedDict[bytes, Needs] = OrderedDict()
+        self._needs: Memo[bytes, Needs] = Memo(_REMEMBERED_NEEDS)
 
     def of(self, spec: Obj) -> Needs:
         key = _fingerprint(spec)
         needs = self._needs.get(key)
-        if needs is None:
-            needs = self._needs[key] = Needs(spec)
-            if len(self._needs) > _REMEMBERED_NEEDS:
-                self._needs.popitem(last=False)
-        else:
-            self._needs.move_to_end(key)
-        return needs
+        return self._needs.put(key, Needs(spec)) if needs is None else needs
 
 
 class PodInfo:

@@ -6,10 +6,10 @@ and from then on follows every assignment; those not used for a while are droppe
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.selectors import Labels, LabelSelector
 from karmada.kube.sim.scheduler.pods import PodInfo
 
@@ -65,21 +65,17 @@ class Tallies:
         """`pods` gives all that are on nodes."""
         self._pods = pods
         self._namespace_labels = namespace_labels
-        self._tallies: OrderedDict[TallyKey, Tally] = OrderedDict()
+        self._tallies: Memo[TallyKey, Tally] = Memo(_KEPT)
 
     def of(self, key: TallyKey) -> Tally:
         tally = self._tallies.get(key)
         if tally is not None:
-            self._tallies.move_to_end(key)
             return tally
         tally = Tally(key)
         for info in self._pods():
             if self._counts(tally, info):
                 tally.add(info.node, 1)
-        self._tallies[key] = tally
-        if len(self._tallies) > _KEPT:
-            self._tallies.popitem(last=False)
-        return tally
+        return self._tallies.put(key, tally)
 
     def _counts(self, tally: Tally, info: PodInfo) -> bool:
         selections, living = tally.key

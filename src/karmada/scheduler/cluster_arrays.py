@@ -1,20 +1,20 @@
 """Arrays with one row for each cluster, computed once for all who need them and kept up to date row by row.
 
-A fleet and all that were made from it share one `Memo`. An array remembers the version it is as new as; when it is
-read with a newer fleet, only the rows of clusters that have changed since, in the respect that matters, are
+A fleet and all that were made from it share one `ClusterArrays`. An array remembers the version it is as new as; when
+it is read with a newer fleet, only the rows of clusters that have changed since, in the respect that matters, are
 computed again, into a copy: who still works with the older fleet keeps the older array. The arrays that were not used
 for the longest are dropped when there are too many.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from karmada.estimator.amounts import Ints
+from karmada.kube.objects.memo import Memo
 
 if TYPE_CHECKING:
     from karmada.scheduler.fleet import Facet, Fleet
@@ -24,11 +24,11 @@ Compute = Callable[["Fleet", Ints], "Ints | list[int]"]
 _LIMIT = 2048
 
 
-class Memo:
+class ClusterArrays:
     __slots__ = ("_arrays", "_numbers", "symbols")
 
     def __init__(self) -> None:
-        self._arrays: OrderedDict[Hashable, tuple[int, Ints]] = OrderedDict()
+        self._arrays: Memo[Hashable, tuple[int, Ints]] = Memo(_LIMIT)
         self._numbers: dict[tuple[str, ...], int] = {}
         self.symbols: list[tuple[str, ...]] = []
         """What numbers in arrays stand for, where it is texts that are kept."""
@@ -49,17 +49,13 @@ class Memo:
         else:
             version, values = found
             if version == fleet.version:
-                self._arrays.move_to_end(key)
                 return values
             if version > fleet.version:
                 return _computed(fleet, fleet.by_name, None, compute)
             rows = fleet.changed_since(version, facet)
             if len(rows):
                 values = _computed(fleet, rows, values, compute)
-            self._arrays.move_to_end(key)
-        self._arrays[key] = (fleet.version, values)
-        if len(self._arrays) > _LIMIT:
-            self._arrays.popitem(last=False)
+        self._arrays.put(key, (fleet.version, values))
         return values
 
 

@@ -7,28 +7,26 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.memo import Memo
 from karmada.kube.runtime.waiting import drop_failure
-from karmada.kube.server.auth.cache import GenerationCache
 
 REMEMBER_SECONDS = 10.0
-_KEPT = 4096
+_KEPT = 8192
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Memory(Generic[K, V]):
-    """Failures are not kept: the next caller tries again."""
+class SingleFlight(Generic[K, V]):
+    """Shares one request between all who wait for the same; a failure is not kept, so the next caller tries again."""
 
     def __init__(self, clock: Clock, seconds: float = REMEMBER_SECONDS) -> None:
-        self._clock = clock
-        self._seconds = seconds
-        self._kept: GenerationCache[K, tuple[float, V]] = GenerationCache(_KEPT)
+        self._kept: Memo[K, V] = Memo(_KEPT, seconds=seconds, clock=clock)
         self._pending: dict[K, asyncio.Task[V]] = {}
 
     async def get(self, key: K, fetch: Callable[[], Awaitable[V]]) -> V:
         kept = self._kept.get(key)
-        if kept is not None and kept[0] > self._clock.monotonic():
-            return kept[1]
+        if kept is not None:
+            return kept
         pending = self._pending.get(key)
         if pending is None:
             pending = self._pending[key] = asyncio.create_task(self._fetch(key, fetch))
@@ -37,8 +35,6 @@ class Memory(Generic[K, V]):
 
     async def _fetch(self, key: K, fetch: Callable[[], Awaitable[V]]) -> V:
         try:
-            answer = await fetch()
-            self._kept.put(key, (self._clock.monotonic() + self._seconds, answer))
-            return answer
+            return self._kept.put(key, await fetch())
         finally:
             del self._pending[key]
