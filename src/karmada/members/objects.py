@@ -121,7 +121,7 @@ class KindInMember:
 
     async def live(self, key: Key) -> Obj | None:
         try:
-            return await self._client.get(self.gvr, key.name, key.namespace, managed_fields=False)
+            return meta.without_managed_fields(await self._client.get(self.gvr, key.name, key.namespace))
         except NotFound:
             return None
 
@@ -179,9 +179,9 @@ class KindInMember:
         Its node port is allocated, a quota is full, a webhook denies creates: then the live object decides.
         """
         if current is not None:
-            return await self._client.update(self.gvr, wanted, managed_fields=False)
+            return await self._client.update(self.gvr, wanted)
         try:
-            return await self._client.create(self.gvr, wanted, managed_fields=False)
+            return await self._client.create(self.gvr, wanted)
         except (AlreadyExists, NotFound):
             raise
         except ApiError as error:

@@ -33,12 +33,11 @@ CONCURRENCY = 16
 
 
 class ListOptions(TypedDict, total=False):
-    """Which objects of a kind are listed, and what of them: only their metadata, or all but perhaps managedFields."""
+    """Which objects of a kind are listed, and whether all of them or only their metadata."""
 
     label_selector: str
     field_selector: str
     metadata_only: bool
-    managed_fields: bool
 
 
 class Listing(NamedTuple):
@@ -144,13 +143,11 @@ class Client:
         subresource: str = "",
         resource_version: str = "",
         metadata_only: bool = False,
-        managed_fields: bool = True,
     ) -> Obj:
-        """`managed_fields`: False if the caller has no use for them; they may be left out then."""
         gvr = kind if isinstance(kind, GVR) else await self.resource(kind)
         query = {"resourceVersion": resource_version} if resource_version else {}
         accept, path = METADATA if metadata_only else JSON, resource_path(gvr, namespace, name, subresource)
-        call = Call("GET", path, query, accept=accept, managed_fields=managed_fields)
+        call = Call("GET", path, query, accept=accept)
         return _checked(call, await self.transport.call(call))
 
     async def list(
@@ -189,7 +186,6 @@ class Client:
             one_by_one=one_by_one,
             new_first=new_first,
             parse=parse,
-            managed_fields=options.get("managed_fields", True),
         )
         return await self._object(call)
 
@@ -272,12 +268,8 @@ class Client:
         bookmarks: bool = True,
         timeout: int = 0,
         metadata_only: bool = False,
-        managed_fields: bool = True,
     ) -> AsyncIterator[WatchEvent]:
-        """Events until the server ends the stream (after `timeout` seconds); an ERROR event is raised.
-
-        `managed_fields`: as in `get`.
-        """
+        """Return events until the server ends the stream (after `timeout` seconds); an ERROR event is raised."""
         gvr = await self.resource(kind)
         query = {"watch": "true", **_selectors(label_selector, field_selector)}
         if resource_version:
@@ -288,7 +280,7 @@ class Client:
             query["timeoutSeconds"] = str(timeout)
         accept = METADATA if metadata_only else JSON
         path = resource_path(gvr, namespace)
-        return self.transport.watch(Call("GET", path, query, accept=accept, managed_fields=managed_fields))
+        return self.transport.watch(Call("GET", path, query, accept=accept))
 
     # writes
 
@@ -312,13 +304,12 @@ class Client:
         dry_run: bool = False,
         field_manager: str = "",
         field_validation: str = "",
-        managed_fields: bool = True,
     ) -> Obj:
-        """`namespace` defaults to the object's own; `managed_fields`: as in `get`."""
+        """Create the object; `namespace` defaults to its own."""
         gvr = kind if isinstance(kind, GVR) else await self.resource(kind)
         where = _namespace(obj) if namespace is None else namespace
         query = self._write_query(dry_run, field_manager, field_validation)
-        call = Call("POST", resource_path(gvr, where), query, obj, managed_fields=managed_fields)
+        call = Call("POST", resource_path(gvr, where), query, obj)
         return _checked(call, await self.transport.call(call))
 
     async def create_all(
@@ -355,13 +346,11 @@ class Client:
         dry_run: bool = False,
         field_manager: str = "",
         field_validation: str = "",
-        managed_fields: bool = True,
     ) -> Obj:
-        """`managed_fields`: as in `get`."""
         gvr = await self.resource(kind)
         path = resource_path(gvr, _namespace(obj), obj["metadata"]["name"], subresource)
         query = self._write_query(dry_run, field_manager, field_validation)
-        return await self._object(Call("PUT", path, query, obj, managed_fields=managed_fields))
+        return await self._object(Call("PUT", path, query, obj))
 
     async def update_status(self, kind: GVR | GVK, obj: Obj, *, field_manager: str = "") -> Obj:
         return await self.update(kind, obj, subresource="status", field_manager=field_manager)

@@ -77,7 +77,7 @@ class NetworkTransport(ABC):
     async def call(self, call: Call) -> Any:
         _, headers, body = await self._answered(call)
         try:
-            return responses.parsed(call, headers.get("Content-Type", ""), body)
+            return responses.parsed(headers.get("Content-Type", ""), body)
         except ValueError as error:
             raise ConnectionFailed(f"{self._base}: {error}") from error
 
@@ -169,10 +169,9 @@ class NetworkTransport(ABC):
         return got
 
     async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
-        parse = responses.event_parser(call)
         async with contextlib.aclosing(self.lines(call)) as lines:
             async for line in lines:
-                yield responses.watch_event(self._base, line, parse)
+                yield responses.watch_event(self._base, line)
 
     async def lines(self, call: Call) -> AsyncGenerator[bytes, None]:
         pending: list[bytes] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import orjson
 
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.transport import Call, ConnectionFailed, WatchEvent
+from karmada.kube.client.transport import ConnectionFailed, WatchEvent
 from karmada.kube.objects.errors import ApiError, error_from_status
 from karmada.kube.objects.types import Obj
 
@@ -56,22 +56,16 @@ def _encoded(query: tuple[tuple[str, str], ...]) -> str:
     return f"?{urlencode(query)}" if query else ""
 
 
-def parsed(call: Call, content_type: str, body: bytes) -> Any:
+def parsed(content_type: str, body: bytes) -> Any:
     """The value of an answer; ValueError when it is not what it says it is."""
     if not body:
         return None
     if "json" not in content_type:
         return body.decode(errors="replace")
-    answer = orjson.loads(body) if call.managed_fields else _slim(call, body)
+    answer = orjson.loads(body)
     if isinstance(answer, dict) and "items" in answer:
         _name_items(answer)
     return answer
-
-
-def _slim(call: Call, body: bytes) -> Any:
-    from karmada.kube.client.slim import parse_list, parse_object  # commands have no time to import a parser
-
-    return parse_list(body) if call.one_by_one else parse_object(body)
 
 
 def _name_items(answer: Obj) -> None:
@@ -90,19 +84,10 @@ def _name_items(answer: Obj) -> None:
             item.setdefault("kind", kind)
 
 
-def event_parser(call: Call) -> Callable[[bytes], Any]:
-    """What makes the value of a line of a watch; ValueError when it is none."""
-    if call.managed_fields:
-        return orjson.loads
-    from karmada.kube.client.slim import parse_event
-
-    return parse_event
-
-
-def watch_event(base: str, line: bytes, parse: Callable[[bytes], Any] = orjson.loads) -> WatchEvent:
-    """One line of a watch; ApiError when it is an ERROR event, ConnectionFailed when it is no event."""
+def watch_event(base: str, line: bytes) -> WatchEvent:
+    """Return the event of one line of a watch; ApiError when it is an ERROR event, ConnectionFailed when it is none."""
     try:
-        event = parse(line)
+        event = orjson.loads(line)
         kind, obj = event["type"], event["object"]
         if not isinstance(obj, dict) or (kind == "ERROR" and not _is_readable(obj)):
             raise TypeError("no object in it")

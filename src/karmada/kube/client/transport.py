@@ -37,7 +37,7 @@ class Call(NamedTuple):
     `new_first`: their order does not matter, so that a server in this process may begin with what is new, and needs no
     pages for what is parsed one by one.
     `retried`: it is sent again when the server requests that (Retry-After); a request for a caller who can do so itself
-    is not. `managed_fields`: False if the caller has no use for them, so that they need not be parsed.
+    is not.
     """
 
     method: str
@@ -51,7 +51,6 @@ class Call(NamedTuple):
     new_first: bool = False
     parse: Parse | None = None
     retried: bool = True
-    managed_fields: bool = True
 
 
 class Answer(NamedTuple):

@@ -23,7 +23,6 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.errors import Expired, Gone, Timeout
 from karmada.kube.objects.gvk import GVK, GVR
-from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.runtime.cache import Cache, IndexFn, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
@@ -78,8 +77,6 @@ class Informer(Reflector):
             OnDemandCache(indexes, transform, parse=parse, metadata_only=metadata_only) if on_demand else Cache(indexes)
         )
         self._parse = parse
-        self._managed_fields = transform is not without_managed_fields
-        """Whether they are kept, and so have to be parsed."""
         self.history = 0
         """Raised whenever the server may be another one, so that versions cannot be compared with those before."""
         self._client = client
@@ -263,7 +260,6 @@ class Informer(Reflector):
                 field_selector=self.field_selector,
                 resource_version=since,
                 metadata_only=self.metadata_only,
-                managed_fields=self._managed_fields,
                 new_first=True,
                 parse=self._parse,
             ):
@@ -345,7 +341,6 @@ class Informer(Reflector):
             field_selector=self.field_selector,
             timeout=self._watch_seconds(),
             metadata_only=self.metadata_only,
-            managed_fields=self._managed_fields,
         )
         async with contextlib.AsyncExitStack() as stack:
             close = getattr(stream, "aclose", None)
