@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from karmada.kube.client.client import Client, ListPage
-from karmada.kube.client.transport import Call, ConnectionFailed, WatchEvent
+from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.objects.errors import Expired
-from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime import time_slice
 from karmada.kube.runtime.informer import Informer
-from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.own_writes import OwnWrites
-from karmada.kube.runtime.versions import number, version
 from tests.support.eventually import eventually
 from tests.support.fake_api import CONFIG_MAPS, FakeApi, FakeTransport
 
@@ -217,173 +209,3 @@ async def test_a_list_that_breaks_off_counts_for_the_objects_that_it_stored(
 def config_map(name: str, value: str = "1") -> Obj:
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": value}}
-
-
-class Recording(FakeApi):
-    """Remembers every state that an object ever had."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.states: defaultdict[Key, list[tuple[int, Obj | None]]] = defaultdict(lambda: [(0, None)])
-
-    def _commit(self, gvr: GVR, old: Obj | None, new: Obj | None) -> Obj:
-        last = super()._commit(gvr, old, new)
-        self.states[key_of(last)].append((self.revision, None if new is None else last))
-        return last
-
-
-class Lagging(FakeTransport):
-    """Delivers events and lists when the test says so; a watch that is cut has to be listed anew."""
-
-    def __init__(self, api: FakeApi) -> None:
-        super().__init__(api)
-        self.permits = 0
-        self.cut = False
-        self.lists = True
-        self.wake = asyncio.Event()
-
-    async def call(self, call: Call) -> Any:
-        answer = await super().call(call)
-        if call.method == "GET" and call.path.endswith("/configmaps"):
-            await self._until(lambda: self.lists)
-        return answer
-
-    async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
-        async for event in super().watch(call):
-            await self._until(lambda: self.permits > 0 or self.cut)
-            if self.cut:
-                self.cut = False
-                raise Expired("cut")
-            self.permits -= 1
-            yield event
-
-    async def _until(self, condition: Any) -> None:
-        while not condition():
-            self.wake.clear()
-            await self.wake.wait()
-
-    def let(self, *, permits: int = 0, lists: bool | None = None, cut: bool = False) -> None:
-        self.permits = permits
-        if lists is not None:
-            self.lists = lists
-        if cut and self.api.watchers:
-            self.cut = True
-            self.api.bookmark()  # so that there is an event to cut off
-        self.wake.set()
-
-
-KEYS = [Key("default", name) for name in ("a", "b", "c")]
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(
-            ("own write", "own write", "other write", "delete", "deliver", "deliver", "cut", "hold list", "list")
-        ),
-        st.integers(0, len(KEYS) - 1),
-        st.integers(1, 4),
-    ),
-    max_size=40,
-)
-
-
-class World:
-    def __init__(self) -> None:
-        self.api = Recording()
-        self.transport = Lagging(self.api)
-        self.client = Client(FakeTransport(self.api))
-        self.informer = Informer(Client(self.transport), CONFIG_MAPS, clock=FakeClock())
-        self.own = OwnWrites(self.informer)
-        self.newest: dict[Key, int] = {}
-        self.informer.add_handler(self.handle)
-        self.failed: list[AssertionError] = []
-
-    def handle(self, old: Obj | None, new: Obj | None) -> None:
-        """The informer only logs what its handlers raise."""
-        try:
-            self.check()
-            self._check_event(old, new)
-        except AssertionError as error:
-            self.failed.append(error)
-
-    def _check_event(self, old: Obj | None, new: Obj | None) -> None:
-        """A reconcile that an event causes reads a state at least as new as the event."""
-        event = new if new is not None else old
-        assert event is not None
-        shown = self.own.get(key_of(event))
-        if new is None:
-            assert shown is None or shown["metadata"]["uid"] != event["metadata"]["uid"], "a deleted object is shown"
-        else:
-            assert shown is None or version(shown) >= version(new), "an older state than the event's is shown"
-
-    def check(self) -> None:
-        for key in KEYS:
-            self._check(key)
-
-    def _check(self, key: Key) -> None:
-        shown, since = self.own.get(key), self.newest.get(key, 0)
-        before = [(at, state) for at, state in self.api.states[key] if at <= since]
-        after = [(at, state) for at, state in self.api.states[key] if at > since]
-        assert shown in [state for _, state in (before[-1], *after)], f"{key} goes back behind an own write"
-        if number(self.informer.resource_version) >= since:
-            assert shown == self.informer.get(key), f"{key} is not what the informer has, which is past the write"
-        for obj in self.own.pending():
-            assert version(obj) == self.newest[key_of(obj)], "an older write is pending"
-
-    async def step(self, what: str, index: int, count: int) -> None:
-        key = KEYS[index]
-        exists = (CONFIG_MAPS, *key) in self.api.objects
-        if what in ("own write", "other write"):
-            obj = config_map(key.name, f"{what} {self.api.revision}")
-            written = await (self.client.update if exists else self.client.create)(CONFIG_MAPS, obj)
-            if what == "own write":
-                self.newest[key] = version(written)
-                self.own.wrote(written)
-        elif what == "delete" and exists:
-            await self.client.delete(CONFIG_MAPS, key.name, key.namespace)
-        elif what == "deliver":
-            self.transport.let(permits=count)
-        elif what == "cut":
-            self.transport.let(cut=True)
-        elif what in ("hold list", "list"):
-            self.transport.let(lists=what == "list")
-        await self.settle()
-        self.transport.permits = 0
-
-    async def settle(self) -> None:
-        for _ in range(10):
-            self.check()
-            await asyncio.sleep(0)
-        self.check()
-        if self.failed:
-            raise self.failed[0]
-
-
-SKIPPED_DELETION = [("own write", 0, 1), ("deliver", 0, 4), ("own write", 0, 1), ("delete", 0, 1), ("cut", 0, 1)]
-SKIPPED_RECREATION = [*SKIPPED_DELETION[:-1], ("other write", 0, 1), ("cut", 0, 1)]
-WRITE_DURING_LIST = [("own write", 0, 1), ("hold list", 0, 1), ("cut", 0, 1), ("own write", 0, 1), ("list", 0, 1)]
-
-
-@settings(max_examples=300, deadline=None)
-@given(STEPS)
-@example(SKIPPED_DELETION)
-@example(SKIPPED_RECREATION)
-@example(WRITE_DURING_LIST)
-def test_in_any_history_the_view_is_never_behind_an_own_write_nor_ahead_of_what_the_informer_has_passed(
-    steps: list[tuple[str, int, int]],
-) -> None:
-    async def run() -> None:
-        world = World()
-        world.informer.start()
-        for step in steps:
-            await world.step(*step)
-        world.transport.let(permits=1000, lists=True)
-        await eventually(lambda: world.informer.synced)
-        world.api.bookmark()
-        await eventually(lambda: world.informer.resource_version == str(world.api.revision))
-        await world.settle()
-        assert world.own.pending() == []
-        for key in KEYS:
-            assert world.own.get(key) == world.api.objects.get((CONFIG_MAPS, *key))
-        await world.informer.stop()
-
-    with patch.object(time_slice, "SLICE_SECONDS", 0.0):  # others have a turn after every object of a list
-        asyncio.run(run())
