@@ -12,7 +12,6 @@ import pytest
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.components.agent import lease_of
-from karmada.components.election import Election
 from karmada.controllers.cluster_status.heartbeat import LEASES
 from karmada.joining.join import JoinError, Joining
 from karmada.joining.objects import CLUSTER_ROLES, NAMESPACES, SERVICE_ACCOUNTS
@@ -21,6 +20,7 @@ from karmada.kube.objects.errors import Forbidden, NotFound
 from tests.support.agents import PullFleet, agent_config, grant, pull_fleet
 from tests.support.eventually import eventually
 from tests.support.fleet import CONFIG_MAPS, DEPLOYMENTS, SECRETS, condition, config_map, deployment
+from tests.support.running import unhurried
 
 
 async def test_an_agent_propagates_corrects_drift_reports_and_deletes(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ async def test_another_cluster_under_the_same_name_is_refused(tmp_path: Path) ->
 
 
 async def test_of_two_copies_one_works_and_the_other_takes_over(tmp_path: Path) -> None:
-    election = Election(name=lease_of("m1"), lease_duration=3, renew_deadline=2, retry_period=0.2)
+    election = unhurried(lease_of("m1"))
     async with pull_fleet(tmp_path, "m1", options={"election": election}) as found:
         first = found.agents["m1"]
         second = replace(first, process=None, _task=None)

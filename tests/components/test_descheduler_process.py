@@ -15,7 +15,6 @@ from click.testing import CliRunner
 
 from karmada.components.controlplane import ControlPlane
 from karmada.components.descheduler import DeschedulerProcess, main
-from karmada.components.election import Election
 from karmada.descheduler.controller import Options
 from karmada.estimator.client.addresses import SERVICES
 from karmada.estimator.client.options import ClientOptions
@@ -26,7 +25,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
-from tests.support.running import run_component
+from tests.support.running import run_component, unhurried
 from tests.support.scheduling_cases import DYNAMIC, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
 
@@ -110,7 +109,7 @@ async def test_it_calls_estimators_deschedules_and_serves_health_and_metrics(pla
     async with (
         estimator(plane, member),
         running(
-            plane, election=Election(name="karmada-descheduler"), health_address=LOCAL, metrics_address=LOCAL
+            plane, election=unhurried("karmada-descheduler"), health_address=LOCAL, metrics_address=LOCAL
         ) as process,
     ):
         await eventually(lambda: _moved(plane))

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from karmada.components.election import Election
 from karmada.components.service_name_resolution_detector import LEASE, DetectorProcess, main
 from karmada.controllers.cluster_status.heartbeat import LEASES
 from karmada.kube.objects.types import Obj
@@ -16,7 +15,7 @@ from karmada.problemdetector.rules import CONDITION, Thresholds
 from tests.support.agents import PullFleet, agent_config, member_config, pull_fleet
 from tests.support.eventually import eventually
 from tests.support.fleet import condition
-from tests.support.running import run_component
+from tests.support.running import run_component, unhurried
 
 
 async def test_the_leader_reports_what_its_nodes_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +35,7 @@ async def test_the_leader_reports_what_its_nodes_say(tmp_path: Path, monkeypatch
             "n1",
             period=0.05,
             thresholds=Thresholds(0.1, 0.1, 60),
-            election=Election(name=LEASE, namespace="kube-system"),
+            election=unhurried(LEASE, "kube-system"),
         )
         async with run_component(process):
             await eventually(lambda: _is(found, "False"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from karmada.components.controlplane import ControlPlane
-from karmada.components.election import CONTROLLERS, NAMESPACE, SCHEDULER, Election, scheduler_lease
+from karmada.components.election import CONTROLLERS, NAMESPACE, SCHEDULER, scheduler_lease
 from karmada.components.scheduler import SchedulerProcess
 from karmada.features import default_gates
 from karmada.kube.client.kubeconfig import load_config
@@ -22,7 +22,7 @@ from karmada.kube.server.config import ServerConfig
 from karmada.scheduler.service.core import Options
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import eventually
-from tests.support.running import run_component
+from tests.support.running import run_component, unhurried
 
 NAMESPACES = GVR("", "v1", "namespaces")
 SCHEDULING = "default-scheduler-resourcebindings"
@@ -47,7 +47,7 @@ async def all_in_one(folder: Path, storage: str = "memory://") -> AsyncIterator[
 @asynccontextmanager
 async def scheduler_beside(plane: ControlPlane) -> AsyncIterator[SchedulerProcess]:
     config = load_config(plane.server.kubeconfig)
-    process = SchedulerProcess(config, Options(), default_gates(), election=Election(name=SCHEDULER))
+    process = SchedulerProcess(config, Options(), default_gates(), election=unhurried(SCHEDULER))
     async with run_component(process):
         yield process
 
@@ -84,7 +84,7 @@ async def test_the_all_in_one_does_not_schedule_while_another_scheduler_does(tmp
         await plane.manager.stop()
         client = plane.server.client(user_agent="tests")
         lease = await client.get(LEASES, SCHEDULER, NAMESPACE)
-        held = {"holderIdentity": "another", "renewTime": micro_time(0), "leaseDurationSeconds": 15}
+        held = {"holderIdentity": "another", "renewTime": micro_time(0), "leaseDurationSeconds": 3600}
         await client.update(LEASES, {**lease, "spec": {**lease["spec"], **held}})
     async with all_in_one(tmp_path, storage) as plane:
         assert works(plane.manager, "binding-controller")
@@ -103,7 +103,10 @@ async def test_a_crashed_all_in_one_takes_its_own_leases_over_at_once(tmp_path: 
         assert works(plane.manager, SCHEDULING)
 
 
-async def test_of_two_on_one_etcd_each_lease_has_one_holder_and_the_other_takes_over(tmp_path: Path) -> None:
+async def test_of_two_on_one_etcd_each_lease_has_one_holder_and_the_other_takes_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ControlPlane, "_election", lambda _self, lease: unhurried(lease))
     etcd = EtcdCluster(tmp_path / "etcd")
     etcd.start()
     try:

@@ -13,7 +13,6 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
-from karmada.components.election import Election
 from karmada.components.scheduler import SchedulerProcess, main
 from karmada.features import default_gates
 from karmada.kube.client.kubeconfig import load_config
@@ -22,7 +21,7 @@ from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.manager import LeadershipLost
 from karmada.scheduler.service.core import Options
 from tests.support.eventually import eventually
-from tests.support.running import run_component
+from tests.support.running import run_component, unhurried
 from tests.support.scheduling_cases import DUPLICATED, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
 
@@ -56,7 +55,7 @@ async def until_scheduled(plane: Scheduling, name: str) -> dict[str, int]:
 
 
 async def test_schedulers_of_two_names_share_the_bindings(plane: Scheduling) -> None:
-    async with running(plane, election=Election(name="other-scheduler")):
+    async with running(plane, election=unhurried("other-scheduler")):
         await plane.bind("mine-deployment", deployment(1, placement(DUPLICATED)))
         await plane.bind("others-deployment", deployment(2, placement(DUPLICATED), schedulerName="other"))
         await plane.bind("nobodys-deployment", deployment(3, placement(DUPLICATED), schedulerName="nobody"))
@@ -72,7 +71,7 @@ async def test_schedulers_of_two_names_share_the_bindings(plane: Scheduling) -> 
 
 
 async def test_one_of_two_with_the_same_lease_stands_by_and_takes_over(plane: Scheduling) -> None:
-    lease = Election(name="other-scheduler", lease_duration=3, renew_deadline=2, retry_period=0.2)
+    lease = unhurried("other-scheduler")
     async with running(plane, election=lease) as first:
         await eventually(lambda: first.manager.controllers["other-resourcebindings"].queue.takes_keys)
         async with running(plane, election=lease) as second:
@@ -87,7 +86,7 @@ async def test_one_of_two_with_the_same_lease_stands_by_and_takes_over(plane: Sc
 
 
 async def test_who_loses_the_lease_is_done(plane: Scheduling) -> None:
-    lease = Election(name="other-scheduler", lease_duration=3, renew_deadline=2, retry_period=0.1)
+    lease = unhurried("other-scheduler")
     process = SchedulerProcess(
         load_config(plane.plane.server.kubeconfig), Options(name="other"), default_gates(), election=lease
     )

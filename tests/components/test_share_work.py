@@ -8,7 +8,7 @@ from pathlib import Path
 
 from karmada.api.policy import ClusterPropagationPolicy
 from karmada.api.work import ResourceBinding
-from karmada.components.election import CONTROLLERS, NAMESPACE, Election
+from karmada.components.election import CONTROLLERS, NAMESPACE
 from karmada.components.process import Process
 from karmada.components.sharing import Sharing
 from karmada.controllers.context import CONTROLLER_MANAGER
@@ -25,7 +25,7 @@ from karmada.kube.server.app import ApiServer
 from tests.support.eventually import eventually
 from tests.support.karmada_server import serving
 from tests.support.member_server import member_server
-from tests.support.running import run_component
+from tests.support.running import run_component, unhurried
 
 CONFIG_MAPS, NAMESPACES = GVR("", "v1", "configmaps"), GVR("", "v1", "namespaces")
 SPACES = [f"team-{number}" for number in range(8)]
@@ -33,7 +33,7 @@ SPACES = [f"team-{number}" for number in range(8)]
 
 @asynccontextmanager
 async def replica(server: ApiServer, name: str, *, share: bool = True) -> AsyncIterator[Process]:
-    election = Election(name=CONTROLLERS)
+    election = unhurried(CONTROLLERS)
     sharing = Sharing(election=election, replica=name) if share else None
     process = Process(load_config(server.kubeconfig), CONTROLLER_MANAGER, default_gates(), sharing=sharing)
     if sharing is None:
