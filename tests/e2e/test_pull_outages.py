@@ -82,7 +82,7 @@ def test_a_cluster_whose_agent_is_gone_becomes_unknown_and_comes_back(local: Loc
     eventually_blocking(lambda: ready(local, "member2") == "Unknown")
     taints = local.clusters()["member2"]["spec"]["taints"]
     assert "cluster.karmada.io/unreachable" in [taint["key"] for taint in taints]
-    assert ready(local, "member1") == "True"
+    eventually_blocking(lambda: ready(local, "member1") == "True")
     member("-n", "karmada-system", "scale", "deployment", "karmada-agent", "--replicas=1")
     eventually_blocking(lambda: ready(local, "member2") == "True")
     eventually_blocking(lambda: not local.clusters()["member2"]["spec"].get("taints"))

@@ -135,7 +135,7 @@ def _one_dies_and_the_other_takes_over(servers: list[ServerProcess], clients: li
 
     left("create", "namespace", "goner")
     left("delete", "namespace", "goner", "--wait=false")
-    eventually_blocking(emptied)
+    eventually_blocking(emptied, 240)
 
 
 def test_a_dump_goes_from_sqlite_to_etcd_and_back_byte_for_byte(etcd: EtcdCluster, tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ SPACES = [f"team-{number}" for number in range(4)]
 COUNT = 25
 """Deployments in each namespace."""
 NAMES = {f"web-{number:02}" for number in range(COUNT)}
-WITHIN = 90.0
-FLAGS = (*QUICK, "--workers=2", "--worker-lease-duration=8s")
+WITHIN = 240.0
+FLAGS = (*QUICK, "--workers=2", "--worker-lease-duration=20s")
 EVERY_DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment"}
 
 

@@ -28,7 +28,14 @@ from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.app import ApiServer
 from tests.support.fleet import TOKEN, Fleet, TestMember, condition, fleet, new_server, until
 
-QUICK = Settings(cluster_status_update_frequency=0.5, cluster_success_threshold=0.1, cluster_failure_threshold=0.1)
+QUICK = Settings(
+    cluster_status_update_frequency=0.5,
+    cluster_success_threshold=0.1,
+    cluster_failure_threshold=0.1,
+    cluster_monitor_grace_period=3600,
+    cluster_startup_grace_period=3600,
+)
+"""Quick to report, and never given up for being silent: where that is the subject the clock is a fake."""
 
 
 def pulling_parts(context: Context) -> list[Any]:

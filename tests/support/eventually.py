@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-LIMIT = 60.0
+LIMIT = 120.0
 _PART = 0.05
 """Of the time that was waited so far: a pause that long is late by so little that nobody notices, and is cheap."""
 _SHOWN = 4_000
