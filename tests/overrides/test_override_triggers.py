@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
@@ -72,10 +73,14 @@ class World:
         self.informers.of(KINDS[obj["kind"]])._forget(key_of(obj), obj)
 
     def of_policy(self, old: Obj | None, new: Obj | None) -> list[str]:
-        return sorted(str(key) for key in self.triggers.of_policy(old, new))
+        return asyncio.run(_all(self.triggers.of_policy(old, new)))
 
     def of_cluster(self, old: Obj | None, new: Obj | None) -> list[str]:
-        return sorted(str(key) for key in self.triggers.of_cluster(old, new))
+        return asyncio.run(_all(self.triggers.of_cluster(old, new)))
+
+
+async def _all(keys: AsyncIterator[Key]) -> list[str]:
+    return sorted({str(key) async for key in keys})
 
 
 def template(name: str = "web", namespace: str = "default", **labels: str) -> Obj:
@@ -211,17 +216,25 @@ def test_a_cluster_in_another_region_or_zone(world: World) -> None:
     assert world.of_cluster(cluster("m1"), cluster("m1", taints=[{"key": "x"}])) == []
 
 
-def test_watches_give_the_keys_of_a_change_once(world: World) -> None:
+async def test_watches_enqueue_the_keys_of_a_change(world: World) -> None:
+    added: list[Key] = []
+
+    def add(key: Key, _priority: int = 0, /) -> None:
+        added.append(key)
+
     for watch in world.triggers.watches():
         policy = (op if watch.resource == OverridePolicy.gvr else cop)("p", rule(M1))
-        assert watch.when(None, policy)
-        assert set(watch.map_to(policy)) == {Key("default", "web-deployment"), Key("default", "db-deployment")}
-        assert not watch.when(policy, policy)
-        assert set(watch.map_to(policy)) == set()
+        assert watch.walk is not None
+        await watch.walk(None, policy, add)
+        assert sorted(added) == [Key("default", "db-deployment"), Key("default", "web-deployment")]
+        added.clear()
+        await watch.walk(policy, policy, add)
+        assert added == []
     world.put(op("p", rule(PROD)))
-    watch = world.triggers.cluster_watch()
-    assert watch.when(cluster("m1"), cluster("m1", {"env": "prod"}))
-    assert len(list(watch.map_to(cluster("m1")))) == 2
+    walk = world.triggers.cluster_watch().walk
+    assert walk is not None
+    await walk(cluster("m1"), cluster("m1", {"env": "prod"}), add)
+    assert len(added) == 2
 
 
 def test_nothing_changed_affects_nothing() -> None:

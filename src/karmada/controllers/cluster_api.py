@@ -63,8 +63,9 @@ class ClusterApi:
 
     async def _run(self) -> None:
         await self._controller.start()
-        for key in origins(self._clusters.list()):  # some may have been deleted while this process was down
-            self._controller.add(key)
+        async for cluster in self._clusters.scan():  # some may have been deleted while this process was down
+            for key in origins((cluster,)):
+                self._controller.add(key)
 
     async def stop(self) -> None:
         if self._task is not None:

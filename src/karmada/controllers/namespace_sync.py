@@ -8,24 +8,25 @@ with the namespace, which owns them.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Final
 
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterOverridePolicy
+from karmada.controllers.concurrently import for_each
 from karmada.controllers.context import Context
-from karmada.controllers.errors import raise_together
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, any_of, deletion_changed, matching, not_, spec_changed
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.overrides.hook import Overridden, Override
 from karmada.overrides.triggers import target_fields
 
@@ -87,7 +88,6 @@ class NamespaceSync(Reconciler):
         self._override = override
         self._skipped = Skipped(context.settings.skipped_propagating_namespaces)
         self._works = Works(context)
-        self._places = asyncio.Semaphore(_AT_ONCE)
         self._namespaces = context.informers.of(NAMESPACES)
         self._clusters = context.informers.of(Cluster.gvr)
         ours = matching(lambda namespace: not self._skipped(namespace["metadata"]["name"]))
@@ -95,28 +95,28 @@ class NamespaceSync(Reconciler):
             Watch(NAMESPACES, when=all_of(ours, any_of(added, _content_changed))),
             Watch(NAMESPACES, when=all_of(not_(ours), added), map_to=_new_cluster),
             Watch(Cluster.gvr, when=any_of(deletion_changed, _other_rules_may_hold), map_to=_whole_cluster),
-            Watch(ClusterOverridePolicy.gvr, when=spec_changed, map_to=self._selected),
+            Watch(ClusterOverridePolicy.gvr, when=spec_changed, walk=self._requeue_selected),
         )
 
-    def _selected(self, policy: Obj) -> Iterable[Key]:
-        names = named_namespaces(policy)
-        if names is None:
-            return [Key("", namespace["metadata"]["name"]) for namespace in self._namespaces.list()]
-        return [Key("", name) for name in names]
+    async def _requeue_selected(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        named = [named_namespaces(policy) for policy in (old, new) if policy is not None]
+        every = None in named
+        async for key in in_slices(self._namespaces.keys()):
+            if every or any(key.name in names for names in named if names is not None):
+                add(key)
 
     async def reconcile(self, key: Key) -> Result:
         """The key is (cluster, "") for all namespaces of a cluster, or ("", namespace) for one in all clusters."""
         if key.namespace:
-            clusters = [self._clusters.get(Key("", key.namespace))]
-            namespaces = self._namespaces.list()
+            cluster = self._clusters.get(Key("", key.namespace))
+            clusters = [] if cluster is None else [cluster]
+            namespaces = [namespace async for namespace in self._namespaces.scan() if self._is_synced(namespace)]
         else:
             namespace = self._namespaces.get(key)
-            clusters = list(self._clusters.list())
-            namespaces = [] if namespace is None else [namespace]
-        targets = [
-            cluster["metadata"]["name"] for cluster in clusters if cluster is not None and self._included(cluster)
-        ]
-        await self._sync([namespace for namespace in namespaces if self._is_synced(namespace)], targets)
+            clusters = [cluster async for cluster in self._clusters.scan()]
+            namespaces = [namespace] if namespace is not None and self._is_synced(namespace) else []
+        targets = [meta.name(cluster) for cluster in clusters if self._included(cluster)]
+        await for_each(product(namespaces, targets), self._sync, limit=_AT_ONCE)
         return Done
 
     def _is_synced(self, namespace: Obj) -> bool:
@@ -126,28 +126,18 @@ class NamespaceSync(Reconciler):
         space = Key("", well_known.execution_namespace(cluster["metadata"]["name"]))
         return not meta.is_deleting(cluster) and self._namespaces.get(space) is not None
 
-    async def _sync(self, namespaces: list[Obj], clusters: list[str]) -> None:
-        raise_together(
-            await asyncio.gather(
-                *(self._sync_one(namespace, cluster) for namespace in namespaces for cluster in clusters),
-                return_exceptions=True,
-            )
-        )
-
-    async def _sync_one(self, namespace: Obj, cluster: str) -> None:
-        async with self._places:
-            try:
-                made = Overridden(namespace, {})
-                if self._override is not None:
-                    made = self._override(namespace, cluster)
-                await self._works.ensure(cluster, made.object, annotations=made.annotations, owner=namespace)
-            except Conflict:
-                raise
-            except ApiError as error:
-                name = namespace["metadata"]["name"]
-                raise ApiError(
-                    f"sync namespace({name}) to cluster({cluster}) failed due to: {error.message}"
-                ) from error
+    async def _sync(self, pair: tuple[Obj, str]) -> None:
+        namespace, cluster = pair
+        try:
+            made = Overridden(namespace, {})
+            if self._override is not None:
+                made = self._override(namespace, cluster)
+            await self._works.ensure(cluster, made.object, annotations=made.annotations, owner=namespace)
+        except Conflict:
+            raise
+        except ApiError as error:
+            name = namespace["metadata"]["name"]
+            raise ApiError(f"sync namespace({name}) to cluster({cluster}) failed due to: {error.message}") from error
 
 
 def _content_changed(old: Obj | None, new: Obj | None) -> bool:

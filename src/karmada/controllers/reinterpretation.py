@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from karmada.api.config import ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration
@@ -12,30 +11,44 @@ from karmada.interpreter.lua.rules import target_of
 from karmada.interpreter.webhook.hooks import concerned_by
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Watch
+from karmada.kube.runtime.controller import Enqueue, Walk, Watch
 from karmada.kube.runtime.informer import Informer
-from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.keys import key_of
 from karmada.kube.runtime.predicates import field_changed, spec_changed
 
 Concerns: TypeAlias = Callable[[GVK], bool]
+Requeue: TypeAlias = Callable[[Concerns, Enqueue], Awaitable[None]]
+"""Enqueues the keys of all objects of the kinds concerned."""
 _BACKLOG = -100
 
 
-def reinterpretation(keys: Callable[[Concerns], Iterable[Key]]) -> tuple[Watch, ...]:
-    """Watches that reconcile the keys of objects of the kinds that a change concerns."""
-
-    def of_customization(customization: Obj) -> Iterable[Key]:
-        return keys(partial(GVK.__eq__, target_of(customization)))
-
-    def of_webhooks(configuration: Obj) -> Iterable[Key]:
-        return keys(concerned_by(configuration))
-
+def reinterpretation(requeue: Requeue) -> tuple[Watch, ...]:
+    """Return watches that reconcile the objects of the kinds that a change concerns."""
     webhooks = ResourceInterpreterWebhookConfiguration.gvr
     return (
-        Watch(ResourceInterpreterCustomization.gvr, when=spec_changed, map_to=of_customization, priority=_BACKLOG),
-        Watch(webhooks, when=field_changed("webhooks"), map_to=of_webhooks, priority=_BACKLOG),
+        Watch(
+            ResourceInterpreterCustomization.gvr,
+            when=spec_changed,
+            walk=_walk(_customized, requeue),
+            priority=_BACKLOG,
+        ),
+        Watch(webhooks, when=field_changed("webhooks"), walk=_walk(concerned_by, requeue), priority=_BACKLOG),
     )
 
 
-def bindings_of(bindings: Informer, concerns: Concerns) -> Iterable[Key]:
-    return [key_of(binding) for binding in bindings.list() if concerns(ref_of_binding(binding).gvk)]
+def _customized(customization: Obj) -> Concerns:
+    return target_of(customization).__eq__
+
+
+def _walk(concerns_of: Callable[[Obj], Concerns], requeue: Requeue) -> Walk:
+    async def walk(old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        concerned = [concerns_of(obj) for obj in (old, new) if obj is not None]
+        await requeue(lambda gvk: any(concerns(gvk) for concerns in concerned), add)
+
+    return walk
+
+
+async def requeue_bindings(bindings: Informer, concerns: Concerns, add: Enqueue) -> None:
+    async for binding in bindings.scan():
+        if concerns(ref_of_binding(binding).gvk):
+            add(key_of(binding))

@@ -10,7 +10,7 @@ Of a cluster only labels, provider, region and zones count, and only for the rul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from karmada.api.cluster import Cluster
@@ -21,9 +21,10 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Watch
+from karmada.kube.runtime.controller import Enqueue, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.overrides.compiled import Policy, Rule, Selector
 from karmada.overrides.engine import Overrides
 
@@ -92,62 +93,61 @@ class Triggers:
     def watches(self) -> tuple[Watch, ...]:
         """For the controller of the bindings: all changes of policies that matter to it."""
         kinds = (OverridePolicy, ClusterOverridePolicy) if self._namespaced else (ClusterOverridePolicy,)
-        return tuple(_watch(kind.gvr, self.of_policy) for kind in kinds)
+        return tuple(Watch(kind.gvr, walk=self._requeue_of_policy) for kind in kinds)
 
     def cluster_watch(self) -> Watch:
         """Changes of clusters after which other rules hold for them."""
-        return _watch(Cluster.gvr, self.of_cluster)
+        return Watch(Cluster.gvr, walk=self._requeue_of_cluster)
 
-    def of_policy(self, old: Obj | None, new: Obj | None) -> set[Key]:
-        """The bindings that come out differently after a change of a policy."""
-        return {
-            key_of(binding)
-            for part in affected(old, new)
-            if part.rules
-            for binding in self._selected(part)
-            if self._goes_where(binding, part.rules)
-        }
+    async def _requeue_of_policy(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        async for key in self.of_policy(old, new):
+            add(key)
 
-    def of_cluster(self, old: Obj | None, new: Obj | None) -> set[Key]:
-        """The bindings that come out differently after a change of a cluster; none for one that comes or goes."""
+    async def _requeue_of_cluster(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        async for key in self.of_cluster(old, new):
+            add(key)
+
+    async def of_policy(self, old: Obj | None, new: Obj | None) -> AsyncIterator[Key]:
+        """Yield the bindings that come out differently after a change of a policy."""
+        for part in affected(old, new):
+            if part.rules:
+                async for binding in self._selected(part):
+                    if self._goes_where(binding, part.rules):
+                        yield key_of(binding)
+
+    async def of_cluster(self, old: Obj | None, new: Obj | None) -> AsyncIterator[Key]:
+        """Yield the bindings that come out differently after a change of a cluster; none for one that comes or goes."""
         if old is None or new is None or target_fields(old) == target_fields(new):
-            return set()
+            return
         name = new["metadata"]["name"]
-        return {
-            key_of(binding)
-            for policy in self._selecting_clusters()
-            if any(rule.matches(old) != rule.matches(new) for rule in policy.rules)
-            for binding in self._selected(_whole(policy))
-            if name in _targets(binding)
-        }
+        async for policy in in_slices(self._selecting_clusters()):
+            if any(rule.matches(old) != rule.matches(new) for rule in policy.rules):
+                async for binding in self._selected(_whole(policy)):
+                    if name in _targets(binding):
+                        yield key_of(binding)
 
-    def _selecting_clusters(self) -> Iterator[Policy]:
-        yield from self._overrides.cluster_wide.selecting_clusters()
-        if self._namespaced:
-            yield from self._overrides.namespaced.selecting_clusters()
+    def _selecting_clusters(self) -> list[Policy]:
+        namespaced = self._overrides.namespaced.selecting_clusters() if self._namespaced else ()
+        return [*self._overrides.cluster_wide.selecting_clusters(), *namespaced]
 
     # bindings of what is selected
 
-    def _selected(self, part: Affected) -> Iterator[Obj]:
+    async def _selected(self, part: Affected) -> AsyncIterator[Obj]:
         if not part.selectors:
-            yield from self._looked_up(self._bindings.keys(part.namespace))
+            async for binding in self._bindings.scan(part.namespace):
+                yield binding
             return
         for selector in part.selectors:
             namespace = part.namespace or selector.namespace
-            for binding in self._candidates(selector, namespace):
-                if self._selects(selector, binding["spec"]["resource"], namespace, own=part.namespace):
-                    yield binding
+            async for key in in_slices(self._candidates(selector, namespace)):
+                found = self._bindings.get(key)
+                if found and self._selects(selector, found["spec"]["resource"], namespace, own=part.namespace):
+                    yield found
 
-    def _candidates(self, selector: Selector, namespace: str) -> Iterator[Obj]:
+    def _candidates(self, selector: Selector, namespace: str) -> list[Key]:
         if selector.name and (namespace or not self._namespaced):
-            return self._looked_up([Key(namespace, binding_name(selector.kind, selector.name))])
-        kind = f"{namespace}|{selector.api_version}|{selector.kind}"
-        return self._looked_up(self._bindings.keys_by_index(BY_KIND, kind))
-
-    def _looked_up(self, keys: Iterable[Key]) -> Iterator[Obj]:
-        """One after the other: all of them at once may be more than fits."""
-        found = (self._bindings.get(key) for key in keys)
-        return (binding for binding in found if binding is not None)
+            return [Key(namespace, binding_name(selector.kind, selector.name))]
+        return self._bindings.keys_by_index(BY_KIND, f"{namespace}|{selector.api_version}|{selector.kind}")
 
     def _selects(self, selector: Selector, resource: Obj, namespace: str, *, own: str) -> bool:
         api_version, kind, name = resource.get("apiVersion", ""), resource.get("kind", ""), resource.get("name", "")
@@ -192,23 +192,3 @@ def _targets(binding: Obj) -> set[str]:
     spec = binding["spec"]
     places = [spec.get("clusters"), *(snapshot.get("clusters") for snapshot in spec.get("requiredBy") or ())]
     return {target["name"] for place in places for target in place or ()}
-
-
-def _watch(resource: GVR, keys_of: Callable[[Obj | None, Obj | None], set[Key]]) -> Watch:
-    """A watch whose keys depend on both sides of a change.
-
-    A controller calls `when` with both and then `map_to` with each of them: the keys are found in the first and given
-    to the first of the second.
-    """
-    found: list[Key] = []
-
-    def when(old: Obj | None, new: Obj | None) -> bool:
-        found[:] = keys_of(old, new)
-        return bool(found)
-
-    def map_to(_obj: Obj) -> Iterable[Key]:
-        keys = tuple(found)
-        found.clear()
-        return keys
-
-    return Watch(resource, when=when, map_to=map_to)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,9 +11,11 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Conflict, ServiceUnavailable
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime import time_slice
 from karmada.kube.runtime.controller import (
     Controller,
     Done,
+    Enqueue,
     Reconciler,
     Result,
     Retry,
@@ -21,6 +24,7 @@ from karmada.kube.runtime.controller import (
     Watch,
     requeue,
 )
+from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.metrics import Metrics
@@ -336,3 +340,66 @@ async def test_changes_come_before_existing_objects_unless_the_object_decides(
     holding.released.set()
     await eventually(lambda: len(holding.keys) == 3)
     assert holding.keys == order
+
+
+class Walking(Reconciler):
+    """Reconciles every Pod when a ConfigMap changes."""
+
+    name = "walking"
+
+    def __init__(self, pods: Informer) -> None:
+        self.pods = pods
+        self.watches = (Watch(CONFIG_MAPS, walk=self.requeue),)
+        self.found: list[str] = []
+        self.reconciled: list[str] = []
+
+    async def requeue(self, old: Obj | None, _new: Obj | None, add: Enqueue) -> None:
+        if old is not None:
+            raise ValueError("a change that cannot be mapped")
+        async for found in self.pods.scan():
+            self.found.append(found["metadata"]["name"])
+            add(Key("ns", found["metadata"]["name"]))
+
+    async def reconcile(self, key: Key) -> None:
+        self.reconciled.append(key.name)
+
+
+async def test_a_walk_enqueues_what_a_change_concerns_and_existing_objects_start_none(client: Client, run: Any) -> None:
+    await client.create(CONFIG_MAPS, {"metadata": {"name": "existing", "namespace": "ns"}})
+    for number in range(3):
+        await client.create(PODS, pod(f"p{number}"))
+    pods = run.informers.of(PODS)
+    walking = Walking(pods)
+    await run(walking)
+    await pods.wait_synced()
+    assert walking.found == []
+    metadata = (await client.get(CONFIG_MAPS, "existing", "ns"))["metadata"]
+    await client.update(CONFIG_MAPS, {"metadata": metadata, "data": {"changed": "yes"}})
+    await client.create(CONFIG_MAPS, {"metadata": {"name": "new", "namespace": "ns"}})
+    await eventually(lambda: sorted(walking.reconciled) == ["p0", "p1", "p2"])
+    assert walking.found == ["p0", "p1", "p2"]
+
+
+@pytest.mark.parametrize("number", [200, 400])
+async def test_a_walk_handles_as_many_objects_at_once_whatever_their_number(
+    client: Client, run: Any, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    pods = run.informers.of(PODS)
+    for at in range(number):
+        pods._store(Key("ns", f"p{at}"), {**pod(f"p{at}"), "metadata": {"name": f"p{at}", "namespace": "ns"}})
+    ticks, slices = itertools.count(step=0.0001), [0]
+    monkeypatch.setattr(time_slice, "perf_counter", lambda: next(ticks))
+
+    async def other() -> None:
+        while True:
+            slices.append(0)
+            await asyncio.sleep(0)
+
+    def add(_key: Key, _priority: int = 0, /) -> None:
+        slices[-1] += 1
+
+    task = asyncio.create_task(other())
+    await Walking(pods).requeue(None, None, add)
+    task.cancel()
+    assert sum(slices) == number
+    assert max(slices) <= 21

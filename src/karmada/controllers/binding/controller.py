@@ -24,7 +24,7 @@ from karmada.controllers.context import GROUPED, Context
 from karmada.controllers.errors import together
 from karmada.controllers.execution.member_kinds import manifests_of
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
-from karmada.controllers.reinterpretation import bindings_of, reinterpretation
+from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
 from karmada.controllers.template_refs import kind_of_binding_key, ref_of_binding, resource_of_binding
 from karmada.controllers.templates import Templates
 from karmada.controllers.works import WantedWork, WorkBeingDeleted, Works
@@ -95,7 +95,7 @@ class Binding(Reconciler):
             Watch(Work.gvr, when=self._awaited_end, map_to=kind.of_work),
             *triggers.watches(),
             triggers.cluster_watch(),
-            *reinterpretation(partial(bindings_of, self._bindings)),
+            *reinterpretation(partial(requeue_bindings, self._bindings)),
         )
 
     def follow_queue(self, queue: Lanes[Key]) -> None:

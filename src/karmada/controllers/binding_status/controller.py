@@ -21,7 +21,7 @@ from karmada.controllers.binding_status.reports import Reports
 from karmada.controllers.binding_status.template_status import TemplateStatus
 from karmada.controllers.context import GROUPED, Context
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
-from karmada.controllers.reinterpretation import bindings_of, reinterpretation
+from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
 from karmada.controllers.template_refs import kind_of_binding_key, resource_of_binding
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
@@ -79,7 +79,7 @@ class BindingStatus(Reconciler):
                 map_to=kind.of_work,
                 after=SETTLE,
             ),
-            *reinterpretation(partial(bindings_of, self._bindings.informer)),
+            *reinterpretation(partial(requeue_bindings, self._bindings.informer)),
         )
 
     def _template_changed(self, old: Obj | None, new: Obj | None) -> bool:

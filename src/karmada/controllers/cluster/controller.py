@@ -170,7 +170,7 @@ class Clusters(Reconciler):
 
     async def _works_remain(self, space: str) -> bool:
         """Delete them, and leave what follows to the agent."""
-        works = self._works.list(space)
+        works = [work async for work in self._works.scan(space)]
 
         async def delete(work: Obj) -> None:
             await delete_if_exists(self._client, Work.gvr, meta.name(work), space, uid=meta.uid(work))
@@ -179,10 +179,11 @@ class Clusters(Reconciler):
         return bool(works)
 
     async def _release_works(self, space: str) -> None:
-        works = [work for work in self._works.list(space) if well_known.EXECUTION_FINALIZER in meta.finalizers(work)]
+        finalizer = well_known.EXECUTION_FINALIZER
+        works = [work async for work in self._works.scan(space) if finalizer in meta.finalizers(work)]
 
         async def release(work: Obj) -> None:
-            await remove_finalizer(self._client, Work.gvr, work, well_known.EXECUTION_FINALIZER)
+            await remove_finalizer(self._client, Work.gvr, work, finalizer)
 
         await for_each(works, release)
 

@@ -20,7 +20,7 @@ from karmada.controllers.context import Context
 from karmada.controllers.dependencies import attached, references
 from karmada.controllers.detector.policies import NotYet
 from karmada.controllers.light_templates import changed, light_of
-from karmada.controllers.reinterpretation import bindings_of, reinterpretation
+from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
 from karmada.controllers.template_refs import Ref, kind_of_binding_key, ref_of_binding
 from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterError
 from karmada.kube.client.discovery import NoMatch
@@ -85,7 +85,7 @@ class Distributor(Reconciler):
         self._bindings = ResourceWriter(context.client, ResourceBinding.gvr, self._informer)
         self.watches = (
             Watch(ResourceBinding.gvr, when=_is_relevant),
-            *reinterpretation(partial(bindings_of, self._informer)),
+            *reinterpretation(partial(requeue_bindings, self._informer)),
         )
         self._objects: dict[GVK, Informer] = {}
         self._following = False

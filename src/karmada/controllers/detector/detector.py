@@ -13,7 +13,7 @@ by a user. The key in the queue carries which of the two it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from karmada.api import well_known
@@ -39,11 +39,12 @@ from karmada.kube.objects.errors import Conflict
 from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.backlog import FOLLOWING
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.sharing import by_namespace
+from karmada.kube.runtime.time_slice import in_slices
 
 DETECTOR: Final = "resource-detector"
 BACKLOG: Final = -100
@@ -94,10 +95,10 @@ class Detector(Reconciler):
         self._interpretation = Interpretation(context, interpreter, self.recorder)
         self.watches: tuple[Watch, ...] = (
             *(
-                Watch(kind, when=generation_or_deletion_changed, map_to=self._divided_by, priority=BACKLOG)
+                Watch(kind, when=generation_or_deletion_changed, walk=self._requeue_divided, priority=BACKLOG)
                 for kind in REPLICA_POLICIES
             ),
-            *reinterpretation(self._templates_of),
+            *reinterpretation(self._requeue_kinds),
         )
         """The templates themselves are watched by `kinds`."""
         self._built_from: dict[Ref, _Source] = {}
@@ -105,11 +106,11 @@ class Detector(Reconciler):
 
     # from changes to keys
 
-    def _templates_of(self, concerns: Concerns) -> Iterable[Key]:
+    async def _requeue_kinds(self, concerns: Concerns, add: Enqueue) -> None:
         for kind in self.kinds.all():
             if concerns(kind.gvk):
-                keys: list[Key] = kind.informer.keys()
-                yield from (Ref(kind.gvk, *key).queued(lazily=False) for key in keys)
+                async for key in in_slices(kind.informer.keys()):
+                    add(Ref(kind.gvk, *key).queued(lazily=False))
 
     def attach(self, add: Callable[[Key, int], None]) -> None:
         self._add = add
@@ -143,15 +144,16 @@ class Detector(Reconciler):
         claim = claim_of(template)
         return claim is not None and self.policies.claims_lazily(*claim)
 
-    def _divided_by(self, replica_policy: Obj) -> Iterator[Key]:
-        """The claimed templates whose replicas a ReplicaSchedulingPolicy may decide on."""
-        if not decides(replica_policy):
-            return
-        for gvk in {gvk_of(selector) for selector in selectors_of(replica_policy)} or self.kinds.followed:
-            if self._interpretation.divides(gvk):
-                for template in self.kinds.known_in(gvk, meta.namespace(replica_policy)):
-                    if claim_of(template) is not None and precision(replica_policy, template) > MISMATCH:
-                        yield ref_of(template).queued(lazily=self._is_lazy(template))
+    async def _requeue_divided(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        """Enqueue the claimed templates whose replicas a ReplicaSchedulingPolicy decided on or may decide on."""
+        for policy in (old, new):
+            if policy is None or not decides(policy):
+                continue
+            for gvk in {gvk_of(selector) for selector in selectors_of(policy)} or self.kinds.followed:
+                if self._interpretation.divides(gvk):
+                    async for template in self.kinds.scan(gvk, meta.namespace(policy)):
+                        if claim_of(template) is not None and precision(policy, template) > MISMATCH:
+                            add(ref_of(template).queued(lazily=self._is_lazy(template)))
 
     def kind_removed(self, kind: Kind) -> None:
         self.waiting.drop(kind.gvk)

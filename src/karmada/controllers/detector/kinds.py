@@ -11,7 +11,7 @@ growing back-off. Of each kind only the preferred version is watched, by an info
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
@@ -121,14 +121,14 @@ class Kinds(Reconciler):
             if gvk not in self._kinds:
                 self._follow(mapping)
         self._read_once.set()
-        if self._expected() - catalog.by_group_resource.keys():
+        if await self._expected() - catalog.by_group_resource.keys():
             return Retry
         return requeue(_POLL if self._served_here() else _POLL_OTHERS)
 
-    def _expected(self) -> set[GroupResource]:
+    async def _expected(self) -> set[GroupResource]:
         """The resources that the CRDs define."""
         resources = set()
-        for crd in self._crds.list():
+        async for crd in self._crds.scan():
             if not meta.is_deleting(crd):
                 plural, _, group = meta.name(crd).partition(".")
                 resources.add(GroupResource(group, plural))
@@ -191,10 +191,12 @@ class Kinds(Reconciler):
     def followed(self) -> list[GVK]:
         return list(self._kinds)
 
-    def known_in(self, gvk: GVK, namespace: str) -> list[Obj]:
-        """Templates of a kind in a namespace ("" for all), as far as the informer has them."""
+    async def scan(self, gvk: GVK, namespace: str) -> AsyncIterator[Obj]:
+        """Yield the templates of a kind in a namespace ("" for all), as far as the informer has them."""
         kind = self._kinds.get(gvk)
-        return [] if kind is None else kind.informer.list(namespace)
+        if kind is not None:
+            async for template in kind.informer.scan(namespace):
+                yield template
 
     def known_of(self, gvk: GVK, policy_id: str) -> list[Obj]:
         """Templates of a kind that carry a policy's id, as far as the informer has them."""

@@ -6,7 +6,7 @@ otherwise, in its namespace or cluster-wide. Only these are compared, however ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Final
 
 from karmada.api.matching import MISMATCH, selectors_priority
@@ -83,8 +83,8 @@ class Policies:
     def get(self, kind: PolicyKind, key: Key) -> Obj | None:
         return self._informers[kind].get(key)
 
-    def list(self, kind: PolicyKind, namespace: str = "") -> list[Obj]:
-        return self._informers[kind].list(namespace)
+    def scan(self, kind: PolicyKind, namespace: str = "") -> AsyncIterator[Obj]:
+        return self._informers[kind].scan(namespace)
 
     async def live(self, kind: PolicyKind, key: Key) -> Obj | None:
         try:

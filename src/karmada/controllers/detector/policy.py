@@ -24,7 +24,7 @@ from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, W
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import all_of, deleted, generation_or_deletion_changed, not_
 from karmada.kube.runtime.sharing import by_namespace
-from karmada.kube.runtime.time_slice import TimeSlice
+from karmada.kube.runtime.time_slice import TimeSlice, in_slices
 from karmada.kube.runtime.writes import remove_finalizer
 
 WHEN: Final = all_of(not_(deleted), generation_or_deletion_changed)
@@ -64,14 +64,14 @@ class PolicyController(Reconciler):
         policy = self._detector.policies.get(self._kind, key)
         if policy is None:
             return Done
-        self._preemption.noticed(policy)
+        await self._preemption.noticed(policy)
         if meta.is_deleting(policy):
             await self._release_all(policy)
             await remove_finalizer(self._client, self._kind.gvr, policy, self._kind.finalizer)
             return Done
         kept = await self._release_unselected(policy)
         await requeue_claimed(self._detector, self._kind, policy, kept)
-        requeue_waiting(self._detector, self._kind, policy)
+        await requeue_waiting(self._detector, self._kind, policy)
         await self._preemption.run(policy)
         return Done
 
@@ -145,15 +145,11 @@ async def requeue_claimed(detector: Detector, kind: PolicyKind, policy: Obj, bou
                 await turn.next()
 
 
-def requeue_waiting(detector: Detector, kind: PolicyKind, policy: Obj) -> None:
-    """Requeue the templates that waited for such a policy."""
-    selected = [
-        ref
-        for ref in detector.waiting.candidates(selectors_of(policy))
-        if (template := detector.kinds.known(ref)) is not None and selects(policy, template)
-    ]
-    if selected:
-        detector.policies.require_overrides(kind, policy)
-    for ref in selected:
-        detector.waiting.discard(ref)
-        detector.enqueue(ref, lazily=is_lazy(policy), priority=BACKLOG)
+async def requeue_waiting(detector: Detector, kind: PolicyKind, policy: Obj) -> None:
+    """Requeue the templates that waited for such a policy. One that comes to wait meanwhile is matched with it."""
+    async for ref in in_slices(detector.waiting.candidates(selectors_of(policy))):
+        template = detector.kinds.known(ref)
+        if template is not None and selects(policy, template):
+            detector.policies.require_overrides(kind, policy)
+            detector.waiting.discard(ref)
+            detector.enqueue(ref, lazily=is_lazy(policy), priority=BACKLOG)

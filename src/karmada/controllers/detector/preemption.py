@@ -45,7 +45,7 @@ class Preemption:
 
     # lowered priorities
 
-    def noticed(self, policy: Obj) -> None:
+    async def noticed(self, policy: Obj) -> None:
         """Requeue the policies that could not preempt this one before its priority was lowered, the highest first."""
         if not self._enabled:
             return
@@ -57,8 +57,8 @@ class Preemption:
         self._priorities[key] = now
         if now >= before or self._add is None:
             return
-        others = self._detector.policies.list(self._kind, key.namespace)
-        freed = [other for other in others if preempts(other) and now < explicit_priority(other) < before]
+        others = self._detector.policies.scan(self._kind, key.namespace)
+        freed = [other async for other in others if preempts(other) and now < explicit_priority(other) < before]
         for other in sorted(freed, key=explicit_priority, reverse=True):
             self._add(key_of(other))
 

@@ -63,7 +63,7 @@ class Rescheduling(Reconciler):
         if policy is None or meta.is_deleting(policy) or not rules.get("enabled"):
             self._tried.pop(key, None)
             return Done
-        full = {meta.name(cluster) for cluster in self._clusters.list() if is_too_full(cluster, rules)}
+        full = {meta.name(cluster) async for cluster in self._clusters.scan() if is_too_full(cluster, rules)}
         tried = self._tried.setdefault(key, {})
         for uid in [uid for uid, clusters in tried.items() if not clusters & full]:
             del tried[uid]

@@ -39,5 +39,5 @@ class SharedPolicies(Reconciler):
             if turn.is_over():
                 await turn.next()
         await requeue_claimed(detector, CLUSTER_POLICIES, policy, bound)
-        requeue_waiting(detector, CLUSTER_POLICIES, policy)
+        await requeue_waiting(detector, CLUSTER_POLICIES, policy)
         return Done

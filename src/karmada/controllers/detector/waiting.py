@@ -35,9 +35,13 @@ class Waiting:
         """Drop the templates of a kind that is no longer watched."""
         self._names.pop(gvk, None)
 
-    def candidates(self, selectors: Iterable[Obj]) -> list[Ref]:
-        """Candidates of the selectors, each once: compared by kind, namespace and name, not by labels."""
-        return list(dict.fromkeys(ref for selector in selectors for ref in self._candidates(selector)))
+    def candidates(self, selectors: Iterable[Obj]) -> Iterator[Ref]:
+        """Yield the candidates of the selectors, compared by kind, namespace and name and not by labels.
+
+        Templates may be added and discarded meanwhile; one that several selectors select may come several times.
+        """
+        for selector in selectors:
+            yield from (ref for ref in self._candidates(selector) if ref in self)
 
     def _candidates(self, selector: Obj) -> Iterator[Ref]:
         gvk = gvk_of(selector)
@@ -48,6 +52,6 @@ class Waiting:
         for space in (namespace,) if namespace else tuple(spaces):
             names = spaces.get(space, {})
             if not name:
-                yield from (Ref(gvk, space, waiting) for waiting in names)
+                yield from (Ref(gvk, space, waiting) for waiting in tuple(names))
             elif name in names:
                 yield Ref(gvk, space, name)

@@ -41,7 +41,7 @@ from karmada.kube.objects.errors import ApiError, ServiceUnavailable, Unauthoriz
 from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.backlog import FOLLOWING
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, SetAside, Watch, requeue
+from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Retry, SetAside, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import get_logger
@@ -139,7 +139,7 @@ class Execution(Reconciler):
         self._turns: Turns[Key, tuple[str, GVK]]
         self.watches: Sequence[Watch] = (
             Watch(Work.gvr, when=generation_or_deletion_changed),
-            *reinterpretation(self._works_of_kinds),
+            *reinterpretation(self._requeue_kinds),
         )
 
     @staticmethod
@@ -160,8 +160,10 @@ class Execution(Reconciler):
 
     # triggers
 
-    def _works_of_kinds(self, concerns: Concerns) -> list[Key]:
-        return [key_of(work) for work in self._informer.list() if any(map(concerns, kinds_of(work)))]
+    async def _requeue_kinds(self, concerns: Concerns, add: Enqueue) -> None:
+        async for work in self._informer.scan():
+            if any(map(concerns, kinds_of(work))):
+                add(key_of(work))
 
     def _object_changed(self, cluster: str, obj: Obj, listed: bool) -> None:
         key = work_of(obj)

@@ -9,7 +9,7 @@ from karmada.api.remedy import Remedy
 from karmada.controllers.context import Context
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import any_of, field_changed, spec_changed
 from karmada.kube.runtime.writes import set_status
@@ -25,18 +25,21 @@ class Remedies(Reconciler):
         reported = any_of(field_changed("status", "conditions"), field_changed("status", "remedyActions"))
         self.watches = (
             Watch(Cluster.gvr, when=reported),
-            Watch(Remedy.gvr, when=spec_changed, map_to=self._selected),
+            Watch(Remedy.gvr, when=spec_changed, walk=self._requeue_selected),
         )
 
-    def _selected(self, remedy: Obj) -> Iterable[Key]:
-        return [key_of(cluster) for cluster in self._clusters.list() if selects(remedy, cluster)]
+    async def _requeue_selected(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        remedies = [remedy for remedy in (old, new) if remedy is not None]
+        async for cluster in self._clusters.scan():
+            if any(selects(remedy, cluster) for remedy in remedies):
+                add(key_of(cluster))
 
     async def reconcile(self, key: Key) -> Result:
         cluster = self._clusters.get(key)
         if cluster is None or meta.is_deleting(cluster):
             return Done
         status = cluster.get("status") or {}
-        actions = actions_by(self._remedies.list(), cluster)
+        actions = actions_by([remedy async for remedy in self._remedies.scan() if selects(remedy, cluster)], cluster)
         if sorted(status.get("remedyActions") or ()) != actions:
             await set_status(self._client, Cluster.gvr, cluster, {**status, "remedyActions": actions})
         return Done

@@ -6,7 +6,7 @@ or selects a cluster no longer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from karmada.api.cluster import Cluster
 from karmada.api.matching import cluster_matches
@@ -17,7 +17,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import all_of, field_changed, not_, spec_changed
@@ -39,17 +39,21 @@ class ClusterTaintPolicies(Reconciler):
         self._policies = context.informers.of(ClusterTaintPolicy.gvr)
         self.watches = (
             Watch(Cluster.gvr, when=all_of(_kept, field_changed("status", "conditions"))),
-            Watch(ClusterTaintPolicy.gvr, when=all_of(_kept, spec_changed), map_to=self._selected),
+            Watch(ClusterTaintPolicy.gvr, when=all_of(_kept, spec_changed), walk=self._requeue_selected),
         )
 
-    def _selected(self, policy: Obj) -> Iterable[Key]:
-        return [key_of(cluster) for cluster in self._clusters.list() if selects(policy, cluster)]
+    async def _requeue_selected(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        policies = [policy for policy in (old, new) if policy is not None]
+        async for cluster in self._clusters.scan():
+            if any(selects(policy, cluster) for policy in policies):
+                add(key_of(cluster))
 
     async def reconcile(self, key: Key) -> Result:
         cluster = self._clusters.get(key)
         if cluster is None:
             return Done
-        policies = sorted(self._policies.list(), key=lambda policy: (meta.creation_time(policy), meta.name(policy)))
+        policies = [policy async for policy in self._policies.scan() if selects(policy, cluster)]
+        policies.sort(key=lambda policy: (meta.creation_time(policy), meta.name(policy)))
         before = cluster["spec"].get("taints") or []
         taints = taints_by(policies, cluster, self._clock.now())
         if taints == before:

@@ -37,6 +37,7 @@ from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, W
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import any_of, matching, spec_changed
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.members.access import NoAccess
 from karmada.members.members import Member
 
@@ -64,6 +65,8 @@ class Watched:
         self.slices = slices
         self.all = [slices, *others]
         self.unsubscribe: list[Callable[[], None]] = []
+        self.queued = False
+        """Whether its services were enqueued once all was known."""
 
     @property
     def synced(self) -> bool:
@@ -196,9 +199,12 @@ class Collector(Reconciler):
         elif not kept and watched is not None:
             del self.watched[name]
             await watched.close()
-            self._queue_carried(name)
+            await self._queue_carried(name)
         elif not kept and handled:
-            self._queue_carried(name)
+            await self._queue_carried(name)
+        elif watched is not None and watched.synced and not watched.queued:
+            watched.queued = True
+            await self._queue_all(name, watched.slices)
 
     def _may_be_required(self, cluster: str) -> bool:
         return bool(self.works.keys_by_index(self._keeping, cluster))
@@ -227,22 +233,20 @@ class Collector(Reconciler):
         watched.unsubscribe.append(slices.add_handler(slice_changed))
         watched.unsubscribe += [informer.add_handler(other_changed) for informer in watched.all[1:]]
         for informer in watched.all:
-            informer.when_synced(lambda: self._queue_all(name))
+            informer.when_synced(lambda: self._add(Key(name, "")))
 
-    def _queue_all(self, cluster: str) -> None:
-        """Once everything of a member is known: what changed while it was not watched left no event."""
-        watched = self.watched.get(cluster)
-        if watched is None or not watched.synced:
-            return
-        for endpoint_slice in watched.slices.list():
+    async def _queue_all(self, cluster: str, slices: Informer) -> None:
+        """Enqueue all services of a member: what changed while it was not watched left no event."""
+        async for endpoint_slice in slices.scan():
             service = service_of_slice(endpoint_slice)
             if service is not None:
                 self._add(Key(cluster, str(service)))
-        self._queue_carried(cluster)
+        await self._queue_carried(cluster)
 
-    def _queue_carried(self, cluster: str) -> None:
-        for work in self.works.by_index(self._carrying, _of_cluster(cluster)):
-            for key in self._service_keys(work):
+    async def _queue_carried(self, cluster: str) -> None:
+        async for carrier in in_slices(self.works.keys_by_index(self._carrying, _of_cluster(cluster))):
+            work = self.works.get(carrier)
+            for key in () if work is None else self._service_keys(work):
                 self._add(key)
 
     async def _sync_service(self, cluster: str, service: Key) -> None:

@@ -25,17 +25,18 @@ from karmada.controllers.networking.carriers import (
     carrying_clusters,
     service_of,
 )
-from karmada.controllers.networking.exposure import consumers, is_cross_cluster, participation_changed, problem_of
+from karmada.controllers.networking.exposure import consumers, is_cross_cluster, participation_changed, problem_of, uses
 from karmada.controllers.networking.reports import Report, reported
 from karmada.controllers.networking.serving import cluster_of, dependents, objects_of, usable
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import ignores_status
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import any_of, deletion_changed, matching, spec_changed
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 
 ENDPOINT_SLICE_DISPATCH: Final = "endpointslice-dispatch-controller"
@@ -83,7 +84,7 @@ class EndpointSliceDispatch(Reconciler):
             Watch(Work.gvr, when=matching(_is_collected), map_to=self._siblings),
             Watch(Work.gvr, when=matching(_is_dispatched), map_to=_carrier_of),
             Watch(MultiClusterService.gvr, when=any_of(spec_changed, deletion_changed), map_to=self._of_service),
-            Watch(Cluster.gvr, when=participation_changed, map_to=self._of_cluster),
+            Watch(Cluster.gvr, when=participation_changed, walk=self._requeue_of_cluster),
         )
 
     # events to keys
@@ -97,12 +98,17 @@ class EndpointSliceDispatch(Reconciler):
     def _of_service(self, service: Obj) -> Iterable[Key]:
         return self._works.keys_by_index(OFFERED, str(key_of(service)))
 
-    def _of_cluster(self, cluster: Obj) -> Iterable[Key]:
-        """Carriers of the services that this cluster uses or provides."""
-        name = meta.name(cluster)
-        using = (s for s in self._services.list() if is_cross_cluster(s) and name in consumers(s, self._clusters))
-        keys = {key for service in using for key in self._of_service(service)}
-        return keys.union(*(self._siblings(work) for work in self._works.by_index(BY_CLUSTER, name)))
+    async def _requeue_of_cluster(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        """Enqueue the carriers of the services that this cluster uses or provides."""
+        name = meta.name(new or old or {})
+        async for service in self._services.scan():
+            if is_cross_cluster(service) and uses(service, name):
+                async for key in in_slices(self._of_service(service)):
+                    add(key)
+        async for carrier in in_slices(self._works.keys_by_index(BY_CLUSTER, name)):
+            work = self._works.get(carrier)
+            for key in () if work is None else self._siblings(work):
+                add(key)
 
     # reconcile
 

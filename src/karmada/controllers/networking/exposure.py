@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from karmada.api.matching import api_enablement
 from karmada.controllers.cluster_state import is_ready
 from karmada.kube.objects import meta
@@ -31,7 +29,13 @@ def consumers(service: Obj, clusters: Informer) -> list[str]:
 def _named(service: Obj, field: str, clusters: Informer) -> list[str]:
     """In the order given; all clusters, by name, when none is."""
     names = [cluster["name"] for cluster in (service.get("spec") or {}).get(field) or ()]
-    return list(dict.fromkeys(names)) or sorted(meta.name(cluster) for cluster in clusters.list())
+    return list(dict.fromkeys(names)) or sorted(key.name for key in clusters.keys())  # noqa: SIM118 - no dict
+
+
+def uses(service: Obj, cluster: str) -> bool:
+    """Return whether a cluster is among the consumers of the service."""
+    named = (service.get("spec") or {}).get("consumerClusters") or ()
+    return not named or any(cluster == each["name"] for each in named)
 
 
 def concerns(service: Obj, cluster: str) -> bool:
@@ -59,7 +63,3 @@ def _participation(cluster: Obj) -> tuple[bool, bool, str]:
 
 participation_changed: Predicate = changes(_participation)
 """Whether a cluster came, went, or can take part otherwise than before; its other conditions matter to no service."""
-
-
-def keys(services: Iterable[Obj]) -> list[Key]:
-    return [Key(meta.namespace(service), meta.name(service)) for service in services]

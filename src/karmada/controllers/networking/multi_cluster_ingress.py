@@ -26,9 +26,10 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import ignores_status
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import all_of, any_of, deletion_changed, field_changed, matching, spec_changed
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.runtime.writes import (
     add_finalizer,
     delete_if_exists,
@@ -124,7 +125,7 @@ class MultiClusterIngresses(Reconciler):
                 when=all_of(matching(_has_ingress), any_of(field_changed("status", "manifestStatuses"), spec_changed)),
                 map_to=_ingress_keys,
             ),
-            Watch(Cluster.gvr, when=field_changed("status", "remedyActions"), map_to=self._all),
+            Watch(Cluster.gvr, when=field_changed("status", "remedyActions"), walk=self._requeue_all),
         )
 
     def _of_binding(self, binding: Obj) -> Iterable[Key]:
@@ -133,9 +134,10 @@ class MultiClusterIngresses(Reconciler):
             return ()
         return self._ingresses.keys_by_index(_BY_BACKEND, str(Key(meta.namespace(binding), resource.get("name", ""))))
 
-    def _all(self, _cluster: Obj) -> Iterable[Key]:
-        """Remedies are rare, and any cluster may have backends."""
-        return self._ingresses.keys()
+    async def _requeue_all(self, _old: Obj | None, _new: Obj | None, add: Enqueue) -> None:
+        """Enqueue everything: remedies are rare, and any cluster may have backends."""
+        async for key in in_slices(self._ingresses.keys()):
+            add(key)
 
     async def reconcile(self, key: Key) -> Result:
         ingress = self._ingresses.get(key)

@@ -21,7 +21,6 @@ from karmada.controllers.networking.exposure import (
     concerns,
     consumers,
     is_cross_cluster,
-    keys,
     participation_changed,
     problem_of,
     providers,
@@ -34,7 +33,7 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import ignores_status
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import any_of, deletion_changed, labels_changed, spec_changed
@@ -79,7 +78,7 @@ class MultiClusterServices(Reconciler):
         self.watches = (
             Watch(MultiClusterService.gvr, when=any_of(spec_changed, deletion_changed, _annotations_changed)),
             Watch(SERVICES, metadata_only=True, map_to=self._of_service),
-            Watch(Cluster.gvr, when=participation_changed, map_to=self._of_cluster),
+            Watch(Cluster.gvr, when=participation_changed, walk=self._requeue_of_cluster),
             Watch(Work.gvr, when=_marks_otherwise, map_to=_service_of_marker),
         )
 
@@ -88,9 +87,11 @@ class MultiClusterServices(Reconciler):
         found = self._services.get(key)
         return (key,) if found is not None and is_cross_cluster(found) else ()
 
-    def _of_cluster(self, cluster: Obj) -> Iterable[Key]:
-        named = meta.name(cluster)
-        return keys(s for s in self._services.list() if is_cross_cluster(s) and concerns(s, named))
+    async def _requeue_of_cluster(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        cluster = meta.name(new or old or {})
+        async for service in self._services.scan():
+            if is_cross_cluster(service) and concerns(service, cluster):
+                add(key_of(service))
 
     async def reconcile(self, key: Key) -> Result:
         service = self._services.get(key)

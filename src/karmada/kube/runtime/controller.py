@@ -13,8 +13,10 @@ shard that is gained has its existing objects queued, as at a start.
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
@@ -32,6 +34,7 @@ from karmada.kube.runtime.logging import Logger, get_logger
 from karmada.kube.runtime.predicates import Predicate, always
 from karmada.kube.runtime.sharing import Assignment, by_controller
 from karmada.kube.runtime.time_slice import TimeSlice
+from karmada.kube.runtime.waiting import cancel_and_wait
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -83,6 +86,15 @@ def _none(_obj: Obj) -> bool:
     return False
 
 
+class Enqueue(Protocol):
+    """Puts a key into a controller's queue."""
+
+    def __call__(self, key: Key, priority: int = 0, /) -> None: ...
+
+
+Walk: TypeAlias = Callable[[Obj | None, Obj | None, Enqueue], Awaitable[None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
     """Which changes trigger a reconcile, and of which keys.
@@ -104,12 +116,10 @@ class Watch:
     """Which of the objects that exist at the start were not handled before it: these are as urgent as changes."""
     after: float = 0.0
     """Seconds to wait for more changes of the same key, so that they are reconciled together."""
-
-
-class Enqueue(Protocol):
-    """Puts a key into a controller's queue."""
-
-    def __call__(self, key: Key, priority: int = 0, /) -> None: ...
+    walk: Walk | None = None
+    """Enqueues keys, in place of `map_to`, where these are found by going through many objects: in slices (see
+    Informer.scan), in a task of the controller, for one change after the other. Objects that exist at the start
+    trigger none, since all keys are queued then."""
 
 
 class Reconciler(ABC):
@@ -201,6 +211,8 @@ class Controller:
         self.log: Logger = get_logger("controller").bind(controller=self.name)
         self._starting = False
         self._unsubscribe: list[Callable[[], None]] = []
+        self._walks: deque[Callable[[], Awaitable[None]]] = deque()
+        self._walking: asyncio.Task[None] | None = None
         reconciler.attach(self.add)
         reconciler.follow_queue(self.queue)
         self.sources = [(watch, self._informer(watch)) for watch in reconciler.watches]
@@ -245,6 +257,9 @@ class Controller:
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self._unsubscribe.clear()
+        self._walks.clear()
+        if self._walking is not None:
+            await cancel_and_wait(self._walking)
         await self.queue.stop(self.reconciler.grace if grace is None else grace)
         await self.reconciler.stop()
 
@@ -257,6 +272,8 @@ class Controller:
 
     def _handler(self, watch: Watch, informer: Informer, takes: Callable[[Key], bool] | None = None) -> Handler:
         """`takes`: which keys are taken over, for a handler of existing objects; None: changes of those owned."""
+        if watch.walk is not None:
+            return self._walking_handler(watch, watch.walk, informer)
         when, map_to, given, pending, after = watch.when, watch.map_to, watch.priority, watch.pending, watch.after
         add_after: _AddAfter = self.queue.add_after  # without a pause the same as add
         if self._sharing is not None:
@@ -285,6 +302,31 @@ class Controller:
                             add_after(key, after, priority(obj))
 
         return handle
+
+    def _walking_handler(self, watch: Watch, walk: Walk, informer: Informer) -> Handler:
+        given = watch.priority
+
+        def add(key: Key, priority: int = 0, /) -> None:
+            self.add(key, given if isinstance(given, int) and priority == 0 else priority)
+
+        def handle(old: Obj | None, new: Obj | None) -> None:
+            if self._starting or informer.delivering or not watch.when(old, new):
+                return
+            self._walks.append(lambda: walk(old, new, add))
+            if self._walking is None:
+                self._walking = asyncio.create_task(self._run_walks(), name=f"controller {self.name} walk")
+
+        return handle
+
+    async def _run_walks(self) -> None:
+        try:
+            while self._walks:
+                try:
+                    await self._walks.popleft()()
+                except Exception as error:
+                    self.log.exception("Keys could not be found", error)
+        finally:
+            self._walking = None
 
     # sharing
 
@@ -319,6 +361,8 @@ class Controller:
 
         turn = TimeSlice()
         for watch, informer in self.sources:
+            if watch.walk is not None:
+                continue
             handle, own = self._handler(watch, informer, gained), watch.map_to is own_key
             for key in informer.keys():  # noqa: SIM118 - no dict: it gives objects
                 obj = informer.get(key) if not own or gained(key) else None

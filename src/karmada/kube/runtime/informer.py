@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from karmada.kube.client.client import Client
@@ -28,7 +28,7 @@ from karmada.kube.runtime.cache import Cache, IndexFn, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.reflector import EVENTS_IN_A_ROW, Reflector, WatchFailed
-from karmada.kube.runtime.time_slice import TimeSlice
+from karmada.kube.runtime.time_slice import TimeSlice, in_slices
 from karmada.kube.runtime.versions import number, version
 
 Handler: TypeAlias = Callable[[Obj | None, Obj | None], None]
@@ -95,6 +95,13 @@ class Informer(Reflector):
 
     def get(self, key: Key) -> Obj | None:
         return self.cache.get(key)
+
+    async def scan(self, namespace: str = "") -> AsyncIterator[Obj]:
+        """Yield all objects without blocking the event loop; those that come or go meanwhile may be left out."""
+        async for key in in_slices(self.cache.keys(namespace)):
+            obj = self.cache.glance(key)
+            if obj is not None:
+                yield obj
 
     def list(self, namespace: str = "") -> builtins.list[Obj]:
         return self.cache.list(namespace)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterable
 from time import perf_counter
+from typing import TypeVar
+
+T = TypeVar("T")
 
 SLICE_SECONDS = 0.002
 
@@ -22,3 +26,12 @@ class TimeSlice:
     async def next(self) -> None:
         await asyncio.sleep(0)
         self._end = perf_counter() + SLICE_SECONDS
+
+
+async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield each item; others on the event loop run in between, whatever the number of items."""
+    turn = TimeSlice()
+    for item in items:
+        yield item
+        if turn.is_over():
+            await turn.next()

@@ -17,7 +17,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.lanes import Lanes
@@ -107,7 +107,6 @@ class BindingScheduler(Reconciler):
         self._bindings = OwnWrites(self._informer)
         self._informer.add_handler(self._binding_changed)
         self._clusters = context.informers.of(Cluster.gvr)
-        self._clusters.add_handler(self._cluster_changed)
         self.watches = (
             Watch(
                 self._kind.gvr,
@@ -115,7 +114,7 @@ class BindingScheduler(Reconciler):
                 priority=self._priority if core.by_priority else 0,
                 pending=is_pending,
             ),
-            Watch(Cluster.gvr, map_to=_no_keys),
+            Watch(Cluster.gvr, walk=self._requeue_of_cluster),
         )
         if kind is ResourceBinding and context.gates.enabled("FederatedQuotaEnforcement"):
             quotas = FederatedResourceQuota.gvr
@@ -197,18 +196,20 @@ class BindingScheduler(Reconciler):
     def _refused_by(self, quota: Obj) -> Iterable[Key]:
         return sorted(self._refused.get(meta.namespace(quota), ()))
 
-    def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
-        found: set[Key] = set()
-        for cluster in concerns_bindings(old, new):
-            found.update(bindings_for(cluster, self._informer, self._ours))
-        if new is not None and self._clusters.synced:  # at the start every binding is reconciled anyway
-            found.update(bindings_of_kinds(new, served_kinds(old, new), self._informer, self._ours))
-        for key in sorted(found):
-            binding = self._informer.get(key) if self._core.by_priority else None
-            self._touched.add(key)
-            self._core.pauses.triggered(key)
-            self._add(key, 0 if binding is None else self._priority(binding))
-            self.metrics.incoming("ClusterChanged")
+    async def _requeue_of_cluster(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        async for key in bindings_for(concerns_bindings(old, new), self._informer, self._ours):
+            self._touch(key, add)
+        if new is not None:
+            async for key in bindings_of_kinds(new, served_kinds(old, new), self._informer, self._ours):
+                self._touch(key, add)
+
+    def _touch(self, key: Key, add: Enqueue) -> None:
+        """Enqueue a binding that a changed cluster may concern."""
+        binding = self._informer.get(key) if self._core.by_priority else None
+        self._touched.add(key)
+        self._core.pauses.triggered(key)
+        add(key, 0 if binding is None else self._priority(binding))
+        self.metrics.incoming("ClusterChanged")
 
     # the work
 
@@ -389,7 +390,3 @@ class BindingScheduler(Reconciler):
 
 def _made(binding: Obj) -> tuple[str, int]:
     return meta.uid(binding), meta.generation(binding)
-
-
-def _no_keys(_cluster: Obj) -> Iterable[Key]:
-    return ()

@@ -12,7 +12,7 @@ A FederatedResourceQuota that leaves more than before concerns the bindings of i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -24,7 +24,8 @@ from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.informer import Informer
-from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.scheduler.placement import plan_of
 from karmada.scheduler.service.writing import SCHEDULED
 
@@ -91,19 +92,20 @@ def _is_complete(cluster: Obj | None) -> bool:
     return meta.has_condition(((cluster or {}).get("status") or {}).get("conditions"), _COMPLETE)
 
 
-def bindings_of_kinds(cluster: Obj, changed: ServedKinds, bindings: Informer, ours: Ours) -> Iterable[Key]:
-    """The bindings that may come to a cluster for a kind it gained, or must leave it for one it does not serve."""
+async def bindings_of_kinds(cluster: Obj, changed: ServedKinds, bindings: Informer, ours: Ours) -> AsyncIterator[Key]:
+    """Yield the bindings that may come to a cluster for a kind it gained, or must leave it for one it lost."""
     name = cluster["metadata"]["name"]
-    for kind in changed.gained:
-        for binding in bindings.by_index(BY_KIND, kind):
-            if name not in targets_of(binding) and ours.served(binding) and _may_take(binding, cluster):
-                yield key_of(binding)
-    if changed.served is None:
-        return
-    for kind in set(bindings.cache.index_values(BY_KIND)) - changed.served:
-        for binding in bindings.by_index(BY_KIND, kind):
-            if name in targets_of(binding) and ours.served(binding):
-                yield key_of(binding)
+    lost = set() if changed.served is None else set(bindings.cache.index_values(BY_KIND)) - changed.served
+    for kind in changed.gained | lost:
+        async for key in in_slices(bindings.keys_by_index(BY_KIND, kind)):
+            binding = bindings.get(key)
+            if binding is None or not ours.served(binding):
+                continue
+            if name in targets_of(binding):
+                if kind in lost:
+                    yield key
+            elif kind in changed.gained and _may_take(binding, cluster):
+                yield key
 
 
 def frees_quota(old: Obj | None, new: Obj | None) -> bool:
@@ -201,12 +203,13 @@ def _selectable(cluster: Obj) -> object:
     return meta.labels(cluster), [spec.get(field) for field in ("provider", "region", "zone", "zones")]
 
 
-def bindings_for(cluster: Obj, bindings: Informer, ours: Ours) -> Iterable[Key]:
-    """The bindings that this cluster may concern."""
-    for value in list(bindings.cache.index_values(BY_PLACEMENT)):
+async def bindings_for(clusters: Sequence[Obj], bindings: Informer, ours: Ours) -> AsyncIterator[Key]:
+    """Yield the bindings that one of these states of a cluster may concern."""
+    async for value in in_slices(list(bindings.cache.index_values(BY_PLACEMENT)) if clusters else ()):
         scheduler, group, placement = orjson.loads(value)
-        if scheduler == ours.name and _selects(placement, group, cluster):
-            yield from bindings.keys_by_index(BY_PLACEMENT, value)
+        if scheduler == ours.name and any(_selects(placement, group, cluster) for cluster in clusters):
+            async for key in in_slices(bindings.keys_by_index(BY_PLACEMENT, value)):
+                yield key
 
 
 def _selects(placement: Obj, group: str | None, cluster: Obj) -> bool:

@@ -226,7 +226,7 @@ class GarbageCollector:
         for gvr in self._informers.keys() - wanted:
             informer = self._informers.pop(gvr)
             await informer.stop()
-            for obj in informer.cache:
+            async for obj in informer.scan():
                 node = self.graph.nodes.get(obj["metadata"]["uid"])
                 if node is None or node.gvr == gvr:  # else it is followed in another version
                     self._forget(obj["metadata"]["uid"])
