@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from karmada.kube.kinds import checks
-from karmada.kube.kinds.free_fields import Free
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
 from karmada.kube.objects.copying import copy_json
@@ -145,15 +144,6 @@ EVENT = Strategy(
     validate=validate_core,
     create_on_update=True,
     seldom_read=True,
-    free={
-        "": {"message": Free.TEXT, "firstTimestamp": Free.TIME, "lastTimestamp": Free.TIME, "count": Free.NUMBER},
-        "involvedObject": {
-            "name": Free.TEXT,
-            "uid": Free.UUID,
-            "resourceVersion": Free.TEXT,
-            "namespace": Free.NAMESPACE,
-        },
-    },
     fields={
         **_reference("involvedObject"),
         "reason": _text("reason"),

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from karmada.kube.kinds.free_fields import FreeFields
 from karmada.kube.objects.errors import FieldError
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
 from karmada.kube.objects.types import Obj
@@ -128,8 +127,6 @@ class Strategy:
     """For kinds with a scale subresource."""
     seldom_read: bool = False
     """They are many and hardly ever listed (Events): on a local store they are in memory only while they are."""
-    free: FreeFields = field(default_factory=dict)
-    """Fields that nothing here reads; objects that differ in those only need not be completed one by one."""
     fields: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
     """Field selectors besides metadata.name and metadata.namespace."""
     indexed: frozenset[str] = frozenset()

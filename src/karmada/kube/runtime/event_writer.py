@@ -42,7 +42,6 @@ from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.names import dns1123_subdomain
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.objects.variants import Pattern, Variant, Variants
 from karmada.kube.runtime.event_correlation import REMEMBERED, Correlator, identity
 from karmada.kube.runtime.event_queue import Event, EventQueue
 from karmada.kube.runtime.logging import get_logger
@@ -78,17 +77,6 @@ _PASSING = (ServiceUnavailable, ServerTimeout, Timeout, TooManyRequests, Connect
 
 log = get_logger("events")
 _SERIALS = itertools.count(1)
-_PLACES: Final = (
-    ("metadata", "name"),
-    ("involvedObject", "name"),
-    ("involvedObject", "uid"),
-    ("involvedObject", "resourceVersion"),
-    ("", "message"),
-    ("", "firstTimestamp"),
-    ("", "lastTimestamp"),
-    ("", "count"),
-)
-"""In which events of one source with the same reason differ."""
 T = TypeVar("T")
 
 
@@ -124,7 +112,6 @@ class EventWriter:
         """Those under way: how many events of which namespaces. None is in two: a repeated event finds the first."""
         self._correlator = Correlator(self.clock)
         self._written: Memo[int, _Written] = Memo(REMEMBERED)
-        self._patterns: Memo[tuple[object, ...], Pattern] = Memo(REMEMBERED)
         self._emitted = asyncio.Event()
         self._urgent = asyncio.Event()
         """Set while there is a Warning, or somebody waits for the events: nothing gathers."""
@@ -331,7 +318,7 @@ class EventWriter:
         """Those to be tried again later."""
         for event in group:
             event.written_as = event.written_as or self._new_name(event.name)
-        objects = Variants([self._variant(event) for event in group])
+        objects = [_object(event) for event in group]
         outcomes: Sequence[_Failure | None]
         try:
             outcomes = await self._client.create_all(EVENTS, objects, namespace)
@@ -348,24 +335,6 @@ class EventWriter:
                 event.sent = True
                 left.append(event)
         return left
-
-    def _variant(self, event: Event) -> Variant:
-        """The object of an event; most have a pattern that earlier ones had, too."""
-        involved: tuple[str, ...] = (event.name, event.uid, event.version)
-        present: tuple[bool, ...] = ()
-        if not all(involved):
-            present, involved = tuple(map(bool, involved)), tuple(filter(None, involved))
-        key = (
-            event.component, event.api_version, event.kind, event.namespace,
-            event.type, event.reason, event.host, present,
-        )  # fmt: skip
-        pattern = self._patterns.get(key)
-        if pattern is None:
-            obj = _object(event)
-            pattern = Pattern(obj, [(member, field) for member, field in _PLACES if field in obj.get(member, obj)])
-            self._patterns.put(key, pattern)
-        times = rfc3339(event.first), rfc3339(event.last)
-        return Variant(pattern, (event.written_as, *involved, event.message, *times, event.count))
 
     def _new_name(self, subject: str) -> str:
         """Unique by the time in nanoseconds; events of the same moment differ by a serial number.

@@ -107,14 +107,14 @@ async def test_kinds_with_steps_that_wait_are_created_one_by_one(
 
 
 def alike(*names: str) -> list[Obj]:
-    """Of one sort: the third and those after it are made of a prototype."""
+    """As a recorder writes them."""
     about = {"namespace": "default", "name": "web", "uid": "0b5b9f0e-3c7e-4f6e-9d53-5a3d4e1c2b7a"}
     times = dict.fromkeys(("firstTimestamp", "lastTimestamp"), "2023-11-14T22:13:20Z")
     involved = {"kind": "Pod", "apiVersion": "v1", "resourceVersion": "7", **about}
     return [event(name, involvedObject=involved, message=f"of {name}", **times) for name in names]
 
 
-async def test_who_watches_sees_what_was_made_of_a_prototype_as_what_was_not(server: ApiServer) -> None:
+async def test_who_watches_sees_an_encoded_event_as_it_is_listed(server: ApiServer) -> None:
     client = server.client(user_agent="writer")
     await client.create_all(EVENTS, alike("a", "b", "c"), "default")
     since = (await client.list(EVENTS))["metadata"]["resourceVersion"]
@@ -135,7 +135,7 @@ async def test_who_watches_sees_what_was_made_of_a_prototype_as_what_was_not(ser
     assert same == same[:1] * 4
 
 
-async def test_what_is_made_of_a_prototype_while_events_are_loaded_is_not_missed(
+async def test_an_event_that_is_encoded_while_events_are_loaded_is_not_missed(
     server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deferred, "_STEP", 1)
