@@ -9,10 +9,10 @@ from karmada.api.apps import WorkloadRebalancer
 from karmada.api.cluster import Cluster
 from karmada.controllers.workload_rebalancer import WorkloadRebalancers
 from karmada.kube.objects.types import Obj
-from karmada.prediction.failing import Failover
-from karmada.prediction.rebalancing import affected
-from karmada.prediction.scheduling import Scheduler, counts
-from karmada.prediction.trials import Fleet, Trial, decide
+from karmada.prediction.scheduling import counts
+from karmada.prediction.simulation import Given, simulate
+from karmada.prediction.trials import Trial
+from karmada.prediction.world import World
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, WEIGHTED, deployment, placement, spread
 from tests.support.scheduling_plane import BINDINGS, Scheduling, scheduling
 
@@ -48,11 +48,8 @@ async def vary(plane: Scheduling, draw: random.Random) -> None:
 
 
 async def predict(plane: Scheduling, workload: Obj) -> dict[str, int]:
-    [binding] = (await affected(plane.client, [workload])).bindings
-    clusters = (await plane.client.list_all(Cluster.gvr)).items
-    trial, state = Trial(rebalance=True), Fleet(clusters, Failover([]), ())
-    spec = binding["spec"]
-    outcome = decide(Scheduler("*", ""), spec["resource"], "its binding", spec, binding, state, trial, [])
+    world, given = await World().over(plane.client), Given([], [], [workload])
+    [outcome] = (await simulate(world, given, Trial(rebalance=True), "default")).outcomes
     return counts(outcome.after)
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
-from karmada.api.cluster import Cluster
 from karmada.api.policy import PropagationPolicy
 from karmada.api.work import ResourceBinding
 from karmada.kube.objects.types import Obj
-from karmada.prediction.failing import DEAD_CLUSTERS, Failover
-from karmada.prediction.scheduling import Scheduler, counts
-from karmada.prediction.trials import Fleet, Trial, changed, decide
+from karmada.prediction.scheduling import counts
+from karmada.prediction.simulation import Given, simulate
+from karmada.prediction.trials import Trial
+from karmada.prediction.world import World
 from karmada.rehearsal.event_loop import rehearse
 from karmada.rehearsal.network import State
 from tests.controllers.failover.histories import DIVIDED, MEMBERS, NOT_READY, ONE_CLUSTER, History
@@ -47,7 +46,7 @@ async def one_fleet(history: History, draw: random.Random, number: int) -> None:
         await fleet.client.create(DEPLOYMENTS, deployment(name, replicas=draw.randint(1, 5)))
     await fleet.run(15)
     failing = draw.choice(MEMBERS)
-    expected = {name: await predict(history, name, failing) for name in names}
+    expected = await predict(history, failing)
     fleet.change_network(failing, State.DOWN)
     await fleet.run(90)
     for name in names:
@@ -61,16 +60,15 @@ async def one_fleet(history: History, draw: random.Random, number: int) -> None:
     await fleet.run(60)
 
 
-async def predict(history: History, name: str, failing: str) -> dict[str, int]:
-    client = history.fleet.client
-    binding = await client.get(ResourceBinding.gvr, f"{name}-deployment", "default")
-    failover = Failover([DEAD_CLUSTERS])
-    trial = Trial(failing=frozenset({failing}))
-    clusters = [changed(cluster, trial, failover) for cluster in (await client.list_all(Cluster.gvr)).items]
-    spec: Any = binding["spec"]
-    state = Fleet(clusters, failover, ())
-    outcome = decide(Scheduler("*", ""), spec["resource"], "its binding", spec, binding, state, trial, [])
-    return {} if outcome.decision.failure is not None else counts(outcome.decision.targets)
+async def predict(history: History, failing: str) -> dict[str, dict[str, int]]:
+    """By name."""
+    world = await World().over(history.fleet.client)
+    trial = Trial(failing=frozenset({failing}), with_failover=True)
+    outcomes = (await simulate(world, Given([], [], []), trial, "default")).outcomes
+    return {
+        one.resource["name"]: {} if one.decision.failure is not None else counts(one.decision.targets)
+        for one in outcomes
+    }
 
 
 def test_simulate_foretells_what_happens(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from karmada.kube.client.manifests import load_manifests
 from karmada.kube.objects.types import Obj
 from karmada.prediction import rebalancing
 from karmada.prediction.errors import PredictionError
-from karmada.prediction.scheduling import Scheduler, counts
+from karmada.prediction.scheduling import counts
 from karmada.prediction.simulation import NothingSelected, simulate, sorted_out
 from karmada.prediction.trials import Outcome, Trial
+from karmada.prediction.world import World
 
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client
@@ -86,7 +87,7 @@ async def radius_of(client: Client, text: str, namespace: str = "default") -> Ra
     """PredictionError says what is wrong with the policies."""
     given = sorted_out(await asyncio.to_thread(policies_in, text))
     try:
-        found = await simulate(client, Scheduler("*", ""), given, Trial(), namespace)
+        found = await simulate(await World().over(client), given, Trial(), namespace)
     except NothingSelected:
         return Radius((), (), ["The policy selects nothing that exists."])
     changes = sorted(map(change_of, found.outcomes), key=lambda one: (one.same, -one.moved, one.namespace, one.name))

@@ -16,10 +16,10 @@ from karmada.prediction import scheduling
 from karmada.prediction.errors import PredictionError
 
 if TYPE_CHECKING:
-    from karmada.kube.client.client import Client
     from karmada.kube.client.discovery import Mapping
+    from karmada.prediction.world import World
     from karmada.scheduler.decision import Decision
-    from karmada.scheduler.estimators.answered import Answered
+    from karmada.scheduler.fitting.situation import Situation
     from karmada.scheduler.fitting.suggestions import Advice
 
 _EVENTS = 5
@@ -59,78 +59,54 @@ class Found(NamedTuple):
     """What would make it fit, or go to the cluster that was named; None if it does."""
 
 
-async def explain(client: Client, scheduler: scheduling.Scheduler, aim: Aim, *, fresh: bool = False) -> Found:
+async def explain(world: World, aim: Aim, *, fresh: bool = False) -> Found:
     """PredictionError if it has no binding; `fresh`: as if it had not been scheduled yet."""
-    from karmada.api.cluster import Cluster
     from karmada.kube.client.discovery import NoMatch
-    from karmada.prediction.trials import check
-
-    try:
-        mapping = await client.mapper.named(aim.kind)
-    except NoMatch:
-        raise PredictionError(f'the server doesn\'t have a resource type "{aim.kind}"') from None
-    binding = await binding_of(client, mapping, aim.name, aim.namespace if mapping.namespaced else "")
-    await scheduler.follow(client)
-    events = await _events(client, binding)
-    clusters = (await client.list_all(Cluster.gvr)).items
-    check(clusters, [aim.cluster] if aim.cluster else ())
-    namespace = binding["metadata"].get("namespace", "")
-    others = await scheduler.others(client, namespace)
-    quotas = await scheduler.quotas(client, namespace)
-    estimates = await scheduler.estimates(client, binding["spec"])
-    left = await _left(client, binding, clusters)
-    gathered = Gathered(binding, events, clusters, others, quotas, estimates, left)
-    return await asyncio.to_thread(_concluded, scheduler, gathered, aim.cluster, fresh)  # may look for a second
-
-
-class Gathered(NamedTuple):
-    """What the control plane has that matters for a binding."""
-
-    binding: Obj
-    events: list[Obj]
-    clusters: list[Obj]
-    others: list[Obj]
-    quotas: list[Obj]
-    estimates: list[Answered]
-    left: tuple[str, ...]
-
-
-def _concluded(scheduler: scheduling.Scheduler, gathered: Gathered, into: str, fresh: bool) -> Found:
-    from karmada.scheduler.fleet import Fleet
     from karmada.scheduler.request import is_fresh
 
-    binding, events, clusters, others, quotas, estimates, left = gathered
+    try:
+        mapping = await world.client.mapper.named(aim.kind)
+    except NoMatch:
+        raise PredictionError(f'the server doesn\'t have a resource type "{aim.kind}"') from None
+    binding = await binding_of(world, mapping, aim.name, aim.namespace if mapping.namespaced else "")
     spec, status = binding["spec"], binding.get("status") or {}
-    dead = _dead(spec.get("clusters") or (), clusters)
+    clusters = await world.clusters(*([aim.cluster] if aim.cluster else ()))
+    found = Found(
+        binding,
+        await _events(world, binding),
+        "nothing: the binding has no placement",
+        None,
+        _dead(spec.get("clusters") or (), clusters),
+        _left(world, binding, clusters),
+    )
     if spec.get("placement") is None:
-        return Found(binding, events, "nothing: the binding has no placement", None, dead, left)
-    fleet = Fleet.of(clusters)
-    decision = scheduler.decide(
+        return found
+    situation = await world.situation(
         spec,
-        fleet,
-        others,
         affinity_name=status.get("schedulerObservingAffinityName") or "",
         fresh=fresh or is_fresh(spec, status),
-        estimates=estimates,
+        into=aim.cluster,
     )
+    return await asyncio.to_thread(_decided, world, situation, found)  # may look for a second
+
+
+def _decided(world: World, situation: Situation, found: Found) -> Found:
+    decision, fleet = world.decide(situation), situation.fleet
     deleting = [fleet.names[slot] for slot in fleet.deleting.nonzero()[0].tolist()]
-    need = _need(binding, deleting, decision, scheduler.components)
-    advice = scheduler.advise(decision, quotas, estimates, into=into)
-    return Found(binding, events, need, decision, dead, left, advice)
+    need = _need(found.binding, deleting, decision, world.components)
+    return found._replace(need=need, decision=decision, advice=world.advise(situation, decision))
 
 
-async def _left(client: Client, binding: Obj, clusters: Iterable[Obj]) -> tuple[str, ...]:
+def _left(world: World, binding: Obj, clusters: Iterable[Obj]) -> tuple[str, ...]:
     if not binding["spec"].get("gracefulEvictionTasks"):
         return ()
     import time
 
     from karmada.controllers.setting_metrics import read
     from karmada.prediction import evictions
-    from karmada.prediction.running import running
 
-    settings = read((await running(client)).settings)
     by_name = {cluster["metadata"]["name"]: cluster for cluster in clusters}
-    return tuple(evictions.in_words(binding, by_name, settings, time.time()))
+    return tuple(evictions.in_words(binding, by_name, read(world.settings), time.time()))
 
 
 def _dead(targets: Iterable[Obj], clusters: Iterable[Obj]) -> dict[str, str]:
@@ -149,25 +125,25 @@ def _dead(targets: Iterable[Obj], clusters: Iterable[Obj]) -> dict[str, str]:
     return found
 
 
-async def binding_of(client: Client, mapping: Mapping, name: str, namespace: str) -> Obj:
+async def binding_of(world: World, mapping: Mapping, name: str, namespace: str) -> Obj:
     from karmada.api.well_known import binding_name
     from karmada.api.work import ClusterResourceBinding, ResourceBinding
     from karmada.kube.objects.errors import NotFound
 
     if mapping.gvr.group == ResourceBinding.gvr.group and mapping.gvr.resource.endswith("bindings"):
         kind = ResourceBinding if mapping.namespaced else ClusterResourceBinding
-        return {**await client.get(kind.gvr, name, namespace), "kind": kind.gvk.kind}
+        return {**await world.get(kind.gvr, name, namespace), "kind": kind.gvk.kind}
     kind = ResourceBinding if namespace else ClusterResourceBinding
     try:
-        found = await client.get(kind.gvr, binding_name(mapping.gvk.kind, name), namespace)
+        found = await world.get(kind.gvr, binding_name(mapping.gvk.kind, name), namespace)
     except NotFound:
-        template = await client.get(mapping.gvr, name, namespace)
+        template = await world.get(mapping.gvr, name, namespace)
         template = {**template, "apiVersion": mapping.gvk.api_version, "kind": mapping.gvk.kind}
-        raise PredictionError(await _missing(client, template)) from None
+        raise PredictionError(await _missing(world, template)) from None
     return {**found, "kind": kind.gvk.kind}
 
 
-async def _missing(client: Client, template: Obj) -> str:
+async def _missing(world: World, template: Obj) -> str:
     """Why there is a resource and no binding."""
     from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
     from karmada.api.well_known import CLAIMED_BY, binding_name, is_reserved_namespace
@@ -182,8 +158,8 @@ async def _missing(client: Client, template: Obj) -> str:
     claimed = meta.labels(template).get(CLAIMED_BY)
     if claimed:
         return f"{where} is not propagated by policies: its label {CLAIMED_BY} says that {claimed} manages it"
-    own = (await client.list_all(PropagationPolicy.gvr, namespace)).items if namespace else []
-    wide = (await client.list_all(ClusterPropagationPolicy.gvr)).items
+    own = await world.objects(PropagationPolicy.gvr, namespace) if namespace else []
+    wide = await world.objects(ClusterPropagationPolicy.gvr)
     for kind, policies in (("PropagationPolicy", own), ("ClusterPropagationPolicy", wide)):
         found = best(policies, template)
         if found is not None:
@@ -195,12 +171,13 @@ async def _missing(client: Client, template: Obj) -> str:
     return f"no policy selects {where}: {looked_at}{len(wide)} ClusterPropagationPolicies were looked at"
 
 
-async def _events(client: Client, binding: Obj) -> list[Obj]:
+async def _events(world: World, binding: Obj) -> list[Obj]:
     from karmada.kube.runtime.events import EVENTS
 
     metadata = binding["metadata"]
     selector = f"involvedObject.uid={metadata['uid']}"
-    found = (await client.list_all(EVENTS, metadata.get("namespace", "default"), field_selector=selector)).items
+    namespace = metadata.get("namespace", "default")
+    found = (await world.client.list_all(EVENTS, namespace, field_selector=selector)).items
     ours = [event for event in found if event.get("reason") in _SCHEDULING]
     ours.sort(key=lambda event: (event.get("lastTimestamp") or "", int(event["metadata"]["resourceVersion"])))
     return ours[-_EVENTS:]

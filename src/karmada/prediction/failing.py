@@ -11,8 +11,7 @@ from karmada.api.well_known import TAINT_NOT_READY
 from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
-    from karmada.kube.client.client import Client
-    from karmada.kube.runtime.features import FeatureGates
+    from karmada.prediction.world import World
 
 _UNMOVED: Final = "nothing is moved away from a failed cluster."
 DEAD_CLUSTERS: Final[Obj] = {
@@ -67,20 +66,19 @@ class Failover:
         return ""
 
 
-async def failover_of(client: Client, gates: FeatureGates, *, assumed: bool) -> Failover:
+async def failover_of(world: World, *, assumed: bool) -> Failover:
     """`assumed`: as if failover were switched on, with a taint policy if there is none."""
     from karmada.api.policy import ClusterTaintPolicy
     from karmada.controllers.setting_metrics import read
     from karmada.kube.objects import meta
-    from karmada.prediction.running import running
 
-    found = (await client.list_all(ClusterTaintPolicy.gvr)).items
+    found = await world.objects(ClusterTaintPolicy.gvr)
     policies = sorted(found, key=lambda policy: (meta.creation_time(policy), meta.name(policy)))
     if assumed:
         return Failover(policies or [DEAD_CLUSTERS])
-    if not gates.enabled("Failover"):
+    if not world.gates.enabled("Failover"):
         return Failover([], "the feature gate Failover is off")
-    settings = read((await running(client)).settings)
+    settings = read(world.settings)
     if not settings.enable_taint_manager or not settings.enable_no_execute_taint_eviction:
         return Failover(policies, "--enable-no-execute-taint-eviction is off")
     return Failover(policies)

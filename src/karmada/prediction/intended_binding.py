@@ -12,8 +12,8 @@ from karmada.kube.objects.types import Obj
 from karmada.prediction.errors import PredictionError
 
 if TYPE_CHECKING:
-    from karmada.kube.client.client import Client
-    from karmada.prediction.scheduling import Scheduler
+    from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+    from karmada.prediction.world import World
 
 POLICY_KINDS = ("PropagationPolicy", "ClusterPropagationPolicy")
 
@@ -31,6 +31,12 @@ def title(policy: Obj) -> str:
     return f"{policy['kind']} {name_of(policy)}"
 
 
+def policy_kind(policy: Obj) -> type[PropagationPolicy | ClusterPropagationPolicy]:
+    from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+
+    return PropagationPolicy if policy["kind"] == "PropagationPolicy" else ClusterPropagationPolicy
+
+
 async def admitted(policy: Obj, namespace: str) -> Obj:
     """A policy as the control plane would store it; PredictionError when it would not."""
     import msgspec
@@ -38,10 +44,10 @@ async def admitted(policy: Obj, namespace: str) -> Obj:
     from karmada.admission.context import Context, Refusal, Settings
     from karmada.admission.handling import run_mutating, run_validating
     from karmada.admission.table import MUTATING, VALIDATING
-    from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+    from karmada.api.policy import PropagationPolicy
     from karmada.kube.objects.copying import copy_json
 
-    kind = PropagationPolicy if policy["kind"] == "PropagationPolicy" else ClusterPropagationPolicy
+    kind = policy_kind(policy)
     policy = copy_json(policy)
     if kind is PropagationPolicy:
         policy["metadata"].setdefault("namespace", namespace)
@@ -65,51 +71,33 @@ def _schema_defaults(policy: Obj) -> None:
         scheduling_part.setdefault("replicaSchedulingType", "Divided")
 
 
-class LivePolicies:
-    """The policies of the control plane, read once each for all resources of a prediction."""
+async def policy_for(world: World, resource: Obj, given: Sequence[Obj], notes: list[str]) -> Obj:
+    """Return the policy that applies: one of the namespace before the others, by priority, precision and name.
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._own: dict[str, list[Obj]] = {"": []}
-        self._wide: list[Obj] | None = None
-
-    async def policy_for(self, resource: Obj, given: Sequence[Obj], notes: list[str]) -> Obj:
-        """The policy that applies: of those of the control plane and the given ones."""
-        from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
-
-        namespace = resource["metadata"].get("namespace", "")
-        if namespace not in self._own:
-            self._own[namespace] = (await self._client.list_all(PropagationPolicy.gvr, namespace)).items
-        if self._wide is None:
-            self._wide = (await self._client.list_all(ClusterPropagationPolicy.gvr)).items
-        return best_policy(self._own[namespace], self._wide, resource, given, notes)
-
-
-def best_policy(own: Sequence[Obj], wide: Sequence[Obj], resource: Obj, given: Sequence[Obj], notes: list[str]) -> Obj:
-    """That of the namespace before the others, by priority, precision and name; given ones replace their namesakes."""
+    What it has to say about those that were `given` and do not apply is added to the notes.
+    """
+    from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
     from karmada.controllers.detector.policies import best, selects
 
     namespace = resource["metadata"].get("namespace", "")
-    chosen: Obj | None = None
-    for kind, live in zip(POLICY_KINDS, (own, wide), strict=True):
-        files = [
-            one for one in given if one["kind"] == kind and one["metadata"].get("namespace", "") in ("", namespace)
-        ]
-        if kind == "PropagationPolicy" and not namespace:
-            files = []
-        names = {one["metadata"]["name"] for one in files}
-        candidates = [*files, *({**one, "kind": kind} for one in live if one["metadata"]["name"] not in names)]
-        chosen = chosen or best(candidates, resource)
+    own = await world.objects(PropagationPolicy.gvr, namespace) if namespace else []
+    wide = await world.objects(ClusterPropagationPolicy.gvr)
+    ranked = (
+        best(({**one, "kind": kind} for one in some), resource)
+        for kind, some in zip(POLICY_KINDS, (own, wide), strict=True)
+    )
+    chosen = next(filter(None, ranked), None)
     if chosen is None:
-        looked_at = len(own) + len(wide) + len(given)
         called = f"{resource['kind']} {name_of(resource)}"
-        raise NoPolicy(f"no policy selects {called}: {looked_at} were looked at, those of the files included")
-    losers = [one for one in given if one is not chosen and selects(one, resource)]
+        raise NoPolicy(
+            f"no policy selects {called}: {len(own) + len(wide)} were looked at, those of the files included"
+        )
+    losers = [one for one in given if title(one) != title(chosen) and selects(one, resource)]
     notes += [f"{title(one)} selects it, too, and has lower priority than {title(chosen)}." for one in losers]
     return chosen
 
 
-async def live_binding(client: Client, resource: Obj) -> Obj | None:
+async def live_binding(world: World, resource: Obj) -> Obj | None:
     from karmada.api.well_known import binding_name
     from karmada.api.work import ClusterResourceBinding, ResourceBinding
     from karmada.kube.objects.errors import NotFound
@@ -117,7 +105,7 @@ async def live_binding(client: Client, resource: Obj) -> Obj | None:
     namespace = resource["metadata"].get("namespace", "")
     kind = ResourceBinding if namespace else ClusterResourceBinding
     try:
-        return await client.get(kind.gvr, binding_name(resource["kind"], resource["metadata"]["name"]), namespace)
+        return await world.get(kind.gvr, binding_name(resource["kind"], resource["metadata"]["name"]), namespace)
     except NotFound:
         return None
 
@@ -135,63 +123,50 @@ def claimed_by_another(binding: Obj, policy: Obj) -> str:
     )
 
 
-async def binding_spec(
-    scheduler: Scheduler, resource: Obj, policy: Obj, *, uid: str = "", replicas: int | None = None
-) -> Obj:
-    """The spec of the binding, without clusters."""
-    from karmada.controllers.detector.bindings import policy_fields
+async def binding_spec(world: World, resource: Obj, policy: Obj, *, uid: str = "", replicas: int | None = None) -> Obj:
+    """Return the spec of the binding that the detector would write, without clusters; PredictionError if it cannot."""
+    from karmada.controllers.detector.interpretation import Interpretation
+    from karmada.controllers.detector.policies import NotYet
 
-    metadata = resource["metadata"]
-    reference = {"apiVersion": resource["apiVersion"], "kind": resource["kind"], "name": metadata["name"], "uid": uid}
-    if metadata.get("namespace"):
-        reference["namespace"] = metadata["namespace"]
-    spec = {"resource": reference, **await counts(scheduler, resource, replicas), **policy_fields(policy)}
-    return spec | groups(scheduler, policy, resource)
-
-
-async def with_replica_policy(client: Client, resource: Obj, spec: Obj) -> Obj:
-    """The spec of the binding as a ReplicaSchedulingPolicy of the control plane changes it."""
-    from karmada.controllers.detector.replica_policies import KINDS, best, divided
-    from karmada.kube.objects.errors import NotFound
-
-    if not spec.keys() & {"replicas", "replicaRequirements"}:
-        return spec
-    for kind, namespace in zip(KINDS, (resource["metadata"].get("namespace", ""), ""), strict=True):
-        try:
-            rules = best((await client.list_all(kind, namespace)).items, resource)
-        except NotFound:
-            continue  # Karmada's own API servers do not have the kind
-        if rules is not None:
-            return divided(spec, rules)
-    return spec
+    interpretation = Interpretation(world, world.gates, await world.interpreter(), _NoEvents())
+    template = await _with_replicas(world, resource, replicas)
+    template = {**template, "metadata": {"resourceVersion": "", **resource["metadata"], "uid": uid}}
+    rules = {field: value for field, value in policy["spec"].items() if field != "schedulePriority"}
+    try:
+        found = await interpretation.of(template, {**policy, "spec": rules}, await _replica_policy(world, resource))
+    except NotYet as error:
+        raise PredictionError(f"{resource['kind']} {name_of(resource)}: {error}") from error
+    return found.spec
 
 
-async def counts(scheduler: Scheduler, resource: Obj, wanted: int | None) -> Obj:
-    """Replicas and what each needs. A number that the server would fill in is 1."""
+class _NoEvents:
+    def event(self, *_args: object) -> None:
+        """A prediction emits none."""
+
+
+async def _with_replicas(world: World, resource: Obj, wanted: int | None) -> Obj:
+    """Return the resource with that number of replicas, or with 1 where the server would fill it in."""
     from karmada.interpreter.native.replicas import FIELDS
-    from karmada.interpreter.operations import INTERPRET_REPLICA, InterpreterError
+    from karmada.interpreter.operations import INTERPRET_REPLICA
     from karmada.kube.objects.gvk import gvk_of
 
-    interpreter = scheduler.interpreter
-    if not interpreter.enabled(gvk_of(resource), INTERPRET_REPLICA):
-        return {}
-    field_name = FIELDS.get(gvk_of(resource))
-    if field_name is not None:
-        own = resource.get("spec") or {}
-        number = own.get(field_name, 1) if wanted is None else wanted
-        resource = {**resource, "spec": {**own, field_name: number}}
-    try:
-        replicas, requirements = await interpreter.get_replicas(resource)
-    except InterpreterError as error:
-        raise PredictionError(f"{resource['kind']} {name_of(resource)}: {error}") from error
-    found: Obj = {"replicas": replicas} if replicas else {}
-    return found if requirements is None else {**found, "replicaRequirements": requirements}
+    field = FIELDS.get(gvk_of(resource))
+    if field is None or not (await world.interpreter()).enabled(gvk_of(resource), INTERPRET_REPLICA):
+        return resource
+    own = resource.get("spec") or {}
+    return {**resource, "spec": {**own, field: own.get(field, 1) if wanted is None else wanted}}
 
 
-def groups(scheduler: Scheduler, policy: Obj, resource: Obj) -> Obj:
-    from karmada.controllers.detector.bindings import affinity_groups
+async def _replica_policy(world: World, resource: Obj) -> Obj | None:
+    """Return the ReplicaSchedulingPolicy that applies; Karmada's own API servers do not have the kind."""
+    from karmada.controllers.detector.replica_policies import KINDS, best
+    from karmada.kube.objects.errors import NotFound
 
-    if not scheduler.gates.enabled("WorkloadAffinity"):
-        return {}
-    found = affinity_groups(policy, resource)
-    return {} if found is None else {"workloadAffinityGroups": found}
+    for kind, namespace in zip(KINDS, (resource["metadata"].get("namespace", ""), ""), strict=True):
+        try:
+            rules = best(await world.objects(kind, namespace), resource)
+        except NotFound:
+            continue
+        if rules is not None:
+            return rules
+    return None

@@ -12,8 +12,8 @@ from karmada.prediction import scheduling
 from karmada.prediction.errors import PredictionError
 
 if TYPE_CHECKING:
-    from karmada.kube.client.client import Client
     from karmada.prediction.trials import Outcome
+    from karmada.prediction.world import World
 
 
 class Affected(NamedTuple):
@@ -43,7 +43,7 @@ def listed(rebalancer: Obj) -> list[Obj]:
     return workloads
 
 
-async def named(client: Client, words: Iterable[str], namespace: str) -> list[Obj]:
+async def named(world: World, words: Iterable[str], namespace: str) -> list[Obj]:
     """The workloads that were named as TYPE/NAME."""
     from karmada.kube.client.discovery import NoMatch
 
@@ -53,7 +53,7 @@ async def named(client: Client, words: Iterable[str], namespace: str) -> list[Ob
         if not slash or not kind or not name:
             raise PredictionError(f'"{word}" does not name a workload: give it as TYPE/NAME, such as deployment/web')
         try:
-            mapping = await client.mapper.named(kind)
+            mapping = await world.client.mapper.named(kind)
         except NoMatch:
             raise PredictionError(f'the server doesn\'t have a resource type "{kind}"') from None
         workload = {"apiVersion": mapping.gvk.api_version, "kind": mapping.gvk.kind, "name": name}
@@ -61,7 +61,7 @@ async def named(client: Client, words: Iterable[str], namespace: str) -> list[Ob
     return found
 
 
-async def affected(client: Client, workloads: Sequence[Obj]) -> Affected:
+async def affected(world: World, workloads: Sequence[Obj]) -> Affected:
     """What a rebalancer with these workloads would trigger."""
     from karmada.controllers.workload_rebalancer import BINDING_NOT_FOUND, FAILED, observed
 
@@ -69,7 +69,7 @@ async def affected(client: Client, workloads: Sequence[Obj]) -> Affected:
     notes: list[str] = []
     for entry in observed(workloads, None):
         resource = {**entry["workload"], "metadata": entry["workload"]}
-        binding = await intended.live_binding(client, resource)
+        binding = await intended.live_binding(world, resource)
         if binding is None:
             notes.append(f"{_called(resource)} has no binding: its result would be {FAILED} ({BINDING_NOT_FOUND}).")
         elif binding["spec"].get("placement") is None:

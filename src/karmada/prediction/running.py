@@ -50,15 +50,11 @@ async def estimates(client: Client, request: Request, *, sets: bool) -> list[Ans
 
 
 async def _page(client: Client, path: str, query: Mapping[str, str]) -> bytes | None:
-    """None if the server has no such page, or the caller may not read it."""
-    from karmada.kube.client.transport import Call
-    from karmada.kube.objects.errors import ApiError
+    """Return a page; None if the server has none, or the caller may not read it."""
+    from typing import cast
 
-    page = b""
-    call = Call("GET", path, query, accept="text/plain, */*")
-    try:
-        async for piece in client.transport.stream(call):  # type: ignore[attr-defined]
-            page += piece
-    except ApiError:
-        return None
-    return page
+    from karmada.kube.client.transport import AnswerTransport, Call
+
+    transport = cast("AnswerTransport", client.transport)
+    answer = await transport.answer(Call("GET", path, query, accept="text/plain, */*"))
+    return answer.body if answer.status == 200 else None

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from karmada.kube.objects.types import Obj
-from karmada.prediction import scheduling
-from karmada.prediction.errors import PredictionError
-from karmada.prediction.failing import Failover
+from karmada.prediction.failing import Failover, failover_of
+from karmada.prediction.world import ADVICE_SECONDS, World
 
 if TYPE_CHECKING:
     from karmada.scheduler.decision import Decision
-    from karmada.scheduler.estimators.answered import Answered
+    from karmada.scheduler.fitting.situation import Situation
     from karmada.scheduler.fitting.suggestions import Advice
-    from karmada.scheduler.fleet import Fleet as Clusters
 
 _ADVICE_SECONDS = 3.0
 """How long to look for what would make things fit, for all of them together."""
@@ -42,16 +39,12 @@ class Outcome:
     policy: str
     before: list[Obj]
     """Where it is now."""
+    situation: Situation
+    """What the decision depended on."""
     decision: Decision
     notes: list[str] = field(default_factory=list)
-    estimates: Sequence[Answered] = ()
-    """What the decision was made with, besides the clusters' summaries."""
     advice: Advice | None = None
     """What would make it fit; None if it fits, or if there was no time left to find out."""
-
-    @property
-    def namespace(self) -> str:
-        return str(self.resource["metadata"].get("namespace", ""))
 
     @property
     def after(self) -> list[Obj]:
@@ -60,71 +53,20 @@ class Outcome:
         return self.before if failure is not None and failure.reason != "NoClusterFit" else self.decision.targets
 
 
-def check(clusters: Sequence[Obj], names: Iterable[str]) -> None:
-    """PredictionError for a cluster that is not joined."""
-    known = sorted(cluster["metadata"]["name"] for cluster in clusters)
-    for name in sorted(names):
-        if name not in known:
-            raise PredictionError(f'cluster "{name}" is not joined (known: {", ".join(known) or "none"})')
+async def begin(world: World, trial: Trial) -> Failover:
+    """Have clusters fail and be cordoned in the world; return how failures are handled there."""
+    from karmada.api.cluster import Cluster
+
+    clusters = await world.clusters(*trial.failing, *trial.cordoned)
+    failover = await failover_of(world, assumed=trial.with_failover)
+    for cluster in clusters:
+        changed = _changed(cluster, trial, failover)
+        if changed is not cluster:
+            world.put(Cluster.gvr, changed)
+    return failover
 
 
-@dataclass(frozen=True)
-class Fleet:
-    """The clusters as they would be, how failures are handled, and the bindings that matter for affinity."""
-
-    clusters: Sequence[Obj]
-    failover: Failover
-    others: Sequence[Obj]
-
-    @cached_property
-    def snapshot(self) -> Clusters:
-        """For the scheduler, which keeps what it has found out about its clusters."""
-        from karmada.scheduler.fleet import Fleet as Clusters
-
-        return Clusters.of(self.clusters)
-
-
-def decide(
-    scheduler: scheduling.Scheduler,
-    resource: Obj,
-    policy: str,
-    spec: Obj,
-    binding: Obj | None,
-    state: Fleet,
-    trial: Trial,
-    notes: list[str],
-    estimates: Sequence[Answered] = (),
-) -> Outcome:
-    """What the scheduler would decide on a binding's spec, with the clusters as they would be.
-
-    `estimates` are what the estimators of the running scheduler report for it.
-    """
-    before = ((binding or {}).get("spec") or {}).get("clusters") or []
-    status = (binding or {}).get("status") or {}
-    tasks = ((binding or {}).get("spec") or {}).get("gracefulEvictionTasks") or []
-    staying = _staying(spec, before, state, trial)
-    leaving = {target["name"] for target in before if target["name"] in trial.failing} - staying.keys()
-    kept = [] if trial.anew else [target for target in before if target["name"] not in leaving]
-    tasks = [*tasks, *({"fromCluster": name} for name in sorted(leaving))]
-    spec = {**spec, "clusters": kept, "gracefulEvictionTasks": tasks}
-    notes = [*notes, *dict.fromkeys(staying.values())]
-    name = "" if trial.anew else status.get("schedulerObservingAffinityName") or ""
-    fresh = trial.rebalance and bool(status.get("lastScheduledTime"))
-    clusters, others = state.snapshot, state.others
-    decision = scheduler.decide(spec, clusters, others, affinity_name=name, fresh=fresh, estimates=estimates)
-    return Outcome(resource, policy, list(before), decision, notes, estimates)
-
-
-def _staying(spec: Obj, before: Sequence[Obj], state: Fleet, trial: Trial) -> dict[str, str]:
-    """The failed clusters that it does not leave, and why."""
-    there = {target["name"] for target in before} & trial.failing
-    failed = {cluster["metadata"]["name"]: cluster for cluster in state.clusters}
-    reasons = {name: state.failover.reason_to_stay(spec, failed[name]) for name in sorted(there)}
-    return {name: reason for name, reason in reasons.items() if reason}
-
-
-def changed(cluster: Obj, trial: Trial, failover: Failover) -> Obj:
-    """A cluster as it would be."""
+def _changed(cluster: Obj, trial: Trial, failover: Failover) -> Obj:
     from karmada.api.well_known import NO_SCHEDULE, TAINT_UNSCHEDULABLE
 
     name = cluster["metadata"]["name"]
@@ -136,12 +78,47 @@ def changed(cluster: Obj, trial: Trial, failover: Failover) -> Obj:
     return cluster
 
 
-def advise(scheduler: scheduling.Scheduler, outcomes: Sequence[Outcome], quotas: Mapping[str, Sequence[Obj]]) -> None:
-    """Say what would make things fit, for as many as there is time for; quotas are by namespace."""
+async def decide(
+    world: World,
+    trial: Trial,
+    failover: Failover,
+    resource: Obj,
+    policy: str,
+    spec: Obj,
+    binding: Obj | None,
+    notes: Sequence[str] = (),
+) -> Outcome:
+    """Return what the scheduler would decide on a binding's spec in a world where the trial has begun."""
+    before = ((binding or {}).get("spec") or {}).get("clusters") or []
+    status = (binding or {}).get("status") or {}
+    tasks = ((binding or {}).get("spec") or {}).get("gracefulEvictionTasks") or []
+    staying = await _staying(world, spec, before, failover, trial)
+    leaving = {target["name"] for target in before if target["name"] in trial.failing} - staying.keys()
+    kept = [] if trial.anew else [target for target in before if target["name"] not in leaving]
+    tasks = [*tasks, *({"fromCluster": name} for name in sorted(leaving))]
+    situation = await world.situation(
+        {**spec, "clusters": kept, "gracefulEvictionTasks": tasks},
+        affinity_name="" if trial.anew else status.get("schedulerObservingAffinityName") or "",
+        fresh=trial.rebalance and bool(status.get("lastScheduledTime")),
+    )
+    notes = [*notes, *dict.fromkeys(staying.values())]
+    return Outcome(resource, policy, list(before), situation, world.decide(situation), notes)
+
+
+async def _staying(world: World, spec: Obj, before: Sequence[Obj], failover: Failover, trial: Trial) -> dict[str, str]:
+    """Return the failed clusters that it does not leave, and why."""
+    there = {target["name"] for target in before} & trial.failing
+    if not there:
+        return {}
+    failed = {cluster["metadata"]["name"]: cluster for cluster in await world.clusters()}
+    reasons = {name: failover.reason_to_stay(spec, failed[name]) for name in sorted(there)}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def advise(world: World, outcomes: Sequence[Outcome]) -> None:
+    """Say what would make things fit, for as many as there is time for."""
     end = time.monotonic() + _ADVICE_SECONDS
     for outcome in outcomes:
-        left = min(end - time.monotonic(), scheduling.ADVICE_SECONDS)
+        left = min(end - time.monotonic(), ADVICE_SECONDS)
         if left > 0:
-            outcome.advice = scheduler.advise(
-                outcome.decision, quotas[outcome.namespace], outcome.estimates, seconds=left
-            )
+            outcome.advice = world.advise(outcome.situation, outcome.decision, seconds=left)

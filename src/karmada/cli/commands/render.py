@@ -22,10 +22,10 @@ from karmada.prediction import intended_binding as intended
 from karmada.prediction import scheduling
 
 if TYPE_CHECKING:
-    from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
     from karmada.overrides.engine import Overrides
     from karmada.overrides.explain import Change, Place
+    from karmada.prediction.world import World
 
 _LONGEST_VALUE = 70
 
@@ -164,21 +164,11 @@ def _cluster_names(value: Any) -> Iterator[str]:
 
 
 async def _from_files(given: Given, cluster: str, namespace: str) -> list[str]:
+    from karmada.prediction.world import World
+
     named = [name for policy in given.propagation for name in _cluster_names(policy.get("spec") or {})]
     clusters = _bare(given.clusters, [cluster, *named])
-    propagation = [await intended.admitted(policy, namespace) for policy in given.propagation]
-    scheduler = scheduling.Scheduler("*,-APIEnablement", "") if propagation else None
-    shares = []
-    for resource in given.resources:
-        if scheduler is None:
-            shares.append(Share(resource))
-            continue
-        try:
-            policy = intended.best_policy((), (), resource, propagation, [])
-        except intended.NoPolicy as error:
-            shares.append(Share(resource, str(error)))
-            continue
-        shares.append(await _share(scheduler, policy, resource, clusters, cluster))
+    shares = await _shares(World("*,-APIEnablement"), given, clusters, cluster, namespace)
     return _render(given, shares, cluster, clusters)
 
 
@@ -189,6 +179,7 @@ async def _from_control_plane(config: RestConfig, given: Given, cluster: str, na
     from karmada.api.cluster import Cluster
     from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
     from karmada.kube.objects.gvk import GVK
+    from karmada.prediction.world import World
 
     async with connect.connected(config) as client:
         catalog = await client.mapper.catalog()
@@ -201,7 +192,10 @@ async def _from_control_plane(config: RestConfig, given: Given, cluster: str, na
         clusters = [*given.clusters]
         if not any(found["metadata"]["name"] == cluster for found in clusters):
             clusters.append({**await client.get(Cluster.gvr, cluster), "kind": "Cluster"})
-        shares = await _live_shares(client, given, clusters, cluster, namespace)
+        world = World()
+        if given.propagation:
+            await world.over(client)
+        shares = await _shares(world, given, clusters, cluster, namespace)
         found = [
             {**policy, "kind": ClusterOverridePolicy.gvk.kind}
             for policy in (await client.list_all(ClusterOverridePolicy.gvr)).items
@@ -210,30 +204,6 @@ async def _from_control_plane(config: RestConfig, given: Given, cluster: str, na
             policies = (await client.list_all(OverridePolicy.gvr, space)).items
             found += [{**policy, "kind": OverridePolicy.gvk.kind} for policy in policies]
     return _render(given._replace(policies=[*found, *given.policies]), shares, cluster, clusters)
-
-
-async def _live_shares(
-    client: Client, given: Given, clusters: Sequence[Obj], cluster: str, namespace: str
-) -> list[Share]:
-    """What the cluster gets of each resource, by the policies of the files and of the control plane."""
-    from karmada.api.cluster import Cluster
-
-    if not given.propagation:
-        return [Share(resource) for resource in given.resources]
-    scheduler = scheduling.Scheduler("*", "")
-    await scheduler.follow(client)
-    propagation = [await intended.admitted(policy, namespace) for policy in given.propagation]
-    names = {one["metadata"]["name"] for one in clusters}
-    others = [one for one in (await client.list_all(Cluster.gvr)).items if one["metadata"]["name"] not in names]
-    live, shares = intended.LivePolicies(client), []
-    for resource in given.resources:
-        try:
-            policy = await live.policy_for(resource, propagation, [])
-        except intended.NoPolicy as error:
-            shares.append(Share(resource, str(error)))
-            continue
-        shares.append(await _share(scheduler, policy, resource, [*clusters, *others], cluster))
-    return shares
 
 
 # shares
@@ -246,32 +216,45 @@ class Share(NamedTuple):
     refusal: str = ""
 
 
-async def _share(
-    scheduler: scheduling.Scheduler, policy: Obj, resource: Obj, clusters: Sequence[Obj], cluster: str
-) -> Share:
-    from karmada.scheduler.explain import explain
-    from karmada.scheduler.fleet import Fleet
+async def _shares(world: World, given: Given, clusters: Sequence[Obj], cluster: str, namespace: str) -> list[Share]:
+    """Return what the cluster gets of each resource: by the policies of the world, if there are any in the files."""
+    from karmada.api.cluster import Cluster
 
-    spec = await intended.binding_spec(scheduler, resource, policy)
-    decision = scheduler.decide(spec, Fleet.of(clusters), (), affinity_name="", fresh=False)
+    if not given.propagation:
+        return [Share(resource) for resource in given.resources]
+    for one in clusters:
+        world.put(Cluster.gvr, one)
+    for policy in given.propagation:
+        policy = await intended.admitted(policy, namespace)
+        world.put(intended.policy_kind(policy).gvr, policy)
+    return [await _share(world, resource, cluster) for resource in given.resources]
+
+
+async def _share(world: World, resource: Obj, cluster: str) -> Share:
+    from karmada.scheduler.explain import explain
+
+    try:
+        policy = await intended.policy_for(world, resource, (), [])
+    except intended.NoPolicy as error:
+        return Share(resource, str(error))
+    spec = await intended.binding_spec(world, resource, policy)
+    decision = world.decide(await world.situation(spec))
     goals = scheduling.counts(decision.targets)
     if cluster in goals:
-        return Share(await _revised(scheduler, resource, {**spec, "clusters": decision.targets}, goals, cluster))
+        return Share(await _revised(world, resource, {**spec, "clusters": decision.targets}, goals, cluster))
     if decision.failure is not None:
         return Share(resource, decision.failure.text)
     attempt = explain(decision)[-1]
     return Share(resource, next((one.why for one in attempt.clusters if one.cluster == cluster), ""))
 
 
-async def _revised(
-    scheduler: scheduling.Scheduler, resource: Obj, spec: Obj, goals: Mapping[str, int], cluster: str
-) -> Obj:
+async def _revised(world: World, resource: Obj, spec: Obj, goals: Mapping[str, int], cluster: str) -> Obj:
     """As the binding controller makes it, before overrides."""
     from karmada.controllers.binding.manifests import completions_of, with_completions
     from karmada.interpreter.operations import REVISE_REPLICA
     from karmada.kube.objects.gvk import gvk_of
 
-    interpreter = scheduler.interpreter
+    interpreter = await world.interpreter()
     if spec.get("replicas") and interpreter.enabled(gvk_of(resource), REVISE_REPLICA):
         resource = await interpreter.revise_replica(resource, goals[cluster])
     completions = completions_of(resource, spec, goals)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from karmada.cli.parsing.scheduler_flags import algorithm_flags, scheduler_from
+from karmada.cli.parsing.scheduler_flags import algorithm_flags, world_from
 from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
 from karmada.prediction import intended_binding as intended
@@ -20,6 +20,7 @@ from karmada.prediction.trials import Outcome, Trial, advise
 
 if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
+    from karmada.prediction.world import World
 
 
 @click.command()
@@ -77,7 +78,7 @@ def simulate(
     given = read(files)
     rebalance = rebalance or bool(given.rebalanced)
     _check_rebalance(given, names, rebalance=rebalance, fresh=fresh)
-    scheduler = scheduler_from(plugins, feature_gates)
+    world = world_from(plugins, feature_gates)
     trial = Trial(
         failing=frozenset(failing),
         cordoned=frozenset(cordoned),
@@ -87,14 +88,14 @@ def simulate(
         with_failover=with_failover,
     )
     config = connect.control_config(kubeconfig, karmada_context)
-    simulated = connect.run(_simulate(config, scheduler, given, trial, namespace or config.namespace, names))
+    simulated = connect.run(_simulate(config, world, given, trial, namespace or config.namespace, names))
     outcomes = simulated.outcomes
     for note in simulated.notes:
         click.echo(f"Note: {note}", err=True)
     if not output and len(outcomes) > 1 and not given.resources:
         click.echo("\n".join(_overview(outcomes, moves=rebalance)))
         return
-    advise(scheduler, outcomes, simulated.quotas)
+    advise(world, outcomes)
     if output:
         click.echo(scheduling.formatted([_data(outcome, moves=rebalance) for outcome in outcomes], output))
     elif outcomes:
@@ -131,14 +132,14 @@ def read(files: Iterable[str]) -> Given:
 
 async def _simulate(
     config: RestConfig,
-    scheduler: scheduling.Scheduler,
+    world: World,
     given: Given,
     trial: Trial,
     namespace: str,
     names: Sequence[str],
 ) -> Simulation:
     async with connect.connected(config) as client:
-        return await simulation.simulate(client, scheduler, given, trial, namespace, names)
+        return await simulation.simulate(await world.over(client), given, trial, namespace, names)
 
 
 # output

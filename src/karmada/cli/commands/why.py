@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from karmada.cli.parsing.scheduler_flags import algorithm_flags, scheduler_from
+from karmada.cli.parsing.scheduler_flags import algorithm_flags, world_from
 from karmada.cli.targeting import connect
 from karmada.prediction import explanation, scheduling
 
 if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
     from karmada.prediction.explanation import Aim, Found
+    from karmada.prediction.world import World
 
 
 @click.command()
@@ -43,10 +44,10 @@ def why(
       karmadactl why rb/nginx-deployment -n prod -o json
     """
     kind, name = _parsed(names)
-    scheduler = scheduler_from(plugins, feature_gates)
+    world = world_from(plugins, feature_gates)
     config = connect.control_config(kubeconfig, karmada_context)
     aim = explanation.Aim(kind, name, namespace or config.namespace, cluster)
-    found = connect.run(_look(config, scheduler, aim, fresh))
+    found = connect.run(_look(config, world, aim, fresh))
     click.echo(scheduling.formatted(explanation.as_data(found), output) if output else "\n".join(_lines(found)))
 
 
@@ -58,9 +59,9 @@ def _parsed(names: tuple[str, ...]) -> tuple[str, str]:
     return words[0], words[1]
 
 
-async def _look(config: RestConfig, scheduler: scheduling.Scheduler, aim: Aim, fresh: bool) -> Found:
+async def _look(config: RestConfig, world: World, aim: Aim, fresh: bool) -> Found:
     async with connect.connected(config) as client:
-        return await explanation.explain(client, scheduler, aim, fresh=fresh)
+        return await explanation.explain(await world.over(client), aim, fresh=fresh)
 
 
 # output

@@ -10,7 +10,7 @@ import click
 from karmada.cli.targeting import connect
 
 if TYPE_CHECKING:
-    from karmada.prediction.scheduling import Scheduler
+    from karmada.prediction.world import World
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,9 +26,9 @@ def algorithm_flags(command: F) -> F:
     return command
 
 
-def scheduler_from(plugins: str, feature_gates: str) -> Scheduler:
+def world_from(plugins: str, feature_gates: str) -> World:
     """Failure for a plugin or a gate that does not exist."""
-    from karmada.prediction.scheduling import Scheduler
+    from karmada.prediction.world import World
 
     with connect.predicting():
-        return Scheduler(plugins, feature_gates)
+        return World(plugins, feature_gates)

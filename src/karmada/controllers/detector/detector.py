@@ -92,7 +92,7 @@ class Detector(Reconciler):
         self.bindings = BindingWriter(context)
         self.release = Release(context, self.kinds, self.bindings)
         self._client = context.client
-        self._interpretation = Interpretation(context, interpreter, self.recorder)
+        self._interpretation = Interpretation(context.client, context.gates, interpreter, self.recorder)
         self.watches: tuple[Watch, ...] = (
             *(
                 Watch(kind, when=generation_or_deletion_changed, walk=self._requeue_divided, priority=BACKLOG)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 from karmada.api.interpreter_context import Operation
-from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import affinity_groups, policy_fields, resource_of
 from karmada.controllers.detector.policies import NotYet
 from karmada.controllers.detector.replica_policies import divided
@@ -25,7 +24,8 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.gvk import GVK, GVR, gvk_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.events import WARNING, EventRecorder
+from karmada.kube.runtime.events import WARNING
+from karmada.kube.runtime.features import FeatureGates
 
 PRIORITY_CLASSES: Final = GVR("scheduling.k8s.io", "v1", "priorityclasses")
 _KUBE_CLASS: Final = "KubePriorityClass"
@@ -42,6 +42,14 @@ class ReplicaInterpreter(Protocol):
     async def get_components(self, obj: Obj, /) -> Sequence[Obj]: ...
 
 
+class Reader(Protocol):
+    async def get(self, kind: GVR, name: str, /) -> Obj: ...
+
+
+class Recorder(Protocol):
+    def event(self, obj: Obj, event_type: str, reason: str, message: str, /) -> None: ...
+
+
 class PendingEvent(NamedTuple):
     reason: str
     message: str
@@ -55,11 +63,13 @@ class Interpreted(NamedTuple):
 
 
 class Interpretation:
-    def __init__(self, context: Context, interpreter: ReplicaInterpreter, recorder: EventRecorder) -> None:
-        self._client = context.client
+    def __init__(
+        self, client: Reader, gates: FeatureGates, interpreter: ReplicaInterpreter, recorder: Recorder
+    ) -> None:
+        """`client` reads PriorityClasses."""
+        self._client = client
         self._interpreter = interpreter
         self._recorder = recorder
-        gates = context.gates
         self._components = gates.enabled("MultiplePodTemplatesScheduling")
         self._quota_estimate = gates.enabled("ResourceQuotaEstimate")
         self._priorities = gates.enabled("PriorityBasedScheduling")

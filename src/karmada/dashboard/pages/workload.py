@@ -26,8 +26,8 @@ from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.prediction.errors import PredictionError
-from karmada.prediction.explanation import Aim, explain
-from karmada.prediction.scheduling import Scheduler
+from karmada.prediction.explanation import Aim, Found, explain
+from karmada.prediction.world import World
 
 _PATH: Final = "/workloads/{group}/{version}/{resource}/{namespace}/{name}"
 _PODS: Final = GVR("", "v1", "pods")
@@ -242,12 +242,16 @@ async def why(view: View) -> web.StreamResponse:
     data: dict[str, Any] = {"work": ref, "cluster": cluster, "found": None, "attempts": (), "problem": ""}
     try:
         aim = Aim(word, ref.name, ref.namespace, cluster)
-        found = await view.predicted(lambda: explain(view.client, Scheduler("*", ""), aim))
+        found = await view.predicted(lambda: _explained(view, aim))
     except (PredictionError, ApiError) as error:
         data["problem"] = str(error)
     else:
         data |= {"found": found, "attempts": _attempts(found.decision)}
     return view.part("partials/why.html", **data)
+
+
+async def _explained(view: View, aim: Aim) -> Found:
+    return await explain(await World().over(view.client), aim)
 
 
 def _attempts(decision: Any) -> Sequence[Any]:
