@@ -15,11 +15,11 @@ from karmada.kube.runtime.controller import Enqueue, Walk, Watch
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import key_of
 from karmada.kube.runtime.predicates import field_changed, spec_changed
+from karmada.kube.runtime.queue import Priority
 
 Concerns: TypeAlias = Callable[[GVK], bool]
 Requeue: TypeAlias = Callable[[Concerns, Enqueue], Awaitable[None]]
 """Enqueues the keys of all objects of the kinds concerned."""
-_BACKLOG = -100
 
 
 def reinterpretation(requeue: Requeue) -> tuple[Watch, ...]:
@@ -30,9 +30,9 @@ def reinterpretation(requeue: Requeue) -> tuple[Watch, ...]:
             ResourceInterpreterCustomization.gvr,
             when=spec_changed,
             walk=_walk(_customized, requeue),
-            priority=_BACKLOG,
+            priority=Priority.BACKLOG,
         ),
-        Watch(webhooks, when=field_changed("webhooks"), walk=_walk(concerned_by, requeue), priority=_BACKLOG),
+        Watch(webhooks, when=field_changed("webhooks"), walk=_walk(concerned_by, requeue), priority=Priority.BACKLOG),
     )
 
 

@@ -12,9 +12,10 @@ from karmada.kube.runtime import backlog
 from karmada.kube.runtime import lanes as lanes_module
 from karmada.kube.runtime.backlog import backlog_turns
 from karmada.kube.runtime.lanes import Lanes
+from karmada.kube.runtime.queue import Priority
 from tests.support.eventually import eventually
 
-OLD = -100
+OLD = Priority.BACKLOG
 
 
 async def test_turns_are_granted_in_the_order_of_requests_a_few_in_each_iteration_of_the_loop() -> None:
@@ -150,7 +151,7 @@ async def test_a_backlog_does_not_wait_for_a_quiet_moment_that_never_comes(monke
     await lanes.stop(0)
 
 
-@pytest.mark.parametrize("priority", [OLD, backlog.FOLLOWING])
+@pytest.mark.parametrize("priority", [OLD, Priority.REPLAY])
 @pytest.mark.parametrize(("seconds", "least", "most"), [(60.0, 3, 10), (0.0, 40, 50)])
 async def test_a_turn_is_for_some_keys_unless_they_take_long(
     priority: int, seconds: float, least: int, most: int, monkeypatch: pytest.MonkeyPatch
@@ -200,7 +201,7 @@ async def test_keys_that_wait_for_a_delivery_do_not_hold_up_others_of_their_lane
     lanes.start()
     turns.reached(lanes, "b")
     for number in range(20):
-        lanes.add(f"c-{number:02}", backlog.FOLLOWING)
+        lanes.add(f"c-{number:02}", Priority.REPLAY)
     for _ in range(10):
         await asyncio.sleep(0)
     assert not done
@@ -222,7 +223,7 @@ async def test_a_worker_whose_key_others_took_does_not_go_ahead_of_a_delivery() 
     lanes.start()
     turns.reached(lanes, "b")
     lanes.add("a", OLD)
-    lanes.add("c", backlog.FOLLOWING)  # the worker for it waits for a turn for the first key, as the other does
+    lanes.add("c", Priority.REPLAY)  # the worker for it waits for a turn for the first key, as the other does
     await eventually(lambda: done)
     for _ in range(20):
         await asyncio.sleep(0)

@@ -16,6 +16,7 @@ from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.metrics import Metrics
+from karmada.kube.runtime.queue import Priority
 from tests.support.eventually import eventually
 
 
@@ -196,7 +197,7 @@ async def test_higher_priorities_go_first_within_a_lane(lanes: Lanes[Key], recon
     for number in range(3):
         lanes.add(Key("a", str(number)))
     await eventually(lambda: len(reconciles.started) == 3)
-    lanes.add(Key("a", "low"), -100)
+    lanes.add(Key("a", "low"), Priority.BACKLOG)
     lanes.add(Key("a", "high"))
     reconciles.closed["a"].set()
     await eventually(lambda: at_rest(lanes))

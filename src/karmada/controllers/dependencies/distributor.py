@@ -33,12 +33,12 @@ from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.queue import Priority
 from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer
 
 DISTRIBUTOR: Final = "dependencies-distributor"
-_BACKLOG: Final = -100
 _SYNC_TIMEOUT: Final = 30.0
 _NOTHING_NAMED: Final = "the Name and LabelSelector in the DependentObjectReference cannot be empty at the same time"
 
@@ -119,7 +119,7 @@ class Distributor(Reconciler):
     def _object_changed(self, gvk: GVK, informer: Informer, old: Obj | None, new: Obj | None) -> None:
         if self._following or (old is not None and new is not None and not changed(old, new)):
             return
-        priority = 0 if informer.synced else _BACKLOG
+        priority = Priority.NEW if informer.synced else Priority.BACKLOG
         self._requeue_dependents(gvk, new or old, priority)
         if old is not None and new is not None and meta.labels(old) != meta.labels(new):
             self._requeue_dependents(gvk, old, priority)

@@ -9,6 +9,10 @@ Templates are read through a view of own writes, so that an older state is not m
 
 With a lazy policy, changes by the control plane itself only claim a template; its binding is written at the next change
 by a user. The key in the queue carries which of the two it is.
+
+Templates that a new policy selects are a backlog: users' changes go first. Claimed ones that are listed, or whose
+policy is listed or changes, are replayed with their bindings. At the start, a template without a policy counts as a
+change: it may have been made while no detector ran.
 """
 
 from __future__ import annotations
@@ -38,21 +42,15 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict
 from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.backlog import FOLLOWING
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
+from karmada.kube.runtime.queue import Priority
 from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.time_slice import in_slices
 
 DETECTOR: Final = "resource-detector"
-BACKLOG: Final = -100
-"""The priority of templates that a new policy selects: users' changes go first.
-
-Claimed ones that are listed, or whose policy is listed or changes, follow their bindings (FOLLOWING). At the start, a
-template without a policy counts as a change: it may have been made while no detector ran.
-"""
 
 
 class _Source(NamedTuple):
@@ -95,7 +93,7 @@ class Detector(Reconciler):
         self._interpretation = Interpretation(context.client, context.gates, interpreter, self.recorder)
         self.watches: tuple[Watch, ...] = (
             *(
-                Watch(kind, when=generation_or_deletion_changed, walk=self._requeue_divided, priority=BACKLOG)
+                Watch(kind, when=generation_or_deletion_changed, walk=self._requeue_divided, priority=Priority.BACKLOG)
                 for kind in REPLICA_POLICIES
             ),
             *reinterpretation(self._requeue_kinds),
@@ -122,7 +120,7 @@ class Detector(Reconciler):
                 if not self._namespaces.skips(*ref):
                     yield ref.queued(lazily=False)
 
-    def enqueue(self, ref: Ref, *, lazily: bool = False, priority: int = 0) -> None:
+    def enqueue(self, ref: Ref, *, lazily: bool = False, priority: int = Priority.NEW) -> None:
         if self._add is not None:
             self._add(ref.queued(lazily=lazily), priority)
 
@@ -136,7 +134,7 @@ class Detector(Reconciler):
         if old is None and new is not None:
             self._claiming.arrived(ref, new)
         if old is None or new is None:
-            self.enqueue(ref, priority=FOLLOWING if initially and claim_of(obj) is not None else 0)
+            self.enqueue(ref, priority=Priority.REPLAY if initially and claim_of(obj) is not None else Priority.NEW)
         elif changed(old, new):
             self.enqueue(ref, lazily=self._is_lazy(new) and not changed_by_user(old, new))
 

@@ -12,17 +12,17 @@ from typing import Final, NamedTuple
 from karmada.controllers.concurrently import for_each
 from karmada.controllers.context import Context
 from karmada.controllers.detector.claims import POLICIES, PolicyKind
-from karmada.controllers.detector.detector import BACKLOG, Detector
+from karmada.controllers.detector.detector import Detector
 from karmada.controllers.detector.policies import is_lazy, selectors_of, selects
 from karmada.controllers.detector.preemption import Preemption
 from karmada.controllers.template_refs import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR, gvk_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.backlog import FOLLOWING
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import all_of, deleted, generation_or_deletion_changed, not_
+from karmada.kube.runtime.queue import Priority
 from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.time_slice import TimeSlice, in_slices
 from karmada.kube.runtime.writes import remove_finalizer
@@ -133,14 +133,14 @@ async def requeue_claimed(detector: Detector, kind: PolicyKind, policy: Obj, bou
     """
     policy_id, kinds, lazily, turn = kind.id_of(policy), detector.kinds, is_lazy(policy), TimeSlice()
     for ref in bound:
-        detector.enqueue(ref, lazily=lazily, priority=FOLLOWING)
+        detector.enqueue(ref, lazily=lazily, priority=Priority.REPLAY)
         if turn.is_over():
             await turn.next()
     for gvk in {gvk_of(selector) for selector in selectors_of(policy)}:
         for template in kinds.known_of(gvk, policy_id):
             ref = Ref(gvk, *meta.key(template))
             if ref not in bound:
-                detector.enqueue(ref, lazily=lazily, priority=FOLLOWING)
+                detector.enqueue(ref, lazily=lazily, priority=Priority.REPLAY)
             if turn.is_over():
                 await turn.next()
 
@@ -152,4 +152,4 @@ async def requeue_waiting(detector: Detector, kind: PolicyKind, policy: Obj) -> 
         if template is not None and selects(policy, template):
             detector.policies.require_overrides(kind, policy)
             detector.waiting.discard(ref)
-            detector.enqueue(ref, lazily=is_lazy(policy), priority=BACKLOG)
+            detector.enqueue(ref, lazily=is_lazy(policy), priority=Priority.BACKLOG)

@@ -40,13 +40,13 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable, Unauthorized
 from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.backlog import FOLLOWING
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Retry, SetAside, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
+from karmada.kube.runtime.queue import Priority
 from karmada.kube.runtime.turns import Turns
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer
@@ -62,7 +62,6 @@ CONTROL_PLANE: Final = ""
 """Among the clusters whose outages are counted: the control plane itself."""
 _AWAY = (ConnectionFailed, ServiceUnavailable, Unauthorized)
 """The control plane could not be reached, or did not let us in: nothing was written."""
-_BACKLOG = -100
 _INTERPRETED: tuple[Operation, ...] = (RETAIN, INTERPRET_STATUS, INTERPRET_HEALTH)
 _SHARE = 4
 """A kind that a webhook interprets may have so large a part of a cluster's workers: one fourth."""
@@ -168,7 +167,7 @@ class Execution(Reconciler):
     def _object_changed(self, cluster: str, obj: Obj, listed: bool) -> None:
         key = work_of(obj)
         if key is not None and key.namespace == well_known.execution_namespace(cluster):
-            self._queue.add_after(key, SETTLE, FOLLOWING if listed else 0)
+            self._queue.add_after(key, SETTLE, Priority.REPLAY if listed else Priority.NEW)
 
     def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
         """Works that were set aside are requeued when what they wait for may have changed."""
@@ -386,7 +385,7 @@ class Execution(Reconciler):
     def _resume(self, kind: KindInMember) -> None:
         waiting, kind.waiting = kind.waiting, set()
         for key in sorted(waiting):
-            self._queue.add(key, _BACKLOG)
+            self._queue.add(key, Priority.BACKLOG)
 
     # reporting
 

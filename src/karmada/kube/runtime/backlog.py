@@ -1,8 +1,8 @@
 """Turns for work that is not urgent, so that what is new never waits for long behind what is checked again.
 
 After a start, or when a policy changes, tens of thousands of keys are reconciled, most of them without a request that
-would let others run in between. They have priorities below 0, and their workers, of all controllers of an event loop,
-take turns: some keys in each iteration of the loop, so that each iteration is short.
+would let others run in between. They have the priority BACKLOG or REPLAY, and their workers, of all controllers of an
+event loop, take turns: some keys in each iteration of the loop, so that each iteration is short.
 
 Turns go by name. A template, its binding and its Works have names that begin alike, so all controllers work on the same
 objects at the same time, and what one of them has parsed the others need not. Now and then a turn goes to whoever has
@@ -31,10 +31,6 @@ _AT_ONCE = 2
 """Turns in an iteration."""
 _BY_AGE = 64
 """One of so many turns goes to whoever has waited longest."""
-URGENT = 0
-"""The least priority that waits for no turn."""
-FOLLOWING = -200
-"""The priority of keys that do not go ahead of a delivery."""
 _QUIET_SECONDS, _QUIET_ITERATIONS = 0.05, 50
 """A moment: on a busy machine, or while much is listed, an iteration of the loop takes long."""
 _LONGEST_SECONDS, _LONGEST_CPU_SECONDS = 5.0, 2.0

@@ -32,6 +32,7 @@ from karmada.kube.runtime.keys import Key, key_of, name_of
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import Logger, get_logger
 from karmada.kube.runtime.predicates import Predicate, always
+from karmada.kube.runtime.queue import Priority
 from karmada.kube.runtime.sharing import Assignment, by_controller
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.waiting import cancel_and_wait
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
 
     from karmada.kube.runtime.membership import Membership
     from karmada.kube.runtime.metrics import ControllerMetrics
-
-_BACKLOG = 100
-"""By how much the fixed priority of objects that exist at the start is lower than that of changes."""
 
 Mapper: TypeAlias = Callable[[Obj], Iterable[Key]]
 _AddAfter: TypeAlias = Callable[[Key, float, int], None]
@@ -58,14 +56,14 @@ class Result:
 
     after: float | None = None
     backoff: bool = False
-    priority: int = 0
+    priority: int = Priority.NEW
     forget: bool = True
 
 
 Done: Final = Result()
 
 
-def requeue(after: float, priority: int = 0) -> Result:
+def requeue(after: float, priority: int = Priority.NEW) -> Result:
     return Result(after=after, priority=priority)
 
 
@@ -89,7 +87,7 @@ def _none(_obj: Obj) -> bool:
 class Enqueue(Protocol):
     """Puts a key into a controller's queue."""
 
-    def __call__(self, key: Key, priority: int = 0, /) -> None: ...
+    def __call__(self, key: Key, priority: int = Priority.NEW, /) -> None: ...
 
 
 Walk: TypeAlias = Callable[[Obj | None, Obj | None, Enqueue], Awaitable[None]]
@@ -110,8 +108,8 @@ class Watch:
     label_selector: str = ""
     field_selector: str = ""
     metadata_only: bool = False
-    priority: int | Callable[[Obj], int] = 0
-    """Of the keys: fixed, and lower for objects that exist at the start; or by the object, whenever it came."""
+    priority: int | Callable[[Obj], int] = Priority.NEW
+    """Of the keys: fixed, but BACKLOG for objects that exist at the start; or by the object, whenever it came."""
     pending: Callable[[Obj], bool] = _none
     """Which of the objects that exist at the start were not handled before it: these are as urgent as changes."""
     after: float = 0.0
@@ -224,7 +222,7 @@ class Controller:
             watch.resource, watch.namespace, watch.label_selector, watch.field_selector, watch.metadata_only
         )
 
-    def add(self, key: Key, priority: int = 0, /) -> None:
+    def add(self, key: Key, priority: int = Priority.NEW, /) -> None:
         """Queue a key."""
         if self._owns(key):
             self.queue.add(key, priority)
@@ -283,7 +281,7 @@ class Controller:
             if not isinstance(given, int):
                 return given(obj)
             exists = takes or self._starting or informer.delivering
-            return given - _BACKLOG if exists and not pending(obj) else given
+            return Priority.BACKLOG if exists and not pending(obj) else given
 
         if map_to is own_key:
 
@@ -306,8 +304,8 @@ class Controller:
     def _walking_handler(self, watch: Watch, walk: Walk, informer: Informer) -> Handler:
         given = watch.priority
 
-        def add(key: Key, priority: int = 0, /) -> None:
-            self.add(key, given if isinstance(given, int) and priority == 0 else priority)
+        def add(key: Key, priority: int = Priority.NEW, /) -> None:
+            self.add(key, given if isinstance(given, int) and priority == Priority.NEW else priority)
 
         def handle(old: Obj | None, new: Obj | None) -> None:
             if self._starting or informer.delivering or not watch.when(old, new):
@@ -372,7 +370,7 @@ class Controller:
                     await turn.next()
         for key in self.reconciler.existing():
             if gained(key):
-                self.queue.add(key, -_BACKLOG)
+                self.queue.add(key, Priority.BACKLOG)
             if turn.is_over():
                 await turn.next()
 

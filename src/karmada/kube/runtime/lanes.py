@@ -6,8 +6,8 @@ its lane has fewer than `limit`, takes keys until none is ready, and ends. An em
 nor workers cost anything at rest. Many lanes share a number of workers (`total`): of a thousand clusters, each with a
 connection for every worker, all are served, by a few workers each; and no more work at a time than there are slots.
 
-Keys of a priority below 0 are a backlog: a part of the workers handles them, in turns (see backlog), while the others
-are there for what is new.
+Keys of the priorities BACKLOG and REPLAY are a backlog: a part of the workers handles them, in turns (see backlog),
+while the others are there for what is new.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from time import perf_counter
 from typing import Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
-from karmada.kube.runtime.backlog import FOLLOWING, KEYS_IN_A_TURN, TURN_SECONDS, URGENT, BacklogTurns, backlog_turns
+from karmada.kube.runtime.backlog import KEYS_IN_A_TURN, TURN_SECONDS, BacklogTurns, backlog_turns
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.queue import Queue, QueueMetrics
+from karmada.kube.runtime.queue import Priority, Queue, QueueMetrics
 from karmada.kube.runtime.slots import Slots
 from karmada.kube.runtime.waiting import finish_within
 
@@ -51,7 +51,7 @@ class _Lane(Generic[K]):
     @property
     def has_backlog_only(self) -> bool:
         top = self.queue.top
-        return top is not None and top < URGENT
+        return top is not None and top <= Priority.BACKLOG
 
 
 class Lanes(Generic[K]):
@@ -140,13 +140,13 @@ class Lanes(Generic[K]):
 
     # keys
 
-    def add(self, key: K, priority: int = 0) -> None:
+    def add(self, key: K, priority: int = Priority.NEW) -> None:
         self._lane(key).queue.add(key, priority)
 
-    def add_after(self, key: K, seconds: float, priority: int = 0) -> None:
+    def add_after(self, key: K, seconds: float, priority: int = Priority.NEW) -> None:
         self._lane(key).queue.add_after(key, seconds, priority)
 
-    def add_rate_limited(self, key: K, priority: int = 0) -> None:
+    def add_rate_limited(self, key: K, priority: int = Priority.NEW) -> None:
         """Again after the key's back-off, which this call counts up."""
         self._lane(key).queue.add_rate_limited(key, priority)
 
@@ -221,9 +221,9 @@ class Lanes(Generic[K]):
         if lane.behind < self._behind_limit:
             return False
         top = lane.queue.top
-        if top is None or top >= URGENT:
+        if top is None or top > Priority.BACKLOG:
             return False
-        return top <= FOLLOWING or lane.behind - lane.following >= self._behind_limit
+        return top <= Priority.REPLAY or lane.behind - lane.following >= self._behind_limit
 
     async def _run(self, name: str, lane: _Lane[K]) -> None:
         queue = lane.queue
@@ -270,12 +270,12 @@ class Lanes(Generic[K]):
     def _goes_ahead(self, lane: _Lane[K]) -> bool:
         """Whether the next key would go ahead of a delivery that it follows."""
         first, top = lane.queue.first, lane.queue.top
-        if first is None or top is None or top > FOLLOWING:
+        if first is None or top is None or top > Priority.REPLAY:
             return False
         return self._turns.goes_ahead(self._order_of(first))
 
     async def _next_turn(self, name: str, lane: _Lane[K], priority: int | None) -> None:
-        if priority is None or priority > FOLLOWING:
+        if priority is None or priority > Priority.REPLAY:
             await self._turns.next(name)
             return
         lane.following += 1

@@ -13,11 +13,23 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable, Hashable
+from enum import IntEnum
 from typing import Generic, Protocol, TypeVar
 
 from karmada.kube.objects.clock import Clock, RealClock
 
 K = TypeVar("K", bound=Hashable)
+
+
+class Priority(IntEnum):
+    """The order in which keys leave a queue; any number above BACKLOG is as urgent as NEW, and a higher one first."""
+
+    NEW = 0
+    """A change, or a retry: it waits for no turn of the backlog."""
+    BACKLOG = -(1 << 40)
+    """An existing object at the start, or one of many that a change concerns: it takes turns with all others."""
+    REPLAY = -(1 << 41)
+    """As BACKLOG, and not before existing objects have been delivered up to its name."""
 
 
 class QueueShutDown(Exception):
@@ -130,7 +142,7 @@ class Queue(Generic[K]):
 
     # adding
 
-    def add(self, key: K, priority: int = 0) -> None:
+    def add(self, key: K, priority: int = Priority.NEW) -> None:
         if self._closed:
             return
         if key in self._working:
@@ -160,7 +172,7 @@ class Queue(Generic[K]):
         entry.taken = True
         self._enqueue(_Entry(entry.key, priority, entry.since))
 
-    def add_after(self, key: K, seconds: float, priority: int = 0) -> None:
+    def add_after(self, key: K, seconds: float, priority: int = Priority.NEW) -> None:
         if self._closed:
             return
         if seconds <= 0:
@@ -178,7 +190,7 @@ class Queue(Generic[K]):
         if self._timer is None or due < self._timer_due:
             self._restart_timer(due)
 
-    def add_rate_limited(self, key: K, priority: int = 0) -> None:
+    def add_rate_limited(self, key: K, priority: int = Priority.NEW) -> None:
         """Again after the key's back-off, which this call counts up."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
