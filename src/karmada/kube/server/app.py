@@ -36,6 +36,7 @@ from karmada.kube.server.auth.kubeconfig import write_kubeconfig
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.pki import Pki
 from karmada.kube.server.auth.rbac import Authorizer
+from karmada.kube.server.auth.rbac_changes import RbacChanges
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.tokens import JWKS_PATH, TokenIssuer, openid_configuration
 from karmada.kube.server.bootstrap.objects import (
@@ -61,11 +62,6 @@ from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
 
 __all__ = ["LOOPBACK", "ApiServer"]
-
-_RBAC = [
-    GroupResource("rbac.authorization.k8s.io", name)
-    for name in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
-]
 
 
 class ApiServer(ServerCore):
@@ -93,8 +89,7 @@ class ApiServer(ServerCore):
         key, self.keys = _token_keys(config, self.pki)
         self.issuer = TokenIssuer(key, config.service_account_issuer, now=now)
         self.peers = PeerCertificates(self.credentials.client_ca_pem, self.credentials.proxies.ca_pem)
-        self._rbac = [self.cache.collection(resource) for resource in _RBAC]
-        self.authorizer = Authorizer(self.cache, self._rbac_version)
+        self.authorizer = Authorizer(self.cache, RbacChanges(self.cache))
         audiences = (config.service_account_issuer,)
         self.authenticator = Authenticator(
             self.cache,
@@ -122,9 +117,6 @@ class ApiServer(ServerCore):
             sources.append(WebhookTokens(config.token_webhook, audiences, self.clock))
         self.closing += [source.close for source in sources]
         return sources
-
-    def _rbac_version(self) -> int:
-        return max([collection.changed for collection in self._rbac])
 
     def _requests(self) -> None:
         config, clock, cache = self.config, self.clock, self.cache

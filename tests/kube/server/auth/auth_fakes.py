@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from karmada.kube.kinds.rbac import GROUP
+from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.auth.rbac import Authorizer
+from karmada.kube.server.auth.rbac import Authorizer, Written
 
 NOW = 1_700_000_000.0
 _PLURALS = {
@@ -26,28 +27,48 @@ _PLURALS = {
 class FakeReader:
     def __init__(self, objects: Iterable[Obj] = ()) -> None:
         self._objects: dict[tuple[GroupResource, str, str], Obj] = {}
-        self.version = 0
+        self._written: list[Written] = []
+        self.lists = 0
+        self.broken = False
         for obj in objects:
             self.put(obj)
 
     def put(self, obj: Obj) -> None:
-        meta = obj["metadata"]
-        self._objects[(_PLURALS[obj["kind"]], meta.get("namespace", ""), meta["name"])] = obj
-        self.version += 1
+        self._write((_PLURALS[obj["kind"]], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]), obj)
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
-        del self._objects[(_PLURALS[kind], namespace, name)]
-        self.version += 1
+        self._write((_PLURALS[kind], namespace, name), None)
+
+    def _write(self, key: tuple[GroupResource, str, str], obj: Obj | None) -> None:
+        if obj is None:
+            del self._objects[key]
+        else:
+            self._objects[key] = obj
+        self._written.append(Written(*key))
+
+    def changes(self) -> Callable[[], Sequence[Written] | None]:
+        """What gives what was written since its last call; None for its first."""
+        position: int | None = None
+
+        def take() -> Sequence[Written] | None:
+            nonlocal position
+            before, position = position, len(self._written)
+            return None if before is None else self._written[before:]
+
+        return take
 
     def get(self, resource: GroupResource, namespace: str, name: str) -> Obj | None:
+        if self.broken:
+            raise ServiceUnavailable("the store cannot be read")
         return self._objects.get((resource, namespace, name))
 
     def list(self, resource: GroupResource, namespace: str = "") -> list[Obj]:
+        self.lists += 1
         return [o for (r, ns, _), o in self._objects.items() if r == resource and namespace in ("", ns)]
 
 
 def authorizer(reader: FakeReader) -> Authorizer:
-    return Authorizer(reader, lambda: reader.version)
+    return Authorizer(reader, reader.changes())
 
 
 def rule(verbs: str, groups: str, resources: str, names: str = "") -> Obj:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import itertools
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes, Decision
@@ -23,6 +26,22 @@ def wants(verb: str, resource: str, namespace: str = "", name: str = "", group: 
 
 def path(verb: str, url: str) -> AuthzAttributes:
     return AuthzAttributes(verb, path=url, is_resource=False)
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many Python functions are called meanwhile."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
 
 
 def with_rules(*rules: Obj) -> Authorizer:
@@ -180,6 +199,73 @@ def test_every_change_of_a_role_or_binding_counts_at_once() -> None:
     assert not allowed()
 
 
+def test_a_changed_group_set_is_decided_anew() -> None:
+    reader = FakeReader([role("r", rule("get", "", "pods")), binding("b", "ClusterRole/r", "group:dev")])
+    access, request = authorizer(reader), wants("get", "pods", "ns")
+    for groups, allowed in [(("dev",), True), (("ops",), False), ((), False), (("ops", "dev"), True), (("dev",), True)]:
+        assert access.authorize(User("jane", groups=groups), request).allowed is allowed
+
+
+def test_an_answer_outlives_what_is_written_of_others() -> None:
+    reader = FakeReader(
+        [role("r", rule("get", "", "pods")), binding("b", "ClusterRole/r", "user:jane", namespace="ns")]
+    )
+    access, request = authorizer(reader), wants("get", "pods", "ns")
+    first = access.authorize(JANE, request)
+    reader.put(binding("others", "ClusterRole/r", "user:bob", "group:ops"))
+    reader.put(binding("b", "ClusterRole/r", "user:jane", namespace="elsewhere"))
+    reader.put(role("r", rule("list", "", "pods"), namespace="ns"))
+    assert access.authorize(JANE, request) is first
+    reader.put(role("r", rule("get", "", "pods")))
+    assert access.authorize(JANE, request) is not first
+
+
+def test_what_could_not_be_read_counts_once_it_can() -> None:
+    reader = FakeReader([role("r", rule("get", "", "pods")), binding("b", "ClusterRole/r", "user:jane")])
+    access, request = authorizer(reader), wants("get", "pods", "ns")
+    assert access.authorize(JANE, request).allowed
+    reader.broken = True
+    reader.put(binding("b", "ClusterRole/r", "user:bob"))
+    with pytest.raises(ServiceUnavailable):
+        access.authorize(JANE, request)
+    reader.broken = False
+    assert not access.authorize(JANE, request).allowed
+
+
+def test_what_is_remembered_of_writes_is_bounded() -> None:
+    reader = FakeReader([role("r", rule("get", "", "pods")), binding("b", "ClusterRole/r", "user:jane")])
+    access, request = authorizer(reader), wants("get", "pods", "ns")
+    assert access.authorize(JANE, request).allowed
+    for number in range(5):
+        users = [f"user:{number}-{user}" for user in range(4_000)]
+        reader.put(binding("many", "ClusterRole/r", *users))
+        assert access.authorize(JANE, request).allowed
+        assert len(access._written) <= 8_192
+    reader.remove("ClusterRoleBinding", "", "b")
+    assert not access.authorize(JANE, request).allowed
+
+
+def test_a_write_costs_as_much_among_many_bindings_as_among_few() -> None:
+    def cost(others: int) -> list[int]:
+        bindings = [binding(f"b{n}", "ClusterRole/r", f"user:u{n}", namespace=f"n{n % 9}") for n in range(others)]
+        reader = FakeReader([role("r", rule("get", "", "pods")), *bindings])
+        access, request = authorizer(reader), wants("get", "pods", "n1")
+        users = [User(f"u{n}") for n in range(20)]
+
+        def decide() -> list[bool]:
+            return [access.authorize(user, request).allowed for user in users]
+
+        decide()
+        reader.put(binding("new", "ClusterRole/r", "user:u3", namespace="n1"))
+        costs = [calls_of(decide)]
+        reader.put(role("r", rule("list", "", "pods")))
+        costs.append(calls_of(decide))
+        assert reader.lists == 2
+        return costs
+
+    assert cost(100) == cost(200)
+
+
 # --- texts
 
 
@@ -291,9 +377,15 @@ def test_answers_equal_a_naive_evaluation_also_after_changes(first: list[Obj], s
     access = authorizer(reader)
     for user, wanted in itertools.product(USERS, ALL_REQUESTS):
         assert access.authorize(user, wanted).allowed is naive(first, user, wanted)
-    for obj in first:
-        reader.remove(obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+    now = {(obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj for obj in first}
+    requests = itertools.cycle(ALL_REQUESTS)
+    for key in list(now):
+        del now[key]
+        reader.remove(*key)
+        for user, wanted in itertools.product(USERS, itertools.islice(requests, 11)):
+            assert access.authorize(user, wanted).allowed is naive(list(now.values()), user, wanted)
     for obj in second:
+        now[(obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"])] = obj
         reader.put(obj)
-    for user, wanted in itertools.product(USERS, ALL_REQUESTS[::3]):
-        assert access.authorize(user, wanted).allowed is naive(second, user, wanted)
+        for user, wanted in itertools.product(USERS, itertools.islice(requests, 11)):
+            assert access.authorize(user, wanted).allowed is naive(list(now.values()), user, wanted)

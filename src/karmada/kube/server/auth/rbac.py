@@ -1,14 +1,18 @@
 """Role-based access control: may this user do that?
 
 Permissions only add up: rules of all ClusterRoleBindings, and, inside a namespace, of its RoleBindings. Bindings are
-indexed by subject; when the RBAC version number changes, the index is brought up to date with those bindings that were
-replaced (found by identity), and remembered answers are forgotten. An answer is remembered per user, verb, resource
-and namespace, together with the names it is limited to: checks of many objects of a kind share one entry.
+indexed by subject, and the index follows what is written. An answer is remembered per name and groups of the user (a
+decision reads nothing else of them), verb, resource and namespace, together with the names it is limited to: checks of
+many objects of a kind share one entry. It holds until a binding that names the user or one of the groups is written, or
+a role that it was found with: writes are numbered, and an answer that is older than the last one looks whether one of
+them concerned it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from karmada.kube.kinds.rbac import GROUP
@@ -49,11 +53,24 @@ class Decision(NamedTuple):
     reason: str = ""
 
 
-class _Grant(NamedTuple):
+class Written(NamedTuple):
+    """A role or binding that was created, changed or deleted."""
+
+    resource: GroupResource
+    namespace: str
+    name: str
+
+
+@dataclass(slots=True)
+class _Grant:
     """An answer for every name: those that are named in rules, and all the others."""
 
     by_name: Mapping[str, Decision] | None
     otherwise: Decision
+    roles: Sequence[tuple[str, str]]
+    """Keys of the roles that it was found with."""
+    since: int
+    """It holds since then, until bindings of the user or these roles are written."""
 
 
 class UserRules(NamedTuple):
@@ -111,6 +128,13 @@ def _subject_keys(binding: Obj) -> set[str]:
     return keys
 
 
+def _keys_of(user: User) -> Iterator[str]:
+    """Index keys of the bindings that name the user."""
+    yield "u:" + user.name
+    for group in user.groups:
+        yield "g:" + group
+
+
 def _matching_subject(binding: Obj, user: User) -> Obj | None:
     for subject in binding.get("subjects") or ():
         kind, name = subject.get("kind"), subject.get("name", "")
@@ -142,42 +166,49 @@ def _key(binding: Obj) -> tuple[str, str]:
     return meta.get("namespace", ""), meta["name"]
 
 
+def _role_key(namespace: str, name: str) -> tuple[str, str]:
+    """The key of a role among what was written; `namespace` is "" for a ClusterRole."""
+    return namespace, "r:" + name
+
+
+def _role_of(binding: Obj) -> tuple[str, str]:
+    """The key of the role that a binding refers to."""
+    ref = binding.get("roleRef") or {}
+    namespace = binding["metadata"].get("namespace", "") if ref.get("kind") == "Role" else ""
+    return _role_key(namespace, ref.get("name", ""))
+
+
 class _Index:
-    """One collection of bindings by namespace ("" for cluster bindings) and subject."""
+    """All bindings by namespace ("" for cluster bindings) and subject."""
 
-    def __init__(self, resource: GroupResource) -> None:
-        self._resource = resource
-        self._known: dict[int, Obj] = {}
+    def __init__(self, bindings: Iterable[Obj] = ()) -> None:
+        self._known: dict[tuple[str, str], Obj] = {}
         self._by_subject: dict[tuple[str, str], dict[str, Obj]] = {}
+        for binding in bindings:
+            self.put(*_key(binding), binding)
 
-    def refresh(self, reader: Reader) -> None:
-        """Objects are never changed in place, so an object that is known needs no second look."""
-        current = {id(binding): binding for binding in reader.list(self._resource)}
-        known = self._known
-        for gone in known.keys() - current.keys():
-            self._remove(known[gone])
-        for new in current.keys() - known.keys():
-            self._add(current[new])
-        self._known = current
-
-    def _remove(self, binding: Obj) -> None:
-        namespace, name = _key(binding)
-        for subject in _subject_keys(binding):
+    def put(self, namespace: str, name: str, binding: Obj | None) -> set[str]:
+        """Replace a binding, or with None remove it; return the index keys of those that were or are its subjects."""
+        before = self._known.pop((namespace, name), None)
+        former = set() if before is None else _subject_keys(before)
+        for subject in former:
             bindings = self._by_subject[(namespace, subject)]
             del bindings[name]
             if not bindings:
                 del self._by_subject[(namespace, subject)]
-
-    def _add(self, binding: Obj) -> None:
-        namespace, name = _key(binding)
-        for subject in _subject_keys(binding):
+        if binding is None:
+            return former
+        self._known[(namespace, name)] = binding
+        subjects = _subject_keys(binding)
+        for subject in subjects:
             self._by_subject.setdefault((namespace, subject), {})[name] = binding
+        return former | subjects
 
     def bindings(self, user: User, namespace: str) -> list[Obj]:
         """The user's bindings in order of their names."""
-        found: dict[str, Obj] = dict(self._by_subject.get((namespace, "u:" + user.name), ()))
-        for group in user.groups:
-            found.update(self._by_subject.get((namespace, "g:" + group), ()))
+        found: dict[str, Obj] = {}
+        for subject in _keys_of(user):
+            found.update(self._by_subject.get((namespace, subject), ()))
         return [found[name] for name in sorted(found)]
 
 
@@ -185,41 +216,51 @@ class _Index:
 
 
 class Authorizer:
-    """`version` gives a number that changes whenever any role or binding was written."""
+    """`changes` returns what was written of roles and bindings since its last call, or None for all of them."""
 
-    def __init__(self, reader: Reader, version: Callable[[], int], *, open_paths: Iterable[str] = HEALTH_PATHS) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        changes: Callable[[], Sequence[Written] | None],
+        *,
+        open_paths: Iterable[str] = HEALTH_PATHS,
+    ) -> None:
         self._reader = reader
-        self._version = version
-        self._seen: int | None = None
-        self._cluster = _Index(CLUSTER_ROLE_BINDINGS)
-        self._namespaced = _Index(ROLE_BINDINGS)
+        self._changes = changes
+        self._index = _Index()
+        self._complete = False
+        """Whether the index has all that was written; not after a failure to read it."""
         self._grants: Memo[tuple[Any, ...], _Grant] = Memo(_KEPT)
+        self._now = 0
+        """How often something was written, as far as it was looked at."""
+        self._written: dict[tuple[str, str], int] = {}
+        """When the subjects of a namespace, or a role, were last written: in what bindings, or rules, say of them."""
         self._open_paths = tuple(open_paths)
 
     def authorize(self, user: User, request: AuthzAttributes) -> Decision:
         groups = user.groups
         if MASTERS in groups:
             return _PRIVILEGED
-        if self._version() != self._seen:
-            self._refresh()
+        changes = self._changes()
+        if changes is None or changes or not self._complete:
+            self._follow(changes)
         if not request.is_resource:
             return self._authorize_path(user, request.verb, request.path)
         verb, group, _, resource, subresource, namespace, name, _, _ = request
         key = (user.name, groups, verb, group, resource, subresource, namespace)
         grant = self._grants.get(key)
-        if grant is None:
+        if grant is None or (grant.since != self._now and self._is_void(grant, user, namespace)):
             grant = self._resource_grant(user, request)
             if len(group) + len(resource) + len(subresource) + len(namespace) < _LONGEST_KEY:
                 self._grants.put(key, grant)
-        by_name, otherwise = grant
-        return otherwise if by_name is None else by_name.get(name, otherwise)
+        return grant.otherwise if grant.by_name is None else grant.by_name.get(name, grant.otherwise)
 
     async def decide(self, user: User, request: AuthzAttributes) -> Decision:
         return self.authorize(user, request)
 
     def rules_for(self, user: User, namespace: str = "") -> UserRules:
         """Every rule the user has in the namespace; with "" only those that hold everywhere."""
-        self._refresh_if_changed()
+        self._follow(self._changes())
         gathered = UserRules([], [])
         for _, rules, error in self._visit(user, namespace):
             gathered.rules.extend(rules)
@@ -235,22 +276,49 @@ class Authorizer:
             role = self._reader.get(CLUSTER_ROLES, "", role_ref.get("name", ""))
         return None if role is None else role.get("rules") or []
 
-    def _refresh_if_changed(self) -> None:
-        if self._version() != self._seen:
-            self._refresh()
+    def _follow(self, changes: Sequence[Written] | None) -> None:
+        complete, self._complete = self._complete, False
+        if changes is None or not complete:
+            bindings = (self._reader.list(resource) for resource in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS))
+            self._index = _Index(chain.from_iterable(bindings))
+            self._forget()
+        else:
+            for one in changes:
+                self._take(one)
+        self._complete = True
 
-    def _refresh(self) -> None:
-        version = self._version()
-        self._cluster.refresh(self._reader)
-        self._namespaced.refresh(self._reader)
+    def _take(self, one: Written) -> None:
+        resource, namespace, name = one
+        self._now += 1
+        if resource in (ROLES, CLUSTER_ROLES):
+            self._written[_role_key(namespace, name)] = self._now
+        else:
+            for subject in self._index.put(namespace, name, self._reader.get(resource, namespace, name)):
+                self._written[(namespace, subject)] = self._now
+        if len(self._written) > _KEPT:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forget all answers, and with them what they would have to be compared with."""
         self._grants.clear()
-        self._seen = version
+        self._written.clear()
+
+    def _is_void(self, grant: _Grant, user: User, namespace: str) -> bool:
+        """Whether a binding of the user, or a role that counted, was written since; if not, the answer is as new."""
+        written, since = self._written, grant.since
+        for subject in _keys_of(user):
+            if written.get(("", subject), 0) > since or written.get((namespace, subject), 0) > since:
+                return True
+        if any(written.get(role, 0) > since for role in grant.roles):
+            return True
+        grant.since = self._now
+        return False
 
     def _visit(self, user: User, namespace: str) -> Iterator[tuple[Obj, list[Rule], str]]:
         """Each binding of the user with its role's rules, or with what is wrong."""
-        bindings = self._cluster.bindings(user, "")
+        bindings = self._index.bindings(user, "")
         if namespace:
-            bindings += self._namespaced.bindings(user, namespace)
+            bindings += self._index.bindings(user, namespace)
         for binding in bindings:
             ref = binding.get("roleRef") or {}
             if ref.get("kind") not in ("Role", "ClusterRole"):
@@ -267,7 +335,9 @@ class Authorizer:
         verb, group, _, resource, subresource, namespace, *_ = request
         by_name: dict[str, Decision] = {}
         errors: list[str] = []
+        roles: list[tuple[str, str]] = []
         for binding, rules, error in self._visit(user, namespace):
+            roles.append(_role_of(binding))
             if error:
                 errors.append(error)
             for rule in rules:
@@ -276,30 +346,33 @@ class Authorizer:
                 allowed = Decision(True, f"RBAC: allowed by {_describe(binding, user)}")
                 names = rule.get("resourceNames")
                 if not names:
-                    return _Grant(by_name or None, allowed)
+                    return _Grant(by_name or None, allowed, roles, self._now)
                 for name in names:
                     by_name.setdefault(name, allowed)
-        return _Grant(by_name or None, _denied(errors))
+        return _Grant(by_name or None, _denied(errors), roles, self._now)
 
     def _authorize_path(self, user: User, verb: str, path: str) -> Decision:
         key = (user.name, user.groups, verb, path)
         grant = self._grants.get(key)
-        if grant is None:
-            grant = _Grant(None, self._path_decision(user, verb, path))
+        if grant is None or (grant.since != self._now and self._is_void(grant, user, "")):
+            grant = self._path_grant(user, verb, path)
             if len(path) < _LONGEST_KEY:
                 self._grants.put(key, grant)
         return grant.otherwise
 
-    def _path_decision(self, user: User, verb: str, path: str) -> Decision:
+    def _path_grant(self, user: User, verb: str, path: str) -> _Grant:
+        roles: list[tuple[str, str]] = []
         if verb == "get" and any(url_matches(pattern, path) for pattern in self._open_paths):
-            return _PRIVILEGED
+            return _Grant(None, _PRIVILEGED, roles, self._now)
         errors: list[str] = []
         for binding, rules, error in self._visit(user, ""):
+            roles.append(_role_of(binding))
             if error:
                 errors.append(error)
             if any(url_rule_matches(rule, verb, path) for rule in rules):
-                return Decision(True, f"RBAC: allowed by {_describe(binding, user)}")
-        return _denied(errors)
+                decision = Decision(True, f"RBAC: allowed by {_describe(binding, user)}")
+                return _Grant(None, decision, roles, self._now)
+        return _Grant(None, _denied(errors), roles, self._now)
 
 
 def _denied(errors: list[str]) -> Decision:

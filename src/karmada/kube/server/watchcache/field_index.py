@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterable
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.watchcache.collection import Collection
 from karmada.kube.server.watchcache.entry import DELETED, Entry
+from karmada.kube.server.watchcache.new_changes import NewChanges
 
 
 class FieldIndex:
     def __init__(self, collection: Collection, value_of: Callable[[Obj], str]) -> None:
         self._collection = collection
+        self._new = NewChanges(collection)
         self._value_of = value_of
         self._values: dict[tuple[str, str], str] = {}
         """By namespace and name."""
         self._having: dict[str, set[tuple[str, str]]] = {}
-        self._seen: tuple[int, int] | None = None
-        """How often the collection was reset, and its revision, at the last look."""
 
     def find(self, value: str) -> list[Entry]:
         """Those that have it now, in the order of lists."""
@@ -30,19 +30,14 @@ class FieldIndex:
         return [entry for entry in found if entry is not None]
 
     def _follow(self) -> None:
-        collection, seen = self._collection, self._seen
-        now = (collection.resets, collection.revision)
-        if seen == now:
-            return
-        changes = collection.changes_since(seen[1]) if seen is not None and seen[0] == now[0] else None
+        changes = self._new.take()
         if changes is None:
-            self._make_again(collection.list())
-        else:
-            for change in changes:
-                self._drop(change.entry)
-                if change.type != DELETED:
-                    self._put(change.entry)
-        self._seen = now
+            self._make_again(self._collection.list())
+            return
+        for change in changes:
+            self._drop(change.entry)
+            if change.type != DELETED:
+                self._put(change.entry)
 
     def _make_again(self, entries: Iterable[Entry]) -> None:
         self._values.clear()
