@@ -11,6 +11,7 @@ import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterTaintPolicy, PropagationPolicy
+from karmada.api.work import ResourceBinding
 from karmada.cli.commands.drill import selected
 from karmada.cli.targeting.connect import Failure
 from karmada.controllers.context import Settings
@@ -18,13 +19,15 @@ from karmada.features import default_gates
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.prediction.world import World
+from karmada.rehearsal.copying import copy_of
 from karmada.rehearsal.drill import Course, Drill, Report
 from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
-from karmada.rehearsal.snapshot import take
 from karmada.rehearsal.stand_ins import others_on, profile_of
 from tests.controllers.failover.histories import DEAD, ONE_CLUSTER
+from tests.interpreter.workloads import CRDS, CUSTOMIZATIONS, SCRIPTS, WORKLOADS, customization, definition, workload
 from tests.support.propagation import CONFIG_MAPS, DEPLOYMENTS, config_map, deployment, policy
 
 EVICTING = Settings(enable_no_execute_taint_eviction=True)
@@ -64,7 +67,8 @@ class Real:
 
     async def drill(self, *failing: str, **options: Any) -> Report:
         options = {"settings": EVICTING, "gates": self.fleet.gates, **options}
-        return await Drill(await take(self.fleet.client), failing, **options).run(self.folder / "drill")
+        world = await copy_of(await World().over(self.fleet.client))
+        return await Drill(world, failing, **options).run(self.folder / "drill")
 
 
 @pytest.fixture
@@ -140,6 +144,28 @@ def test_without_failover_nothing_moves_unless_the_drill_is_to_have_it(
         assert of(off, "web").after == {}
         on = await real.drill(placed, settings=Settings(), gates=default_gates(), with_failover=True)
         assert sum(of(on, "web").after.values()) == 2
+        await real.fleet.stop()
+
+    loop.run_until_complete(scenario())
+
+
+def test_custom_resources_are_part_of_a_drill(loop: asyncio.AbstractEventLoop, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        real = Real(tmp_path)
+        await real.start()
+        for client in (real.fleet.client, *(member.client for member in real.fleet.members.values())):
+            await client.create(CRDS, definition())
+        await real.fleet.client.create(CUSTOMIZATIONS, customization(**SCRIPTS))
+        await real.fleet.run(45)
+        await real.place(workload(replicas=3), WORKLOADS, "m1", "m2", spreadConstraints=ONE_CLUSTER)
+        binding = await real.fleet.client.get(ResourceBinding.gvr, "app-workload", "default")
+        assert binding["spec"]["replicas"] == 3
+        [placed] = [target["name"] for target in binding["spec"]["clusters"]]
+        course = of(await real.drill(placed), "app")
+        assert course.before == {placed: 1}
+        assert course.after == {"m2" if placed == "m1" else "m1": 1}
+        assert course.wanted == {"m2" if placed == "m1" else "m1": 3}
+        assert course.downtime < 90
         await real.fleet.stop()
 
     loop.run_until_complete(scenario())

@@ -21,9 +21,10 @@ from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
 from karmada.prediction.failing import DEAD_CLUSTERS
+from karmada.prediction.world import World
+from karmada.rehearsal.copying import BINDINGS, DEFINITIONS, bindings_of, definitions_in
 from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
-from karmada.rehearsal.snapshot import BINDINGS, Snapshot
 from karmada.rehearsal.stand_ins import others_on, profile_of
 
 _WARM_UP: Final = 90.0
@@ -40,6 +41,8 @@ class Target(NamedTuple):
     namespace: str
     name: str
     binding: str
+    custom: bool = False
+    """Whether it is a custom resource, which nobody works on in a rehearsal: it serves wherever it is."""
 
 
 @dataclass(slots=True)
@@ -87,7 +90,8 @@ class Report:
 
 @dataclass(slots=True)
 class Drill:
-    snapshot: Snapshot
+    world: World
+    """Copied: without a control plane beneath."""
     failing: Sequence[str]
     settings: Settings
     gates: FeatureGates
@@ -109,21 +113,23 @@ class Drill:
 
     async def _assemble(self, fleet: RehearsalFleet) -> None:
         """The fleet as it is, in memory."""
-        for number, cluster in enumerate(self.snapshot.clusters, 1):
+        clusters, bindings = self.world.given(Cluster.gvr), bindings_of(self.world)
+        for number, cluster in enumerate(clusters, 1):
             name = meta.name(cluster)
-            self.progress(f"starting members: {number} of {len(self.snapshot.clusters)}")
-            await fleet.add_member(profile_of(cluster), objects=others_on(cluster, self.snapshot.bindings))
+            self.progress(f"starting members: {number} of {len(clusters)}")
+            inside = [*definitions_in(self.world, cluster), *others_on(cluster, bindings)]
+            await fleet.add_member(profile_of(cluster), objects=inside)
             await fleet.join(name, cluster)
             if not is_ready(cluster):
                 fleet.change_network(name, State.DOWN)
         await fleet.start_controllers()
-        ready = {meta.name(cluster) for cluster in self.snapshot.clusters if is_ready(cluster)}
+        ready = {meta.name(cluster) for cluster in clusters if is_ready(cluster)}
         await fleet.run(_WARM_UP, until=lambda: ready <= _ready_members(fleet))
-        self.progress(f"placing {len(self.snapshot.bindings)} resources")
-        await fleet.store(self.snapshot.objects)
-        if self.with_failover and not any(kind.resource == "clustertaintpolicies" for kind, _ in self.snapshot.objects):
+        self.progress(f"placing {len(bindings)} resources")
+        await fleet.store((kind, obj) for kind, obj in self.world.all_given() if kind != Cluster.gvr)
+        if self.with_failover and not self.world.given(ClusterTaintPolicy.gvr):
             await fleet.client.create(ClusterTaintPolicy.gvr, DEAD_CLUSTERS)
-        await fleet.run(_SETTLING, until=lambda: _is_placed(fleet, self.snapshot.bindings))
+        await fleet.run(_SETTLING, until=lambda: _is_placed(fleet, bindings))
         await fleet.run(10)
 
     async def _fail(self, fleet: RehearsalFleet) -> Report:
@@ -138,18 +144,19 @@ class Drill:
         await fleet.run(self.lasts - min(known, self.lasts), until=lambda: watch.is_calm(_CALM), each=watch.look)
         for course in courses:
             _conclude(fleet, course)
-        return Report(list(self.failing), watch.passed, courses, self.snapshot.notes)
+        return Report(list(self.failing), watch.passed, courses, self.world.notes)
 
     async def _targets(self, fleet: RehearsalFleet) -> list[Target]:
+        custom = {definition["spec"]["group"] for definition in self.world.given(DEFINITIONS)}
         found = []
-        for binding in self.snapshot.bindings:
+        for binding in bindings_of(self.world):
             resource = binding["spec"]["resource"]
             try:
                 gvr = await fleet.client.resource(GVK.parse(resource["apiVersion"], resource["kind"]))
             except NoMatch:
                 continue
             where = (resource.get("namespace") or "", resource["name"], meta.name(binding))
-            found.append(Target(resource["kind"], gvr.group_resource, *where))
+            found.append(Target(resource["kind"], gvr.group_resource, *where, custom=gvr.group in custom))
         return found
 
 
@@ -203,7 +210,7 @@ def _serving(fleet: RehearsalFleet, target: Target) -> dict[str, int]:
     for name, member in fleet.members.items():
         obj = member.sim.server.cache.get(target.resource, target.namespace, target.name)
         if obj is not None and member.network.state is State.UP:
-            count = _count(obj)
+            count = 1 if target.custom else _count(obj)
             if count:
                 found[name] = count
     return found

@@ -22,7 +22,7 @@ from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.objects.gvk import GVK, GVR, GroupResource
+from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
@@ -120,11 +120,11 @@ class RehearsalFleet:
 
     # content
 
-    async def store(self, objects: Iterable[tuple[GroupResource, Obj]]) -> None:
+    async def store(self, objects: Iterable[tuple[GVR, Obj]]) -> None:
         """Have these objects as they are, with their uids, generations and statuses; no admission sees them."""
-        for resource, obj in objects:
+        for kind, obj in objects:
             metadata = obj["metadata"]
-            key = storage_key(resource, metadata.get("namespace", ""), metadata["name"])
+            key = storage_key(kind.group_resource, metadata.get("namespace", ""), metadata["name"])
             if await self.server.store.get(key) is None:
                 await self.server.store.write(key, encode_value(obj), expected=0)
         await self.server.cache.fresh()

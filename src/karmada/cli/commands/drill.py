@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from karmada.controllers.context import Settings
     from karmada.kube.client.config import RestConfig
     from karmada.kube.runtime.features import FeatureGates
+    from karmada.prediction.world import World
     from karmada.rehearsal.drill import Course, Report
-    from karmada.rehearsal.snapshot import Snapshot
 
 _TOPOLOGY = ("region", "zone", "provider")
 
@@ -87,14 +87,15 @@ def drill(
       karmadactl drill --fail region=eu -o json
       karmadactl drill --fail member1 --with-failover --setting resource-eviction-rate=5
     """
+    from karmada.api.cluster import Cluster
     from karmada.rehearsal.drill import Drill
     from karmada.rehearsal.event_loop import rehearse
 
     config = connect.control_config(kubeconfig, karmada_context)
-    snapshot, settings, gates = connect.run(_read(config, feature_gates, changed))
-    names = selected(snapshot.clusters, failing)
+    world, settings = connect.run(_read(config, feature_gates, changed))
+    names = selected(world.given(Cluster.gvr), failing)
     rehearsal = Drill(
-        snapshot, names, settings, gates, lasts=lasts, with_failover=with_failover, progress=connect.progress
+        world, names, settings, world.gates, lasts=lasts, with_failover=with_failover, progress=connect.progress
     )
     with tempfile.TemporaryDirectory(prefix="karmada-drill-") as folder:
         report = rehearse(rehearsal.run(Path(folder)))
@@ -109,27 +110,22 @@ def drill(
         raise SystemExit(2)
 
 
-async def _read(
-    config: RestConfig, feature_gates: str, changed: Sequence[str]
-) -> tuple[Snapshot, Settings, FeatureGates]:
+async def _read(config: RestConfig, feature_gates: str, changed: Sequence[str]) -> tuple[World, Settings]:
     from karmada.controllers.setting_metrics import read
-    from karmada.features import FEATURES, default_gates
-    from karmada.prediction.running import running
-    from karmada.rehearsal.snapshot import take
+    from karmada.prediction.world import World
+    from karmada.rehearsal.copying import copy_of
 
+    with connect.predicting():
+        world = World(feature_gates=feature_gates)
     async with connect.connected(config) as client:
-        found = await running(client)
-        snapshot = await take(client, connect.progress)
-    gates = default_gates()
+        world = await copy_of(await world.over(client), connect.progress)
     try:
-        gates.set_values({name: on for name, on in found.gates.items() if name in FEATURES})
-        gates.set(feature_gates)
-        settings = read({**found.settings, **dict(_pairs(changed))})
+        settings = read({**world.settings, **dict(_pairs(changed))})
     except ValueError as error:
         raise connect.failure(str(error)) from error
-    if not found.settings:
-        snapshot.notes.append("the settings of the controllers cannot be read: defaults are used")
-    return snapshot, settings, gates
+    if not world.settings:
+        world.notes.append("the settings of the controllers cannot be read: defaults are used")
+    return world, settings
 
 
 def _pairs(texts: Iterable[str]) -> Iterable[tuple[str, str]]:
