@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.kube.client.websocket import ERROR, RESIZE, STDERR, STDIN, STDOUT
+from karmada.kube.client.pod_streams import ERROR, RESIZE, STDERR, STDIN, STDOUT
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.types import Obj

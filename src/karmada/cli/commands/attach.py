@@ -36,7 +36,7 @@ def attach(words: tuple[str, ...], flags: remote_commands.Flags) -> None:
 
 async def _attach(flags: remote_commands.Flags, way: remote_commands.Way, word: str, command: str) -> int:
     from karmada.cli.streams import local_terminal
-    from karmada.kube.client import websocket
+    from karmada.kube.client import pod_streams
 
     ends = flags.ends()
     async with way.open() as session:
@@ -49,7 +49,7 @@ async def _attach(flags: remote_commands.Flags, way: remote_commands.Way, word: 
         terminal = ends.terminal()
         ends.notify("If you don't see a command prompt, try pressing enter.")
         metadata = pod["metadata"]
-        starting = websocket.attach(
+        starting = pod_streams.attach(
             session.client.transport,  # type: ignore[arg-type]
             metadata.get("namespace", ""),
             metadata["name"],

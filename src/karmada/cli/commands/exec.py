@@ -43,7 +43,7 @@ async def _execute(
     command: Sequence[str],
 ) -> int:
     from karmada.cli.streams import local_terminal
-    from karmada.kube.client.websocket import execute
+    from karmada.kube.client.pod_streams import execute
 
     ends = flags.ends()
     async with way.open() as session:

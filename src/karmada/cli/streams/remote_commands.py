@@ -23,7 +23,7 @@ from karmada.cli.targeting import scope as scopes
 if TYPE_CHECKING:
     from karmada.cli.streams.local_terminal import Size
     from karmada.cli.targeting.session import Session
-    from karmada.kube.client.websocket import RemoteCommand
+    from karmada.kube.client.pod_streams import RemoteCommand
     from karmada.kube.objects.types import Obj
 
 
@@ -197,8 +197,8 @@ def _sender(remote: RemoteCommand) -> Callable[[bytes], Coroutine[Any, Any, None
 
 
 async def _show(remote: RemoteCommand, output: IO[bytes], errors: IO[bytes]) -> int:
+    from karmada.kube.client.pod_streams import STDOUT
     from karmada.kube.client.transport import ConnectionFailed
-    from karmada.kube.client.websocket import STDOUT
     from karmada.kube.objects.errors import ApiError
 
     try:

@@ -20,8 +20,8 @@ from karmada.dashboard.graph import pod_state
 from karmada.dashboard.object_events import events_of
 from karmada.dashboard.view import PageModule, Route, View
 from karmada.kube.client.client import resource_path
+from karmada.kube.client.pod_streams import RemoteCommand, execute
 from karmada.kube.client.transport import Call, ConnectionFailed, StreamTransport
-from karmada.kube.client.websocket import RemoteCommand, execute
 from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj

@@ -13,7 +13,7 @@ from typing import Any
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.client.websocket import STDERR, STDOUT, RemoteCommand, execute
+from karmada.kube.client.pod_streams import STDERR, STDOUT, RemoteCommand, execute
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339

@@ -12,7 +12,7 @@ import aiohttp
 import orjson
 import pytest
 
-from karmada.kube.client.websocket import ERROR, RESIZE, STDIN, STDOUT, attach, execute
+from karmada.kube.client.pod_streams import ERROR, RESIZE, STDIN, STDOUT, attach, execute
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from karmada.kube.client.client import Client
-from karmada.kube.client.websocket import forward
+from karmada.kube.client.pod_streams import forward
 from karmada.kube.objects.errors import BadRequest, ServiceUnavailable
 from karmada.kube.sim.kubelet.answers import Forward, Http
 from karmada.kube.sim.kubelet.proxying import inside, parse_name

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from karmada.kube.client.websocket import STDOUT
+from karmada.kube.client.pod_streams import STDOUT
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj

@@ -19,7 +19,7 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-from karmada.kube.client.websocket import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT
+from karmada.kube.client.pod_streams import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
-from karmada.kube.client.websocket import STDERR, STDOUT
+from karmada.kube.client.pod_streams import STDERR, STDOUT
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.sim.kubelet.channels import Channels

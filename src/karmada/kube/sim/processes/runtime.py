@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from karmada.kube.client.websocket import STDERR, STDOUT
+from karmada.kube.client.pod_streams import STDERR, STDOUT
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler

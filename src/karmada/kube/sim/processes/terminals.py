@@ -10,7 +10,7 @@ import struct
 import termios
 from pathlib import Path
 
-from karmada.kube.client.websocket import STDOUT
+from karmada.kube.client.pod_streams import STDOUT
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.sim.kubelet.channels import Channels
 from karmada.kube.sim.processes import spawning

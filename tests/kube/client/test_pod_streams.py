@@ -10,8 +10,8 @@ from aiohttp.test_utils import TestServer
 
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.pod_streams import STDERR, STDOUT, attach, execute, forward
 from karmada.kube.client.transport import ConnectionFailed
-from karmada.kube.client.websocket import STDERR, STDOUT, attach, execute, forward
 from karmada.kube.objects.errors import ApiError, Forbidden
 
 Connect = Callable[..., Awaitable[HttpsTransport]]
