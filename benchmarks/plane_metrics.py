@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import Call
 
 
 async def read_metrics(plane: RestConfig) -> dict[str, float]:
     """The value of each sample, by its name and labels as they stand there."""
-    transport = transport_for(plane)
+    transport = HttpTransport(plane)
     try:
         answer = await transport.answer(Call("GET", "/metrics", accept="text/plain"))
     finally:

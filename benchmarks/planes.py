@@ -22,7 +22,7 @@ from karmada.api.cluster import Cluster
 from karmada.joining.join import Joining, cluster_id_of, join
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.meta import get_condition, name
 from karmada.kube.objects.types import Obj
@@ -75,7 +75,7 @@ async def plane(place: Place, members: int, *flags: str) -> AsyncIterator[Plane]
 
 @asynccontextmanager
 async def connected(config: RestConfig) -> AsyncIterator[Client]:
-    client = Client(transport_for(config), field_manager="benchmarks")
+    client = Client(HttpTransport(config), field_manager="benchmarks")
     try:
         yield client
     finally:

@@ -16,7 +16,7 @@ from benchmarks.scenario import Figure, Measurement, Place, Sizes
 from benchmarks.servers import running
 from benchmarks.timings import percentile
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -62,7 +62,7 @@ class Informers:
         with running("karmada.components.apiserver", data) as server:
             figures["server starts with them"] = server.seconds_to_ready
             meter = Meter({_SERVER: server.process.pid, _INFORMER: os.getpid()})
-            client = Client(HttpsTransport(load_config(server.kubeconfig)))
+            client = Client(HttpTransport(load_config(server.kubeconfig)))
             try:
                 figures |= await _follow(client, TLS)
             finally:

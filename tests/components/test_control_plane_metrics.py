@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from karmada.components.controlplane import ControlPlane
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.client.transport import Call
 from karmada.kube.server.config import ServerConfig
@@ -14,7 +14,7 @@ from karmada.kube.server.config import ServerConfig
 async def test_the_schedulers_and_the_clusters_figures_and_estimates_are_served(tmp_path: Path) -> None:
     plane = ControlPlane(ServerConfig(data_dir=tmp_path, storage="memory://", port=0))
     await plane.start()
-    transport = HttpsTransport(load_config(plane.server.kubeconfig))
+    transport = HttpTransport(load_config(plane.server.kubeconfig))
     try:
         answer = await transport.answer(Call("GET", "/metrics", accept="text/plain"))
         estimates = await transport.answer(Call("GET", "/debug/estimates"))

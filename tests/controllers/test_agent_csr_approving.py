@@ -19,7 +19,7 @@ from karmada.components.assembly import Assembly
 from karmada.controllers.agent_csr_approving import CSRS, AgentCsrApproving, access_review
 from karmada.joining.objects import CLUSTER_ROLE_BINDINGS
 from karmada.kube.client.client import Client
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.kinds.signing_requests import condition, with_condition
 from karmada.kube.objects.clock import RealClock
@@ -177,7 +177,7 @@ async def test_what_people_denied_stays_denied(plane: ControlPlane) -> None:
 async def test_a_controller_manager_of_its_own_process_approves_over_the_network(folder: Path) -> None:
     async with running(folder / "apart", clock=RealClock()) as apart:
         config = load_config(apart.server.kubeconfig)
-        assembly = Assembly(lambda name: Client(transport_for(replace(config, user_agent=name))), clock=apart.clock)
+        assembly = Assembly(lambda name: Client(HttpTransport(replace(config, user_agent=name))), clock=apart.clock)
         assembly.add([AgentCsrApproving(assembly.context)])
         async with assembly.manager:
             await apart.server.client(TOKEN).create(CSRS, csr("wanted", request()))

@@ -16,7 +16,7 @@ from typing import Any, Self
 from karmada.api.cluster import Cluster
 from karmada.joining.join import Joining, join
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition
@@ -147,7 +147,7 @@ class Fleet:
 
 @asynccontextmanager
 async def connected(kubeconfig: Path, context: str = "") -> AsyncIterator[Client]:
-    client = Client(HttpsTransport(load_config(kubeconfig, context=context)))
+    client = Client(HttpTransport(load_config(kubeconfig, context=context)))
     try:
         yield client
     finally:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from karmada.api.cluster import Cluster
 from karmada.kube.client.client import Client
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
@@ -89,7 +89,7 @@ def listed(kubeconfig: Path, kind: GVR, context: str = "", namespace: str = "", 
     """As `kubectl get` does, without a program: for what is waited for."""
 
     async def look() -> list[Obj]:
-        client = Client(transport_for(load_config(kubeconfig, context=context)))
+        client = Client(HttpTransport(load_config(kubeconfig, context=context)))
         try:
             return (await client.list_all(kind, namespace, label_selector=labels)).items
         finally:

@@ -14,7 +14,7 @@ import yaml
 
 from karmada.joining.join import Joining, join
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.sim.cluster import SimCluster
 from tests.e2e.aggregated_process import AggregatedProcess
@@ -87,7 +87,7 @@ def member(
 
 async def joined(front: ServerProcess, sim: SimCluster) -> None:
     there = load_config(sim.kubeconfig)
-    control, member = Client(HttpsTransport(load_config(front.kubeconfig))), Client(HttpsTransport(there))
+    control, member = Client(HttpTransport(load_config(front.kubeconfig))), Client(HttpTransport(there))
     try:
         await join(control, member, Joining.to(there, "member1"))
         await member.create(CLUSTER_ROLES, role("karmada-impersonator", IMPERSONATION))

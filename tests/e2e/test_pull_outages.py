@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from karmada.kube.client.client import Client
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -45,7 +45,7 @@ def create(local: LocalEnvironment, first: int, last: int) -> None:
     """ConfigMaps, many at a time: kubectl sends one after the other."""
 
     async def send() -> None:
-        client = Client(transport_for(load_config(local.control_kubeconfig)))
+        client = Client(HttpTransport(load_config(local.control_kubeconfig)))
         try:
             await asyncio.gather(*(client.create(CONFIG_MAPS, config_map(number)) for number in range(first, last)))
         finally:

@@ -15,7 +15,7 @@ from karmada.install.options import InstallError, options_from
 from karmada.install.phases import Installation
 from karmada.install.preflight import NAMESPACES, STORAGE_CLASSES
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import Kubeconfig, load_config
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.types import Obj
@@ -285,7 +285,7 @@ async def test_an_image_that_cannot_be_pulled_is_reported_with_its_pod_and_what_
 
 async def test_a_crash_is_reported_with_the_last_lines_of_its_log(host: Host) -> None:
     host.sim.add_rule("crash", Rule(Outcome("crash-loop", seconds=0.0), namespace=NAMESPACE))
-    client = Client(HttpsTransport(load_config(host.sim.kubeconfig)))
+    client = Client(HttpTransport(load_config(host.sim.kubeconfig)))
     with pytest.raises(InstallError) as error:
         await host.install({"wait-component-ready-timeout": 2}, client=client)
     await client.close()

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.errors import AlreadyExists, NotFound
 from karmada.kube.objects.gvk import GVR
@@ -83,7 +83,7 @@ class Scenario:
 async def run(data_dir: Path, steps: list[tuple[str, int]]) -> None:
     scenario = Scenario(data_dir)
     await scenario.start()
-    remote = Client(HttpsTransport(load_config(scenario.server.kubeconfig)))
+    remote = Client(HttpTransport(load_config(scenario.server.kubeconfig)))
     clock = ClusterClock(rate=20.0)  # where restarts are slow, their back-off grows to 45 seconds
     informers = [Informer(remote, CONFIG_MAPS, "default", clock=clock) for _ in range(2)]
     informers[0].add_handler(scenario.record)

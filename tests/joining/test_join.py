@@ -13,7 +13,7 @@ from karmada.joining.join import JoinError, Joining, check_unique, cluster_id_of
 from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from karmada.joining.waiting import wait_for
 from karmada.kube.client.client import Client, Listing
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.objects.clock import FakeClock, RealClock
 from karmada.kube.objects.errors import AlreadyExists, BadRequest, Forbidden
 from karmada.kube.objects.gvk import GVR, GroupResource
@@ -106,7 +106,7 @@ async def test_the_credentials_open_the_member(plane: ControlPlane, member: Memb
     cluster = await join(plane.client, member.client, joining(member))
     assert cluster is not None
     secret = await plane.client.get(SECRETS, "m1", "karmada-cluster")
-    client = Client(HttpsTransport(access_of(cluster, secret)))
+    client = Client(HttpTransport(access_of(cluster, secret)))
     try:
         assert (await client.get(NAMESPACES, "kube-system"))["metadata"]["uid"] == cluster["spec"]["id"]
         assert await client.raw("GET", "/readyz")

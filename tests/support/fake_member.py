@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -100,7 +101,9 @@ async def _both(
 
 
 @asynccontextmanager
-async def _listening(proxy: FakeProxy, scheme: str, serve: Any) -> AsyncIterator[FakeProxy]:
+async def _listening(
+    proxy: FakeProxy, scheme: str, serve: Any, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[FakeProxy]:
     tasks: set[asyncio.Task[None]] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -108,7 +111,7 @@ async def _listening(proxy: FakeProxy, scheme: str, serve: Any) -> AsyncIterator
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
     proxy.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield proxy
@@ -120,7 +123,7 @@ async def _listening(proxy: FakeProxy, scheme: str, serve: Any) -> AsyncIterator
 
 
 @asynccontextmanager
-async def connect_proxy() -> AsyncIterator[FakeProxy]:
+async def connect_proxy(tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeProxy]:
     """An HTTP proxy that knows CONNECT and nothing else."""
     proxy = FakeProxy()
 
@@ -135,7 +138,7 @@ async def connect_proxy() -> AsyncIterator[FakeProxy]:
         host, _, port = target.rpartition(":")
         await _both((reader, writer), host, int(port), b"HTTP/1.1 200 OK\r\n\r\n")
 
-    async with _listening(proxy, "http", serve) as listening:
+    async with _listening(proxy, "https" if tls else "http", serve, tls) as listening:
         yield listening
 
 

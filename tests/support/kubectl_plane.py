@@ -13,7 +13,7 @@ import yaml
 
 from karmada.joining.join import Joining, join
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -92,7 +92,7 @@ async def simulated(name: str, folder: Path) -> AsyncIterator[SimCluster]:
 
 async def _join(server: ApiServer, sim: SimCluster, name: str) -> None:
     config = load_config(sim.kubeconfig)
-    member = Client(HttpsTransport(config))
+    member = Client(HttpTransport(config))
     try:
         await join(server.client(), member, Joining.to(config, name))
         await member.create(CLUSTER_ROLES, role("karmada-impersonator", IMPERSONATION))

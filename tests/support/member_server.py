@@ -9,7 +9,7 @@ from pathlib import Path
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import NotFound
@@ -47,7 +47,7 @@ async def member_server(
     await server.start()
     try:
         way = load_config(server.kubeconfig)
-        client = Client(HttpsTransport(way))
+        client = Client(HttpTransport(way))
         try:
             yield MemberServer(server, way, client)
         finally:

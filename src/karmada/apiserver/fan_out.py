@@ -19,13 +19,13 @@ import orjson
 
 from karmada.apiserver.forwarding import forward, inner_target
 from karmada.apiserver.members import Member, Members
-from karmada.kube.client.bodies import read_body
 from karmada.kube.client.limits import LIST_BYTES, OBJECT_BYTES
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.http.request import Query, Request, RequestInfo, parse_path
 from karmada.kube.server.http.results import RawResult, Result, TakeOver
+from karmada.kube.server.outbound.bodies import read_body
 
 log = get_logger("cluster-proxy")
 SECONDS = 30.0

@@ -10,11 +10,11 @@ import orjson
 from aiohttp import web
 
 from karmada.apiserver.members import Member, Members, unanswered
-from karmada.kube.client.bodies import read_body
 from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.server.http.relaying import body_of, forwarded_headers, pass_on
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
+from karmada.kube.server.outbound.bodies import read_body
 
 _PARTS_BEFORE = 7
 """/apis/GROUP/VERSION/RESOURCE/NAME/proxy/ and what comes behind."""

@@ -83,7 +83,7 @@ class AgentProcess(Process):
         from karmada.components.rows import Shared, enabled_parts
         from karmada.controllers.context import OwnCluster
         from karmada.kube.client.client import Client
-        from karmada.kube.client.http_transport import transport_for
+        from karmada.kube.client.http_transport import HttpTransport
         from karmada.kube.runtime.periodic import Periodic
 
         super().__init__(
@@ -96,7 +96,7 @@ class AgentProcess(Process):
             health_address=health_address,
             own=OwnCluster(joining.name, member),
         )
-        self._member = Client(transport_for(replace(member, user_agent=COMPONENT)), field_manager=COMPONENT)
+        self._member = Client(HttpTransport(replace(member, user_agent=COMPONENT)), field_manager=COMPONENT)
         self._joining = joining
         self._report = report
         self._elects = election is not None

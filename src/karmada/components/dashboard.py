@@ -177,14 +177,14 @@ class DashboardProcess:
     ) -> None:
         from karmada.dashboard.server import Dashboard
         from karmada.kube.client.client import Client
-        from karmada.kube.client.http_transport import transport_for
+        from karmada.kube.client.http_transport import HttpTransport
         from karmada.kube.runtime.health import Health
         from karmada.kube.runtime.metrics import Metrics
 
         self.dashboard = Dashboard(login, options, tls.context)
         self._tls = tls
         self._following: asyncio.Task[None] | None = None
-        self._control_plane = Client(transport_for(login.control_plane))
+        self._control_plane = Client(HttpTransport(login.control_plane))
         self.health, metrics = Health(), Metrics()
         self.health.add_ready("control-plane", self._is_reachable)
         metrics.registry.register(DashboardMetrics(self.dashboard))

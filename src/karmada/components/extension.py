@@ -62,7 +62,7 @@ class Extension:
         scraped: Address | None = None,
     ) -> None:
         from karmada.kube.client.client import Client
-        from karmada.kube.client.http_transport import transport_for
+        from karmada.kube.client.http_transport import HttpTransport
         from karmada.kube.runtime.informers import Informers
         from karmada.kube.server.auth.delegated import DelegatedAuthenticator, DelegatedAuthorizer, FollowedTrust
         from karmada.kube.server.extension import ExtensionServer
@@ -72,9 +72,9 @@ class Extension:
         self._following: asyncio.Task[None] | None = None
         self.started: list[Callable[[], Awaitable[None]]] = []
         """What begins once the server serves."""
-        self.transport = transport_for(access.objects)
+        self.transport = HttpTransport(access.objects)
         self.control_plane = Client(self.transport)
-        self._delegates = [Client(transport_for(way)) for way in (access.callers, access.rights)]
+        self._delegates = [Client(HttpTransport(way)) for way in (access.callers, access.rights)]
         self._callers = DelegatedAuthenticator(self._delegates[0], self.clock, anonymous=config.anonymous)
         self.rights = DelegatedAuthorizer(self._delegates[1], self.clock)
         self.server = ExtensionServer(

@@ -143,12 +143,12 @@ def _manager(given: Given, extension: Extension, metrics: Any) -> Manager:
 
     from karmada.components.extension import access_from
     from karmada.kube.client.client import Client
-    from karmada.kube.client.http_transport import transport_for
+    from karmada.kube.client.http_transport import HttpTransport
     from karmada.kube.runtime.manager import Manager
     from karmada.kube.server.controllers import cluster_controllers
     from karmada.kube.server.controllers.garbage_collector import GarbageCollector
 
-    transport = transport_for(replace(access_from(given).objects, user_agent=COMPONENT))
+    transport = HttpTransport(replace(access_from(given).objects, user_agent=COMPONENT))
     client, clock = Client(transport, field_manager=COMPONENT), extension.clock
     election = election_from(given, COMPONENT)
     elector = election.elector(client, clock, metrics) if election is not None else None

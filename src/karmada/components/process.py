@@ -44,15 +44,15 @@ class Process:
         """`own`: see Assembly. `sharing`: the controllers share their work with other replicas."""
         from karmada.components.assembly import Assembly
         from karmada.kube.client.client import Client
-        from karmada.kube.client.http_transport import transport_for
+        from karmada.kube.client.http_transport import HttpTransport
         from karmada.kube.runtime.health import Health
 
-        transport = transport_for(replace(config, user_agent=name))
+        transport = HttpTransport(replace(config, user_agent=name))
         self.client = Client(transport, field_manager=name)
         self._membership: Membership | None = None
         self._unguarded: Client | None = None
         if sharing is not None:
-            self._unguarded = Client(transport_for(replace(config, user_agent=name)), field_manager=name)
+            self._unguarded = Client(HttpTransport(replace(config, user_agent=name)), field_manager=name)
         self.health = Health()
         self.assembly = Assembly(
             self._connect,
@@ -74,11 +74,11 @@ class Process:
     def _open_member(self, config: RestConfig, before: MemberTransport | None) -> MemberTransport:
         """Writes to members are guarded, too; they do not have the Leases."""
         from karmada.kube.client.fencing import GuardElsewhere
-        from karmada.kube.client.network_transport import NetworkTransport
+        from karmada.kube.client.http_transport import HttpTransport
         from karmada.members.switching import over_network
 
         transport = over_network(config, before)
-        if isinstance(transport, NetworkTransport) and self._membership is not None:
+        if isinstance(transport, HttpTransport) and self._membership is not None:
             transport.guard = GuardElsewhere(self._membership)
         return transport
 

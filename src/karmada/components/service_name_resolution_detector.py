@@ -54,7 +54,7 @@ class DetectorProcess(Process):
         pod: Obj | None = None,
     ) -> None:
         from karmada.kube.client.client import Client
-        from karmada.kube.client.http_transport import transport_for
+        from karmada.kube.client.http_transport import HttpTransport
         from karmada.kube.runtime.events import EventRecorder
         from karmada.problemdetector.name_resolution import ClusterReporter, NodeDetector
 
@@ -67,7 +67,7 @@ class DetectorProcess(Process):
         )
         self.control_plane: Client | None = None
         if control_plane is not None:
-            self.control_plane = Client(transport_for(control_plane), field_manager=COMPONENT)
+            self.control_plane = Client(HttpTransport(control_plane), field_manager=COMPONENT)
             reporter = ClusterReporter(
                 self.client, self.control_plane, cluster, clock, period=period, stale=thresholds.stale
             )

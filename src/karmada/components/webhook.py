@@ -224,7 +224,7 @@ def main(**given: Any) -> None:
 
     from karmada.admission.context import Settings
     from karmada.kube.client.client import Client
-    from karmada.kube.client.http_transport import transport_for
+    from karmada.kube.client.http_transport import HttpTransport
     from karmada.kube.client.kubeconfig import KubeconfigError
 
     gates = gates_from(given)
@@ -237,7 +237,7 @@ def main(**given: Any) -> None:
 
     async def run() -> None:
         stopping = begin(verbosity=given["verbosity"], logging_format=given["logging_format"])
-        client = Client(transport_for(config))
+        client = Client(HttpTransport(config))
         allowed = given["allow_no_execute_taint_policy"]
         settings = Settings(client=client, gates=gates, allow_no_execute_taint_policy=allowed)
         where = (given["bind_address"], given["secure_port"])

@@ -18,7 +18,7 @@ from karmada.controllers.context import Context
 from karmada.joining.join import JoinError, Joining, join
 from karmada.joining.unjoin import unjoin
 from karmada.kube.client.client import Client
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError, load_config
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
@@ -51,7 +51,7 @@ class ClusterApi:
         self._task: asyncio.Task[None] | None = None
 
     def _connect(self) -> None:
-        self._transport = transport_for(self._config)
+        self._transport = HttpTransport(self._config)
         client = Client(self._transport)
         self._informers = Informers(client, clock=self._context.clock)
         self._reconciler = ManagedClusters(self._context, client, self._informers)
@@ -103,7 +103,7 @@ class ManagedClusters(Reconciler):
         except (NotFound, KubeconfigError) as error:
             log.info("A cluster's kubeconfig is not there yet", cluster=str(key), err=str(error))
             return Retry
-        transport = transport_for(config)
+        transport = HttpTransport(config)
         try:
             await join(self._client, Client(transport), Joining.to(config, key.name), clock=self._clock)
         except JoinError as error:

@@ -17,7 +17,7 @@ from typing import Final
 from karmada.dashboard.viewer import USER_AGENT, Identity, Viewer
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Impersonation, Material, RestConfig
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock
@@ -74,7 +74,7 @@ class Login:
 
     async def _verified(self, config: RestConfig, until: float = math.inf) -> Viewer:
         """As the control plane says who this is; it must not be nobody."""
-        client = Client(transport_for(replace(config, timeout=LOGIN_SECONDS, user_agent=USER_AGENT)))
+        client = Client(HttpTransport(replace(config, timeout=LOGIN_SECONDS, user_agent=USER_AGENT)))
         body = {"apiVersion": _REVIEWS.api_version, "kind": "SelfSubjectReview"}
         try:
             review = await client.create(_REVIEWS, body, "")

@@ -17,7 +17,7 @@ from karmada.api.cluster import Cluster
 from karmada.dashboard.paced import LONGEST, Paced
 from karmada.kube.client.client import Client, resource_path
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -51,7 +51,7 @@ class Viewer:
         self.identity = identity
         self.config = replace(config, user_agent=USER_AGENT)
         """With the viewer's credentials: for clients only, never to be shown or logged."""
-        self.client = Client(transport_for(self.config, clock=clock), field_manager=USER_AGENT)
+        self.client = Client(HttpTransport(self.config, clock=clock), field_manager=USER_AGENT)
         self.clock = clock
         self._seen: dict[str, Any] = {}
         self._members: dict[str, Client] = {}
@@ -73,7 +73,7 @@ class Viewer:
                 self._members.pop(next(iter(self._members)))  # its connections are shared, and stay
             server = self.config.server.rstrip("/") + resource_path(Cluster.gvr, "", cluster, "proxy")
             config = replace(self.config, server=server, timeout=MEMBER_SECONDS)
-            found = Client(transport_for(config, clock=self.clock), field_manager=USER_AGENT)
+            found = Client(HttpTransport(config, clock=self.clock), field_manager=USER_AGENT)
             self._members[cluster] = found
         return found
 

@@ -19,7 +19,7 @@ from karmada.joining.objects import SECRETS
 from karmada.joining.waiting import wait_for
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Impersonation, Material, RestConfig
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM
@@ -79,7 +79,7 @@ async def _opens(control: Client, cluster: Obj, way: RestConfig, cluster_id: str
     own = replace(
         plain, token=held["token"].decode(), ca=Material(data=held.get("caBundle", b"")), impersonate=Impersonation()
     )
-    client = Client(transport_for(own))
+    client = Client(HttpTransport(own))
     try:
         return await cluster_id_of(client) == cluster_id
     except (ApiError, ConnectionFailed):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import Kubeconfig
 
 FIELD_MANAGER = "karmadactl"
@@ -22,7 +22,7 @@ def way(kubeconfig: Path, context: str = "", *, seconds: float = _SECONDS) -> Re
 
 @asynccontextmanager
 async def connected(config: RestConfig) -> AsyncIterator[Client]:
-    client = Client(transport_for(config), field_manager=FIELD_MANAGER)
+    client = Client(HttpTransport(config), field_manager=FIELD_MANAGER)
     try:
         yield client
     finally:

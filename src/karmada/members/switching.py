@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from typing import Any, Protocol, TypeAlias
 
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.http_transport import transport_for
-from karmada.kube.client.network_transport import NetworkTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import (
     Answer,
     AnswerTransport,
@@ -34,8 +33,8 @@ Open: TypeAlias = Callable[[RestConfig, MemberTransport | None], MemberTransport
 
 
 def over_network(config: RestConfig, before: MemberTransport | None) -> MemberTransport:
-    limiter = before.limiter if isinstance(before, NetworkTransport) else None
-    return transport_for(config, limiter=limiter)
+    limiter = before.limiter if isinstance(before, HttpTransport) else None
+    return HttpTransport(config, limiter=limiter)
 
 
 class SwitchingTransport:

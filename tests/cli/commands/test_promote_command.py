@@ -19,7 +19,7 @@ from karmada.cli.commands.apply import apply
 from karmada.cli.commands.interpret import interpret
 from karmada.cli.commands.promote import promote
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVK, GVR
@@ -70,7 +70,7 @@ def _client(kubeconfig: Path) -> Any:
 
     @asynccontextmanager
     async def connected() -> Any:
-        client = Client(HttpsTransport(load_config(kubeconfig)))
+        client = Client(HttpTransport(load_config(kubeconfig)))
         try:
             yield client
         finally:

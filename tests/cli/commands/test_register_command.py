@@ -24,7 +24,7 @@ from karmada.joining.pull.discovery import Discovery
 from karmada.joining.pull.objects import DEPLOYMENTS, ROLES, Agent, agent_lease, agents_own_objects
 from karmada.joining.pull.register import Registering, Registration
 from karmada.kube.client.client import Client
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import Kubeconfig
 from karmada.kube.kinds.signing_requests import condition, conditions, with_condition
 from karmada.kube.objects.bootstrap_tokens import BootstrapToken
@@ -106,7 +106,7 @@ async def test_the_agent_gets_a_certificate_of_its_own_and_its_rights(pair: Pair
     assert certificate.subject.rfc4514_string() == f"CN={AGENT},O=system:karmada:agents"
     lifetime = certificate.not_valid_after_utc - certificate.not_valid_before_utc
     assert lifetime.total_seconds() == 86400
-    client = Client(transport_for(Kubeconfig.parse(yaml.safe_dump(config)).resolve()))
+    client = Client(HttpTransport(Kubeconfig.parse(yaml.safe_dump(config)).resolve()))
     try:
         assert (await client.list_all(Work.gvr, "karmada-es-m1")).items == []
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {}}

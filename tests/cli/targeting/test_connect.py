@@ -217,7 +217,7 @@ def test_a_bad_duration_is_refused() -> None:
 @pytest.mark.parametrize("module", ["join", "unjoin", "cordon", "taint"])
 def test_a_command_costs_little_before_it_runs(module: str) -> None:
     """The heavy libraries are not loaded just to show a help text."""
-    heavy = "aiohttp", "msgspec", "cryptography", "asyncio", "karmada.kube.client.https", "yaml"
+    heavy = "aiohttp", "msgspec", "cryptography", "asyncio", "karmada.kube.client.http_transport", "yaml"
     program = f"import sys, karmada.cli.commands.{module}; print([m for m in {heavy!r} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

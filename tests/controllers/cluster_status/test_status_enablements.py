@@ -6,7 +6,7 @@ import pytest
 
 from karmada.controllers.cluster_status.enablements import EnablementReader, Enablements, condition, from_groups
 from karmada.kube.client.config import Material, RestConfig
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
 from tests.controllers.cluster_status.status_plane import TOKEN, FakeMember
@@ -53,13 +53,13 @@ def test_how_complete_it_is(count: int, complete: bool, status: str, reason: str
 
 
 @pytest.fixture
-async def transport(member: FakeMember) -> AsyncIterator[HttpsTransport]:
-    made = HttpsTransport(RestConfig(member.server.url, ca=Material(member.server.pki.ca.cert_pem), token=TOKEN))
+async def transport(member: FakeMember) -> AsyncIterator[HttpTransport]:
+    made = HttpTransport(RestConfig(member.server.url, ca=Material(member.server.pki.ca.cert_pem), token=TOKEN))
     yield made
     await made.close()
 
 
-async def test_unchanged_kinds_are_the_very_same_object(member: FakeMember, transport: HttpsTransport) -> None:
+async def test_unchanged_kinds_are_the_very_same_object(member: FakeMember, transport: HttpTransport) -> None:
     reader = EnablementReader(transport, FakeClock())
     first = await reader.read()
     assert first.complete
@@ -67,7 +67,7 @@ async def test_unchanged_kinds_are_the_very_same_object(member: FakeMember, tran
 
 
 async def test_a_server_without_aggregated_discovery_is_walked_through_once_a_minute(
-    member: FakeMember, transport: HttpsTransport
+    member: FakeMember, transport: HttpTransport
 ) -> None:
     clock = FakeClock()
     modern = await EnablementReader(transport, clock).read()
@@ -84,7 +84,7 @@ async def test_a_server_without_aggregated_discovery_is_walked_through_once_a_mi
 
 
 async def test_a_group_that_fails_is_checked_again_on_the_next_pass(
-    member: FakeMember, transport: HttpsTransport
+    member: FakeMember, transport: HttpTransport
 ) -> None:
     member.gate.legacy = True
     member.gate.codes["/apis/apps/v1"] = 503
@@ -96,13 +96,13 @@ async def test_a_group_that_fails_is_checked_again_on_the_next_pass(
     assert (await reader.read()).complete
 
 
-async def test_a_server_that_cannot_be_reached_serves_nothing(member: FakeMember, transport: HttpsTransport) -> None:
+async def test_a_server_that_cannot_be_reached_serves_nothing(member: FakeMember, transport: HttpTransport) -> None:
     await member.stop()
     assert await EnablementReader(transport, FakeClock()).read() == Enablements([], False)
 
 
 async def test_a_page_that_cannot_be_read_for_a_moment_loses_nothing(
-    member: FakeMember, transport: HttpsTransport
+    member: FakeMember, transport: HttpTransport
 ) -> None:
     reader = EnablementReader(transport, FakeClock())
     whole = await reader.read()
@@ -115,7 +115,7 @@ async def test_a_page_that_cannot_be_read_for_a_moment_loses_nothing(
 
 
 async def test_a_group_that_cannot_be_read_is_as_it_was_known_before_the_process_started(
-    member: FakeMember, transport: HttpsTransport
+    member: FakeMember, transport: HttpTransport
 ) -> None:
     whole = await EnablementReader(transport, FakeClock()).read()
     member.gate.legacy = True

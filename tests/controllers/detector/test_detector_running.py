@@ -16,7 +16,7 @@ from karmada.controllers.context import Context, Settings
 from karmada.controllers.detector import detector_parts
 from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.types import Obj
@@ -42,7 +42,7 @@ def parts(context: Context) -> Sequence[Reconciler]:
 
 async def test_it_works_over_https(folder: Path) -> None:
     async with running(folder, clock=RealClock()) as plane:
-        remote = Client(HttpsTransport(load_config(plane.server.kubeconfig)))
+        remote = Client(HttpTransport(load_config(plane.server.kubeconfig)))
         assembly = Assembly(lambda _name: remote)
         assembly.add(parts(assembly.context))
         async with assembly.manager:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,11 +12,10 @@ from aiohttp.test_utils import TestServer
 
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.http_transport import HttpTransport
-from karmada.kube.client.https import HttpsTransport
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[..., Awaitable[str]]
-Open = Callable[..., HttpsTransport]
+Open = Callable[..., HttpTransport]
 
 
 @pytest.fixture
@@ -39,27 +37,13 @@ async def serve() -> AsyncIterator[Serve]:
         await server.close()
 
 
-@pytest.fixture(params=[HttpsTransport, HttpTransport], ids=["https", "light"])
-async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
-    """What holds of one transport holds of the other."""
-    async with _connecting(request.param) as start:
-        yield start
-
-
 @pytest.fixture
-async def connect_https() -> AsyncIterator[Open]:
-    """For what only this transport can."""
-    async with _connecting(HttpsTransport) as start:
-        yield start
+async def connect() -> AsyncIterator[Open]:
+    made: list[HttpTransport] = []
 
-
-@asynccontextmanager
-async def _connecting(sort: Any) -> AsyncIterator[Open]:
-    made: list[HttpsTransport] = []
-
-    def start(server: str, *, clock: Any = None, **options: Any) -> HttpsTransport:
+    def start(server: str, *, clock: Any = None, **options: Any) -> HttpTransport:
         extra = {"clock": clock} if clock else {}
-        transport: HttpsTransport = sort(RestConfig(server=server, **options), **extra)
+        transport = HttpTransport(RestConfig(server=server, **options), **extra)
         made.append(transport)
         return transport
 

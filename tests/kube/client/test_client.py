@@ -10,7 +10,7 @@ import pytest
 from karmada.kube.client.client import Client, resource_path
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.discovery import NoMatch
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import Transport
 from karmada.kube.objects.errors import AlreadyExists, Conflict, Expired, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
@@ -27,7 +27,7 @@ async def api(request: pytest.FixtureRequest, fake: FakeApi) -> AsyncIterator[Tr
 
     server = TestServer(application(fake))
     await server.start_server()
-    transport = HttpsTransport(RestConfig(server=str(server.make_url("/"))))
+    transport = HttpTransport(RestConfig(server=str(server.make_url("/"))))
     yield transport
     await transport.close()
     await server.close()

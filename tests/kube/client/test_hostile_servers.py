@@ -15,7 +15,7 @@ from karmada.kube.client import responses
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Material
 from karmada.kube.client.discovery import discover
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.limits import KB, MB, PROBE_BYTES
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
@@ -23,7 +23,7 @@ from karmada.kube.objects.errors import ApiError, ServiceUnavailable, TooManyReq
 from karmada.kube.objects.gvk import GVR
 
 Serve = Callable[..., Awaitable[str]]
-Open = Callable[..., HttpsTransport]
+Open = Callable[..., HttpTransport]
 GET = Call("GET", "/x")
 PODS = GVR("", "v1", "pods")
 

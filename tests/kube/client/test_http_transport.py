@@ -10,8 +10,7 @@ import pytest
 
 from karmada.kube.client import http1
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.http_transport import HttpTransport, transport_for
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.errors import Fenced
 
@@ -280,15 +279,6 @@ async def test_warnings_are_reported() -> None:
         await transport.call(GET)
         assert refusal == ['old "x"', "older"]
         await transport.close()
-
-
-async def test_proxies_are_left_to_the_other_transport(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    assert isinstance(transport_for(RestConfig(server="https://x")), HttpTransport)
-    assert isinstance(transport_for(RestConfig(server="https://x", proxy_url="http://p:1")), HttpsTransport)
-    monkeypatch.setenv("HTTPS_PROXY", "http://p:1")
-    assert isinstance(transport_for(RestConfig(server="https://x")), HttpsTransport)
 
 
 class _Guard:

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import ExecConfig, Impersonation, Material
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound, ServiceUnavailable, TooManyRequests, Unauthorized
@@ -23,7 +23,7 @@ from tests.support.fake_api import CONFIG_MAPS, FakeApi, application
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[..., Awaitable[str]]
-Open = Callable[..., HttpsTransport]
+Open = Callable[..., HttpTransport]
 
 
 async def echo(request: web.Request) -> web.Response:
@@ -358,17 +358,3 @@ async def test_logs_stream_as_they_come(serve: Serve, connect: Open) -> None:
 
     transport = connect(await serve(logs))
     assert b"".join([piece async for piece in transport.stream(Call("GET", "/log"))]) == b"one\ntwo\n"
-
-
-async def test_a_proxy_is_used_where_the_config_names_one(serve: Serve, connect_https: Open) -> None:
-    seen: list[str] = []
-
-    async def proxy(request: web.Request) -> web.Response:
-        seen.append(str(request.url))
-        return web.json_response({})
-
-    transport = connect_https("http://cluster.internal:8080", proxy_url=await serve(proxy))
-    await transport.call(Call("GET", "/version"))
-    assert seen == ["http://cluster.internal:8080/version"]
-    with pytest.raises(ValueError, match="only http, https and socks5 proxies"):
-        connect_https("http://x", proxy_url="ftp://127.0.0.1:1")

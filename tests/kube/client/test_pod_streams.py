@@ -9,12 +9,12 @@ from aiohttp import WSMsgType, web
 from aiohttp.test_utils import TestServer
 
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.pod_streams import STDERR, STDOUT, attach, execute, forward
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, Forbidden
 
-Connect = Callable[..., Awaitable[HttpsTransport]]
+Connect = Callable[..., Awaitable[HttpTransport]]
 SUCCESS: dict[str, Any] = {"metadata": {}, "status": "Success"}
 EXIT_3: dict[str, Any] = {
     "metadata": {},
@@ -56,14 +56,14 @@ class Pod:
 
 @pytest.fixture
 async def connect() -> AsyncIterator[Connect]:
-    closing: list[TestServer | HttpsTransport] = []
+    closing: list[TestServer | HttpTransport] = []
 
-    async def start(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> HttpsTransport:
+    async def start(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> HttpTransport:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", handler)
         server = TestServer(app)
         await server.start_server()
-        transport = HttpsTransport(RestConfig(server=str(server.make_url("/"))))
+        transport = HttpTransport(RestConfig(server=str(server.make_url("/"))))
         closing.extend((server, transport))
         return transport
 

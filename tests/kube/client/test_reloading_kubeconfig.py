@@ -80,10 +80,10 @@ async def test_the_first_response_after_a_failure_is_reported_once() -> None:
         transport.returned.append(lambda: returned.append("back"))
         await transport.call(Call("GET", "/x"))
         assert returned == []
-        transport._base = "http://127.0.0.1:1"
+        transport._sender.server = "http://127.0.0.1:1"
         with pytest.raises(ConnectionFailed):
             await transport.call(Call("GET", "/x"))
-        transport._base = here.url
+        transport._sender.server = here.url
         await transport.call(Call("GET", "/x"))
         assert returned == ["back"]
         await transport.close()

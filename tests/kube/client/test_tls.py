@@ -7,7 +7,7 @@ import weakref
 
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential
-from karmada.kube.client.http_transport import HttpTransport
+from karmada.kube.client.request_sender import RequestSender
 from karmada.kube.client.tls import client_context
 
 _MORE_THAN_ARE_REMEMBERED = 100
@@ -31,10 +31,10 @@ def test_a_context_that_nobody_uses_any_more_is_forgotten() -> None:
     assert reference() is None
 
 
-async def test_a_transport_keeps_its_context_for_the_connections_that_it_has() -> None:
-    transport = HttpTransport(RestConfig(server="https://127.0.0.1:1", insecure=True))
-    reference = weakref.ref(transport._tls(Credential()))
+async def test_a_sender_keeps_its_context_for_the_connections_that_it_has() -> None:
+    sender = RequestSender(RestConfig(server="https://127.0.0.1:1", insecure=True))
+    reference = weakref.ref(sender._tls(Credential()))
     others()
     gc.collect()
-    assert transport._tls(Credential()) is reference()
-    await transport.close()
+    assert sender._tls(Credential()) is reference()
+    sender.close()

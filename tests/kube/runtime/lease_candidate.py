@@ -10,13 +10,13 @@ import sys
 import time
 
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.runtime.leader import LeaderElector
 
 
 async def main(kubeconfig: str, identity: str) -> None:
-    client = Client(HttpsTransport(load_config(kubeconfig)))
+    client = Client(HttpTransport(load_config(kubeconfig)))
     elector = LeaderElector(
         client, "lock", "default", identity, lease_duration=1.0, renew_deadline=0.7, retry_period=0.1
     )

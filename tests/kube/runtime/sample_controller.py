@@ -44,10 +44,10 @@ class Copier(Reconciler):
 
 
 async def main(kubeconfig: str) -> None:
-    from karmada.kube.client.https import HttpsTransport
+    from karmada.kube.client.http_transport import HttpTransport
     from karmada.kube.client.kubeconfig import load_config
 
-    client = Client(HttpsTransport(load_config(kubeconfig)), field_manager="copier")
+    client = Client(HttpTransport(load_config(kubeconfig)), field_manager="copier")
     manager = Manager(client)
     manager.add(Copier(manager))
     try:

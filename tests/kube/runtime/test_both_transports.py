@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import AlreadyExists, Conflict, Invalid, NotFound
@@ -54,7 +54,7 @@ async def connect(request: pytest.FixtureRequest, server: ApiServer) -> AsyncIte
         if request.param == "in-process":
             made.append(server.client(user_agent="tests"))
         else:
-            made.append(Client(HttpsTransport(load_config(server.kubeconfig))))
+            made.append(Client(HttpTransport(load_config(server.kubeconfig))))
         return made[-1]
 
     yield client
@@ -163,7 +163,7 @@ async def test_a_metadata_informer_knows_the_metadata(client: Client) -> None:
     await eventually(lambda: informer.get(Key("default", "b")))
     for obj in informer.list():
         assert obj["metadata"]["uid"]
-        if isinstance(client.transport, HttpsTransport):
+        if isinstance(client.transport, HttpTransport):
             assert set(obj) == {"apiVersion", "kind", "metadata"}
             assert obj["kind"] == "PartialObjectMetadata"
     await informer.stop()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import NotFound, ServiceUnavailable
@@ -132,7 +132,7 @@ async def test_an_informer_survives_restarts_of_the_server(tmp_path: Path) -> No
 
     server = await start(0)
     port, chance = server.port, random.Random(3)
-    client = Client(HttpsTransport(load_config(server.kubeconfig)))
+    client = Client(HttpTransport(load_config(server.kubeconfig)))
     informer = Informer(client, CONFIG_MAPS, "default")
     state: dict[Key, Obj] = {}
 

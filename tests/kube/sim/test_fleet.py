@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import Kubeconfig, load_config
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.sim.admin import AdminServer
@@ -27,7 +27,7 @@ def wanted(name: str, nodes: int = 1) -> Stored:
 
 
 async def names_of_nodes(kubeconfig: Path, context: str) -> list[str]:
-    client = Client(HttpsTransport(load_config(kubeconfig, context=context)))
+    client = Client(HttpTransport(load_config(kubeconfig, context=context)))
     try:
         return sorted(node["metadata"]["name"] for node in (await client.list(NODES))["items"])
     finally:

@@ -10,7 +10,7 @@ from typing import Any
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.client.transport import Answer, Call
 from karmada.kube.objects.gvk import GVR
@@ -37,7 +37,7 @@ class Whole:
 
     def client(self, **changes: Any) -> Client:
         """Another client; `changes` to the configuration, such as a token."""
-        client = Client(HttpsTransport(replace(self.config, **changes)))
+        client = Client(HttpTransport(replace(self.config, **changes)))
         self._clients.append(client)
         return client
 
@@ -114,7 +114,7 @@ def condition(obj: Obj, kind: str) -> str:
 async def fetch(client: Client, path: str, method: str = "GET") -> Answer:
     """One request without a body, its answer as it comes."""
     transport = client.transport
-    assert isinstance(transport, HttpsTransport)
+    assert isinstance(transport, HttpTransport)
     return await transport.answer(Call(method, path))
 
 
@@ -126,7 +126,7 @@ async def whole_cluster(folder: Path, profile: Profile = SMALL, **settings: Any)
     whole: Whole | None = None
     try:
         config = replace(load_config(sim.kubeconfig), timeout=10.0)
-        whole = Whole(sim, Client(HttpsTransport(config)), config)
+        whole = Whole(sim, Client(HttpTransport(config)), config)
         await eventually(lambda: all_ready(sim, profile))
         yield whole
     finally:

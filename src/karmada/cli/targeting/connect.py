@@ -219,9 +219,9 @@ async def _connected(config: RestConfig) -> AsyncIterator[Client]:
     from dataclasses import replace
 
     from karmada.kube.client.client import Client
-    from karmada.kube.client.http_transport import transport_for
+    from karmada.kube.client.http_transport import HttpTransport
 
-    transport = transport_for(replace(config, user_agent=USER_AGENT, connect_timeout=CONNECT_SECONDS))
+    transport = HttpTransport(replace(config, user_agent=USER_AGENT, connect_timeout=CONNECT_SECONDS))
     transport.on_warning = _warner()
     client = Client(_logged(transport), field_manager=USER_AGENT)
     try:

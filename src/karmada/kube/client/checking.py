@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from yarl import URL
 
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.socks import SCHEMES as SOCKS
+from karmada.kube.client.proxies import SCHEMES
 from karmada.kube.client.tls import client_context
 
 _TOKEN = re.compile(r"[\x21-\x7e]*")
@@ -28,7 +28,7 @@ def check(config: RestConfig) -> None:
     """ConfigError for what would make every request fail."""
     check_address("the server's address", config.server)
     if config.proxy_url:
-        check_address("the proxy's address", config.proxy_url, ("http", "https", *SOCKS))
+        check_address("the proxy's address", config.proxy_url, SCHEMES)
     if not _TOKEN.fullmatch(config.token):
         raise ConfigError("the token has characters that no token can have")
     _check_headers("impersonation", config.impersonate.headers())

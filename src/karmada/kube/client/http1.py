@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, cast
 
 from karmada.kube.client import cluster_names
 from karmada.kube.client.limits import readable
+from karmada.kube.client.proxies import Proxy, ProxyRefused, dial_socks
 
 _HEAD_BYTES = 1 << 18
 _PIECE = 1 << 16
@@ -33,6 +34,7 @@ _IDLE_SECONDS = 60.0
 """A connection that waited longer may be about to be closed by the server."""
 _NEXT_ADDRESS_SECONDS = 0.25
 _WITH_BODY = ("POST", "PUT", "PATCH")
+_SWITCHING = 101
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;.*)?\r\n")
@@ -55,6 +57,7 @@ class Place(NamedTuple):
     tls: ssl.SSLContext | None
     name: str
     """The name the server has to prove."""
+    proxy: Proxy | None = None
 
 
 class Headers(Mapping[str, str]):
@@ -110,6 +113,8 @@ class Connection(asyncio.Protocol):
         self.used = False
         """Before: it may have been closed since by the other side."""
         self.idle_since = 0.0
+        self.received = 0
+        """Bytes so far."""
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._data = bytearray()
@@ -130,6 +135,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._data += data
+        self.received += len(data)
         if len(self._data) > self._room and not self._paused and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
@@ -175,9 +181,7 @@ class Connection(asyncio.Protocol):
         if self._end is None or self._loop.time() < self._end:
             self.limit(self._end)
             return
-        self._error = TimeoutError("no response in time")
-        self.resume_writing()
-        self._wake()
+        self.fail(TimeoutError("no response in time"))
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -192,29 +196,68 @@ class Connection(asyncio.Protocol):
         usable = not self._ended and self._error is None and self._transport is not None
         return self._finished and usable and not self._data
 
-    def close(self) -> None:
+    def close(self, *, at_once: bool = True) -> None:
+        """`at_once`: also if not all has gone that was sent."""
         self._finished = False
-        if self._transport is not None:
+        if self._transport is None:
+            return
+        if at_once:
             self._transport.abort()
+        else:
+            self._transport.close()
 
     async def send(self, method: str, target: str, headers: tuple[tuple[str, str], ...], body: bytes | None) -> None:
         self._finished = False
-        if self._transport is None:
-            raise self._error or ConnectionResetError("the connection has ended")
         if not _SENDABLE.fullmatch(target):
             raise ValueError("the path has characters that no path can have")
         length = f"Content-Length: {len(body or b'')}\r\n" if body is not None or method in _WITH_BODY else ""
         head = f"{method} {target} HTTP/1.1\r\n{_lines(headers)}{length}\r\n".encode()
-        self._transport.write(head + body if body else head)
+        await self.write(head + body if body else head)
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes as they are, and wait until nearly all have gone."""
+        self.write_soon(data)
         if self._full is not None:
             await self._full
 
-    async def head(self, method: str) -> Answered:
+    def write_soon(self, data: bytes) -> None:
+        if self._transport is None:
+            raise self._error or ConnectionResetError("the connection has ended")
+        self._transport.write(data)
+
+    async def read(self) -> bytes:
+        """Return bytes that have come, as they are, or wait for the next; nothing at the end of the connection."""
+        return await self._some(_PIECE)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether more has been received than is read."""
+        return self._paused
+
+    def fail(self, error: Exception) -> None:
+        """Have whoever waits for the other side get this error."""
+        self._error = error
+        self.resume_writing()
+        self._wake()
+
+    async def tunnel(self, target: str, headers: tuple[tuple[str, str], ...], tls: ssl.SSLContext, name: str) -> None:
+        """Have the proxy at the other end open a way to `target`, and begin TLS with the server there."""
+        await self.send("CONNECT", target, headers, None)
+        response = await self.head("CONNECT")
+        if response.status != 200:
+            raise ProxyRefused(f"the proxy responded with {response.status}")
+        if self._data or self._transport is None:
+            raise BrokenAnswer("the proxy sent something before the server could")
+        made = await self._loop.start_tls(self._transport, self, tls, server_hostname=name)
+        self._transport = cast(asyncio.Transport, made)
+
+    async def head(self, method: str) -> Response:
+        """Return the response to the request that was sent, when its head has come."""
         while True:
             status, headers, keeps = await self._head()
-            if status >= 200:
+            if status >= 200 or status == _SWITCHING:
                 break
-        return Answered(self, status, headers, _Framing.of(method, status, headers), keeps)
+        return Response(self, status, headers, _Framing.of(method, status, headers), keeps)
 
     async def _head(self) -> tuple[int, Headers, bool]:
         raw = await self._until(b"\r\n\r\n", "the head of the response is too large")
@@ -370,8 +413,8 @@ class _Framing(NamedTuple):
         return cls(False, int(length))
 
 
-class Answered:
-    """An answer of which the head has come."""
+class Response:
+    """A response of which the head has come."""
 
     def __init__(self, connection: Connection, status: int, headers: Headers, framing: _Framing, keeps: bool) -> None:
         self.connection = connection
@@ -471,41 +514,59 @@ def _is_stale(connection: Connection) -> bool:
 
 
 async def open_connection(place: Place, seconds: float | None) -> Connection:
-    """A new one; OSError, ssl.SSLError or OpeningTimedOut."""
+    """A new one; OSError, ssl.SSLError, BrokenAnswer or OpeningTimedOut."""
     try:
         async with asyncio.timeout(seconds):
-            made = await _socket(place)
-            try:
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: Connection(place),
-                    sock=made,
-                    ssl=place.tls,
-                    server_hostname=place.name if place.tls else None,
-                )
-            except BaseException:
-                made.close()
-                raise
-            return connection
+            if place.proxy is None:
+                return await _connected(place, await _dial(place.host, place.port), place.tls, place.name)
+            return await _through(place.proxy, place)
     except TimeoutError as error:
         if isinstance(error, OSError) and error.errno is not None:  # the system's own, before ours
             raise
         raise OpeningTimedOut from error
 
 
-async def _socket(place: Place) -> socket.socket:
+async def _through(proxy: Proxy, place: Place) -> Connection:
+    """A connection that leads through a proxy."""
+    if proxy.is_socks:
+        return await _connected(place, await dial_socks(proxy, place.host, place.port), place.tls, place.name)
+    connection = await _connected(place, await _dial(proxy.host, proxy.port), proxy.tls, proxy.host)
+    if place.tls is not None:
+        target = f"[{place.host}]:{place.port}" if ":" in place.host else f"{place.host}:{place.port}"
+        try:
+            headers = (("Host", target), *proxy.authorization(), *proxy.headers)
+            await connection.tunnel(target, headers, place.tls, place.name)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+async def _connected(place: Place, made: socket.socket, tls: ssl.SSLContext | None, name: str) -> Connection:
+    try:
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Connection(place), sock=made, ssl=tls, server_hostname=name if tls else None
+        )
+    except BaseException:
+        made.close()
+        raise
+    return connection
+
+
+async def _dial(host: str, port: int) -> socket.socket:
     """Connected. Of several addresses the next is tried when one has not answered for a moment, or has refused."""
-    addresses = await _addresses(place)
+    addresses = await _addresses(host, port)
     if len(addresses) > 1:
         from aiohappyeyeballs import start_connection
 
         made = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, interleave=1)
-        keep_alive(made)
+        _keep_alive(made)
         return made
     [(family, kind, protocol, _, address)] = addresses
     made = socket.socket(family, kind, protocol)
     try:
         made.setblocking(False)
-        keep_alive(made)
+        _keep_alive(made)
         await asyncio.get_running_loop().sock_connect(made, address)
     except BaseException:
         made.close()
@@ -513,16 +574,16 @@ async def _socket(place: Place) -> socket.socket:
     return made
 
 
-async def _addresses(place: Place) -> list[Any]:
+async def _addresses(host: str, port: int) -> list[Any]:
     """Without a thread where the host is an address already, or a Service of a simulated cluster."""
     try:
-        return _numeric(place.host, place.port)
+        return _numeric(host, port)
     except OSError:
-        found = cluster_names.lookup(place.host, place.port)
+        found = cluster_names.lookup(host, port)
         if found:
-            return [address for host, port in found for address in _numeric(host, port)]
+            return [address for number, at in found for address in _numeric(number, at)]
         loop = asyncio.get_running_loop()
-        return await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
+        return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
 def _numeric(host: str, port: int) -> list[Any]:
@@ -530,7 +591,7 @@ def _numeric(host: str, port: int) -> list[Any]:
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV)
 
 
-def keep_alive(made: socket.socket) -> None:
+def _keep_alive(made: socket.socket) -> None:
     """Find out within a minute when the other side of a silent connection (a watch) is gone."""
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,220 +1,290 @@
-"""HttpsTransport without an HTTP library: for commands, whose import of one takes longer than they do, and for members,
-to which objects go by the thousand.
+"""The transport over the network: a kube-apiserver (ours or any) over HTTP/1.1.
 
-Requests, watches and streams go over http1; connections are shared by all transports of an event loop that use the same
-server with the same credentials, so that members behind a control plane's proxy need no new ones. WebSockets are left
-to HttpsTransport, made when one is needed, and so are servers behind proxies: `transport_for` chooses.
+The number of concurrent requests adapts to the server (limiter); watches and sockets, which are long, do not count. A
+request that got 429 or 5xx with Retry-After is repeated after that time, since the server did nothing; one that got 401
+is repeated once with fresh credentials where there are any. A broken connection is ConnectionFailed: whether a write
+happened is then unknown, and only the caller can decide to repeat it. So is everything else that prevents a response:
+settings that cannot be used, a response that is too large or malformed, and redirects, since a token is not sent to
+another server.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
 
 from karmada.kube.client import responses
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.credentials import Credential
-from karmada.kube.client.http1 import Answered, Connection, Connections, OpeningTimedOut, Place, open_connection
+from karmada.kube.client.credentials import Credential, CredentialError, credentials_for
+from karmada.kube.client.fencing import Guard
 from karmada.kube.client.limiter import AdaptiveLimiter
-from karmada.kube.client.limits import OBJECT_BYTES
-from karmada.kube.client.network_transport import CLOSED, NetworkTransport
-from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket
+from karmada.kube.client.limits import OBJECT_BYTES, WATCH_LINE_BYTES, readable
+from karmada.kube.client.request_sender import Headers, RequestSender
+from karmada.kube.client.transport import (
+    GROUP_HEADER,
+    Answer,
+    Call,
+    ConnectionFailed,
+    Socket,
+    UpgradeRefused,
+    WatchEvent,
+)
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.deadline import Deadline
+from karmada.kube.objects.errors import (
+    ApiError,
+    BadRequest,
+    Fenced,
+    Invalid,
+    UnsupportedMediaType,
+    error_from_status,
+)
+from karmada.kube.objects.types import Obj
 
-if TYPE_CHECKING:
-    from karmada.kube.client.https import HttpsTransport
-
-_PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
-_Headers: TypeAlias = tuple[tuple[str, str], ...]
-_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, Connections] = WeakKeyDictionary()
-
-
-def transport_for(
-    config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None
-) -> HttpTransport | HttpsTransport:
-    """The lightest one that can go this way."""
-    if not config.proxy_url and not any(os.environ.get(name) for name in _PROXIES):
-        return HttpTransport(config, clock=clock, limiter=limiter)
-    from karmada.kube.client.https import HttpsTransport, proxy_for
-
-    if not proxy_for(config):
-        return HttpTransport(config, clock=clock, limiter=limiter)
-    return HttpsTransport(config, clock=clock, limiter=limiter)
+_WATCH_GRACE = 30.0
 
 
-class _Address(NamedTuple):
-    secure: bool
-    host: str
-    port: int
-    path: str
-    named: str
-    """As the Host header says it."""
+class HttpTransport:
+    """One server."""
 
-
-@lru_cache(maxsize=1024)
-def _address(base: str) -> _Address:
-    parts = urlsplit(base)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("the address of the server cannot be used")
-    secure = parts.scheme == "https"
-    port = parts.port or (443 if secure else 80)
-    return _Address(secure, parts.hostname, port, parts.path, parts.netloc.rpartition("@")[2])
-
-
-class HttpTransport(NetworkTransport):
     def __init__(self, config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
-        super().__init__(config, clock=clock, limiter=limiter)
-        self._fixed_headers = responses.fixed_headers(config)
-        self._connections: Connections | None = None
-        self._place: Place | None = None
-        self._in_use: set[Connection] = set()
-        self._sockets: HttpsTransport | None = None
+        """ValueError for a proxy of a kind that cannot be used."""
+        self.config = config
+        self.limiter = limiter or AdaptiveLimiter(clock=clock)
+        self.on_warning: Callable[[str], None] | None = None
+        """Called with each Warning header of a response."""
+        self.returned: list[Callable[[], None]] = []
+        """Called when the server responds again, after a request to it has failed."""
+        self.guard: Guard | None = None
+        """Consulted before each write."""
+        self._takes_groups = True
+        self._away = False
+        self._clock = clock
+        self._credentials = credentials_for(config, clock=clock)
+        self._sender = RequestSender(config)
+        self._base = self._sender.server
 
     async def close(self) -> None:
-        """For good: what waits for an answer, and what reads a stream, fails now."""
-        self._closed = True
-        for connection in [*self._in_use]:
-            connection.close()
-        if self._connections is not None and self._place is not None:
-            self._connections.leave(self._place)
-        self._connections = self._place = None
-        if self._sockets is not None:
-            await self._sockets.close()
+        """For good: what waits for a response, and what reads a stream, fails now."""
+        self._sender.close()
 
-    # requests
+    async def call(self, call: Call) -> Any:
+        _, headers, body = await self._answered(call)
+        try:
+            return responses.parsed(headers.get("Content-Type", ""), body)
+        except ValueError as error:
+            raise ConnectionFailed(f"{self._base}: {error}") from error
+
+    async def body(self, call: Call) -> bytes:
+        return (await self._answered(call)).body
+
+    async def create_all(self, call: Call, objects: Sequence[Obj]) -> list[ApiError | None] | None:
+        """A server that does not know the header refuses the List, which is then not tried again."""
+        if not self._takes_groups or self.guard is not None:
+            return None
+        body = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        try:
+            got = await self._answered(call._replace(body=body), {GROUP_HEADER: "true"})
+        except (BadRequest, Invalid, UnsupportedMediaType):
+            self._takes_groups = False
+            return None
+        try:
+            outcomes = orjson.loads(got.body)
+            return [None if outcome is None else error_from_status(outcome) for outcome in outcomes]
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ConnectionFailed(f"{self._base}: the response to a group of creates is malformed") from error
+
+    async def _answered(self, call: Call, more: Mapping[str, str] | None = None) -> Answer:
+        """The response once it is a good one."""
+        data = None if call.body is None else orjson.dumps(call.body)
+        until = self._clock.monotonic() + (self.config.timeout or responses.RETRY_SECONDS)
+        renewed = False
+        for attempt in range(responses.MAX_RETRIES + 1):
+            credential = await self._credential()
+            got = await self._limited(call, data, credential, more)
+            status, headers, body = got
+            if 200 <= status < 300:
+                return got
+            if status == 401 and not renewed and self._credentials.rejected(credential):
+                renewed = True
+                continue
+            pause = responses.retry_after(status, headers) if call.retried else None
+            if pause is not None:
+                pause = min(pause, responses.LONGEST_PAUSE)
+            if pause is None or attempt == responses.MAX_RETRIES or self._clock.monotonic() + pause > until:
+                raise responses.failure(self._base, status, headers, body)
+            await self._clock.sleep(pause)
+        raise AssertionError("unreachable")
+
+    async def _limited(
+        self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None
+    ) -> Answer:
+        await self.limiter.acquire()
+        overloaded = False
+        try:
+            if self.guard is None or call.method == "GET":
+                got = await self._exchange(call, data, credential, headers)
+            else:
+                got = await self._guarded(self.guard, call, data, credential)
+            overloaded = got.status in (429, 503)
+            if self._away:
+                self._is_back()
+            return got
+        except ConnectionFailed as error:
+            overloaded = isinstance(error.__cause__, TimeoutError)
+            self._away = True
+            raise
+        finally:
+            self.limiter.release(overloaded=overloaded)
+
+    async def _guarded(self, guard: Guard, call: Call, data: bytes | None, credential: Credential) -> Answer:
+        """Nothing is awaited between the check and the sending, apart from a connection."""
+        headers = guard.check()
+        try:
+            with Deadline(guard.seconds_left()):
+                got = await self._exchange(call, data, credential, headers)
+        except TimeoutError as error:
+            raise ConnectionFailed(f"{self._base}: no response while the sender's Lease was valid") from error
+        if got.status == Fenced.code:
+            guard.was_refused()
+        return got
+
+    def _is_back(self) -> None:
+        self._away = False
+        for call in self.returned:
+            call()
+
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+        """Bypasses the limiter: a health check must not wait behind other requests."""
+        credential = await self._credential()
+        got = await self._exchange(call, None, credential, headers)
+        if got.status == 401:
+            self._credentials.rejected(credential)
+        return got
 
     async def _exchange(
-        self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None = None
+        self, call: Call, data: bytes | None, credential: Credential, more: Mapping[str, str] | None = None
     ) -> Answer:
+        """One request and its response; ConnectionFailed when there was none."""
         seconds = self.config.timeout
+        end = asyncio.get_running_loop().time() + seconds if seconds else None
+        target, headers = responses.target(call.path, call.query.items()), _headers(call, more)
         try:
-            end = asyncio.get_running_loop().time() + seconds if seconds else None
-            got = await self._attempt(call, data, credential, headers, end)
+            response = await self._sender.send(call.method, target, headers, data, credential, end)
             try:
-                self._warn(got.headers.all("Warning"))
-                return Answer(got.status, got.headers, await got.whole(call.most))
+                self._warn(response.headers.all("Warning"))
+                return Answer(response.status, response.headers, await response.whole(call.most))
             finally:
-                self._give_back(got.connection)
+                self._sender.release(response.connection)
         except (OSError, ValueError) as error:
-            raise self._unreachable(error, f"no response within {seconds:g}s") from error
+            raise self._sender.failure(error, f"no response within {seconds:g}s") from error
+
+    # streams
+
+    async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+        async with contextlib.aclosing(self.lines(call)) as lines:
+            async for line in lines:
+                yield responses.watch_event(self._base, line)
+
+    async def lines(self, call: Call) -> AsyncGenerator[bytes, None]:
+        pending: list[bytes] = []
+        size = 0
+        seconds = float(call.query.get("timeoutSeconds") or 0)
+        total = seconds + _WATCH_GRACE if seconds else None
+        async with contextlib.aclosing(self._chunks(call, total)) as chunks:
+            async for chunk in chunks:
+                pending.append(chunk)
+                size += len(chunk)
+                if b"\n" in chunk:
+                    *lines, rest = b"".join(pending).split(b"\n")
+                    pending, size = ([rest] if rest else []), len(rest)
+                    for line in lines:
+                        if line:
+                            yield line
+                if size > WATCH_LINE_BYTES:
+                    limit = readable(WATCH_LINE_BYTES)
+                    raise ConnectionFailed(f"{self._base}: an event of the watch is larger than {limit}")
+        if pending:
+            raise ConnectionFailed(f"{self._base}: the watch ended within an event")
+
+    def stream(self, call: Call) -> AsyncIterator[bytes]:
+        return self._chunks(call, None)
 
     async def _chunks(self, call: Call, total: float | None) -> AsyncGenerator[bytes, None]:
+        """The body of a long response, piece by piece, for so many seconds at most."""
         credential = await self._credential()
         end = None if total is None else asyncio.get_running_loop().time() + total
+        target = responses.target(call.path, call.query.items())
         try:
-            got = await self._attempt(call, None, credential)
+            response = await self._sender.send(call.method, target, _headers(call), None, credential, None)
             try:
-                if got.status not in (200, 204):
-                    raise self._refused(got.status, got.headers, await got.whole(OBJECT_BYTES), credential)
-                got.connection.limit(end)
-                async with contextlib.aclosing(got.pieces()) as pieces:
+                if response.status not in (200, 204):
+                    body = await response.whole(OBJECT_BYTES)
+                    raise self._refused(response.status, response.headers, body, credential)
+                response.connection.limit(end)
+                async with contextlib.aclosing(response.pieces()) as pieces:
                     async for piece in pieces:
                         yield piece
             finally:
-                self._give_back(got.connection)
+                self._sender.release(response.connection)
         except (OSError, ValueError) as error:
-            raise self._unreachable(error, "the stream went silent") from error
+            raise self._sender.failure(error, "the stream went silent") from error
 
     async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
-        if self._sockets is None:
-            from karmada.kube.client.https import HttpsTransport
+        from karmada.kube.client.websocket import Handshake, WebSocket  # few commands need it
 
-            self._sockets = HttpsTransport(self.config, clock=self._clock)
-        return await self._sockets.connect(path, query, protocols)
-
-    # the pieces of a request
-
-    def _unreachable(self, error: OSError | ValueError, silence: str) -> ConnectionFailed:
-        """Whatever prevents an exchange is a failed connection; what a server has said is not touched."""
-        if isinstance(error, OpeningTimedOut):
-            why = f"no connection within {self.config.connect_timeout or self.config.timeout:g}s"
-        elif isinstance(error, TimeoutError):
-            why = silence
-        else:
-            why = CLOSED if self._closed else str(error) or type(error).__name__
-        return ConnectionFailed(f"{self._base}: {why}")
-
-    async def _attempt(
-        self,
-        call: Call,
-        data: bytes | None,
-        credential: Credential,
-        headers: Mapping[str, str] | None = None,
-        end: float | None = None,
-    ) -> Answered:
-        """The head of the answer, on a connection that must be given back; it fails at `end`, and what is read then."""
-        address = _address(self._base)
-        place = self._settled(address, credential)
-        sent = self._headers(call, credential, address.named, headers or {})
-        target = address.path + responses.target(call.path, call.query.items())
-        while True:
-            connection = self._open().idle(place) or await self._new(place, end)
-            self._in_use.add(connection)
-            connection.limit(end)
+        credential = await self._credential()
+        handshake = Handshake(protocols)
+        seconds = self.config.timeout
+        end = asyncio.get_running_loop().time() + seconds if seconds else None
+        target = responses.target(path, query)
+        try:
+            response = await self._sender.send("GET", target, handshake.headers, None, credential, end)
+            connection = response.connection
             try:
-                await connection.send(call.method, target, sent, data)
-                return await connection.head(call.method)
-            except BaseException as error:
-                self._in_use.discard(connection)
-                connection.close()
-                again = connection.used and call.method == "GET" and not self._closed
-                if not (again and isinstance(error, ConnectionError)):
-                    raise  # one that was kept may have ended in the meantime: what changes nothing is then sent again
-
-    async def _new(self, place: Place, end: float | None) -> Connection:
-        with Deadline(None if end is None else max(0.0, end - asyncio.get_running_loop().time())):
-            connection = await open_connection(place, self.config.connect_timeout or self.config.timeout or None)
-        if self._closed:
-            connection.close()
-            raise ConnectionFailed(f"{self._base}: {CLOSED}")
-        return connection
-
-    def _give_back(self, connection: Connection) -> None:
-        """It is used again if the body has been read to its end."""
-        self._in_use.discard(connection)
+                if response.status != 101:
+                    body = await response.whole(OBJECT_BYTES)
+                    raise self._no_socket(response.status, response.headers, body, credential)
+                protocol = handshake.agreed(response)
+            except BaseException:
+                self._sender.release(connection)
+                raise
+        except (OSError, ValueError) as error:
+            raise self._sender.failure(error, f"no response within {seconds:g}s") from error
         connection.limit(None)
-        if self._closed:
-            connection.close()
-        else:
-            self._open().give_back(connection)
+        return WebSocket(connection, protocol, self._sender.forget)
 
-    def _settled(self, address: _Address, credential: Credential) -> Place:
-        """Where connections lead now. With other credentials those of before are not wanted any more."""
-        place, before = self._place_of(address, credential), self._place
-        if place != before:
-            connections = self._open()
-            connections.enter(place)
-            if before is not None:
-                connections.leave(before)
-            self._place = place
-        return place
+    def _no_socket(self, status: int, headers: Mapping[str, str], body: bytes, credential: Credential) -> Exception:
+        """The error of an upgrade that was refused, perhaps in words that are no Status."""
+        refused = self._refused(status, headers, body, credential)
+        if isinstance(refused, ConnectionFailed) or responses.status_of(body) is not None or not body:
+            return refused
+        return UpgradeRefused(body.decode(errors="replace").strip()[:2048], code=status)
 
-    def _place_of(self, address: _Address, credential: Credential) -> Place:
-        if not address.secure:
-            return Place(address.host, address.port, None, "")
-        return Place(address.host, address.port, self._tls(credential), self.config.tls_server_name or address.host)
+    def _refused(self, status: int, headers: Mapping[str, str], body: bytes, credential: Credential) -> Exception:
+        """The error of a stream that did not start."""
+        if status == 401:
+            self._credentials.rejected(credential)
+        return responses.failure(self._base, status, headers, body)
 
-    def _headers(self, call: Call, credential: Credential, host: str, more: Mapping[str, str]) -> _Headers:
-        headers = [("Host", host), *self._fixed_headers, ("Accept", call.accept), *more.items()]
-        if call.body is not None:
-            headers.append(("Content-Type", call.content_type))
-        if credential.authorization:
-            headers.append(("Authorization", credential.authorization))
-        return tuple(headers)
+    def _warn(self, headers: Iterable[str]) -> None:
+        if self.on_warning is not None:
+            for text in responses.warnings(headers):
+                self.on_warning(text)
 
-    def _open(self) -> Connections:
-        if self._closed:
-            raise ConnectionFailed(f"{self._base}: {CLOSED}")
-        if self._connections is None:
-            loop = asyncio.get_running_loop()
-            self._connections = _shared.get(loop)
-            if self._connections is None:
-                self._connections = _shared[loop] = Connections()
-        return self._connections
+    async def _credential(self) -> Credential:
+        try:
+            return await self._credentials.get()
+        except (CredentialError, ValueError) as error:
+            raise ConnectionFailed(f"{self._base}: {error}") from error
+
+
+def _headers(call: Call, more: Mapping[str, str] | None = None) -> Headers:
+    headers = [("Accept", call.accept), *(more or {}).items()]
+    if call.body is not None:
+        headers.append(("Content-Type", call.content_type))
+    return tuple(headers)

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import SYSTEM
 from karmada.kube.objects.errors import NotFound
@@ -49,7 +49,7 @@ class AttachedCluster:
         self.kubeconfig = kubeconfig
         self.clock = SYSTEM
         self._config = load_config(kubeconfig, context=context)
-        self._transports: list[HttpsTransport] = []
+        self._transports: list[HttpTransport] = []
         self.manager = Manager(self._client(CONTROLLER_MANAGER), clock=self.clock, transform=without_managed_fields)
         self.context = Context(self._client, self.manager.informers, self.clock, self.profile)
         self.behaviours = Behaviours()
@@ -60,7 +60,7 @@ class AttachedCluster:
         """The components that the target does not run itself and that run here."""
 
     def _client(self, name: str) -> Client:
-        transport = HttpsTransport(replace(self._config, user_agent=name))
+        transport = HttpTransport(replace(self._config, user_agent=name))
         self._transports.append(transport)
         return Client(transport)
 

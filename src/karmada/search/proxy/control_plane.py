@@ -14,11 +14,10 @@ from aiohttp import web
 from yarl import URL
 
 from karmada.apiserver.members import GENERAL_GROUPS
-from karmada.kube.client.bodies import read_body
 from karmada.kube.client.config import Impersonation, RestConfig
 from karmada.kube.client.credentials import CredentialError, credentials_for
-from karmada.kube.client.https import proxy_for
 from karmada.kube.client.limits import LIST_BYTES
+from karmada.kube.client.proxies import proxy_for
 from karmada.kube.client.tls import MaterialReader, client_context
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ServiceUnavailable
@@ -27,6 +26,7 @@ from karmada.kube.server.auth.user import User
 from karmada.kube.server.http.relaying import body_of, forwarded_headers, pass_on
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result, TakeOver
+from karmada.kube.server.outbound.bodies import read_body
 from karmada.kube.server.outbound.https import Outbound, Target, Trust, why
 from karmada.search.proxy.chain import KARMADA
 from karmada.search.proxy.parsing import Proxied

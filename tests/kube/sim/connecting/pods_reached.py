@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.client.pod_streams import STDERR, STDOUT, RemoteCommand, execute
 from karmada.kube.objects.clock import FakeClock
@@ -40,7 +40,7 @@ class Cluster:
     server: ApiServer
     clock: FakeClock
     client: Client
-    https: HttpsTransport
+    https: HttpTransport
     context: Context
     load: LoadModel
     connector: PodConnector
@@ -113,7 +113,7 @@ async def cluster(folder: Path) -> AsyncIterator[Cluster]:
     connector = PodConnector(context, load)
     server.endpoints.connector = connector
     await server.start()
-    https = HttpsTransport(load_config(server.kubeconfig))
+    https = HttpTransport(load_config(server.kubeconfig))
     informers.start()
     await informers.wait_synced()
     accounts = server.cache

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import Call
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.processes.images import ImageRule, ImageTable
@@ -95,6 +95,6 @@ async def fetched(host: str, port: int, path: str = "/") -> str:
 async def log_of(cluster: Whole, name: str, **query: str) -> str:
     """The log of a pod; the error where there is none."""
     transport = cluster.admin.transport
-    assert isinstance(transport, HttpsTransport)
+    assert isinstance(transport, HttpTransport)
     answer = await transport.answer(Call("GET", f"/api/v1/namespaces/default/pods/{name}/log", query))
     return answer.body.decode()

@@ -21,14 +21,15 @@ CALLS = """
 import asyncio, sys
 from dataclasses import replace
 from karmada.kube.client.incluster import in_cluster_config
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
+from karmada.kube.client.proxies import proxy_for
 from karmada.kube.client.transport import Call, ConnectionFailed
 
 async def main():
     inside = in_cluster_config()
     port = inside.server.rpartition(":")[2]
-    outside = transport_for(replace(inside, server=f"https://localhost:{port}", timeout=1.0))
-    print(type(transport_for(inside)).__name__, type(outside).__name__, flush=True)
+    outside = HttpTransport(replace(inside, server=f"https://localhost:{port}", timeout=1.0))
+    print("proxies", proxy_for(inside) or "none", proxy_for(outside.config)[:7], flush=True)
     while True:
         try:
             print("status", (await outside.answer(Call("GET", "/version"))).status, flush=True)
@@ -58,7 +59,7 @@ async def test_an_isolated_pod_cannot_reach_the_outside_until_the_fault_is_heale
         return (await last_line(cluster, "p")).startswith(text)
 
     await eventually(lambda: says("status 200"))
-    assert (await log_of(cluster, "p")).startswith("HttpTransport HttpsTransport\n"), "the own API server is direct"
+    assert (await log_of(cluster, "p")).startswith("proxies none http://\n"), "the own API server is direct"
     fault = Isolated(namespace="default", labels={"app": "p"}, how="refuse" if how == "refuse" else "hang")
     await cluster.sim.faults.inject(fault, name="cut")
     await eventually(lambda: says("failed"))

@@ -12,13 +12,13 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-from karmada.kube.client.bodies import read_body
 from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.server.aggregation.remote_watch import remote_watch
 from karmada.kube.server.auth.frontproxy import remote_headers
 from karmada.kube.server.http.relaying import body_of, forwarded_headers, pass_on
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
+from karmada.kube.server.outbound.bodies import read_body
 from karmada.kube.server.outbound.https import Outbound, Target, why
 
 TEXT = "text/plain; charset=utf-8"

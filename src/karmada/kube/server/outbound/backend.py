@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from karmada.kube.client.http_transport import transport_for
+from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import Clock
@@ -29,7 +29,7 @@ class KubeconfigWebhook:
         """KubeconfigError (a ValueError) for a file that cannot be used."""
         config = replace(load_config(kubeconfig), timeout=_CALL_SECONDS, user_agent="kube-apiserver")
         self._path = "" if urlsplit(config.server).path.strip("/") else "/"
-        self._transport = transport_for(config, clock=clock)
+        self._transport = HttpTransport(config, clock=clock)
         self._clock = clock
         self._first_pause = first_pause
 

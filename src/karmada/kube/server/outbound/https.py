@@ -20,10 +20,10 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from karmada.kube.client.cluster_resolver import cluster_resolver
-from karmada.kube.client.socks import SocksConnector, is_socks
 from karmada.kube.objects.memo import Memo
 from karmada.kube.server.addresses.service_routing import Address
+from karmada.kube.server.outbound.cluster_resolver import cluster_resolver
+from karmada.kube.server.outbound.socks import SocksConnector
 
 _UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
 _EXPIRED = frozenset({9, 10})
@@ -123,7 +123,7 @@ class Outbound:
 
         `trust` is a context for those that have a client certificate of their own.
         """
-        socks = proxy if is_socks(proxy) else ""
+        socks = proxy if proxy.startswith("socks5") else ""
         if socks:
             proxy = ""
         return self._session(socks).request(
