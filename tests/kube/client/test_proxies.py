@@ -14,8 +14,8 @@ from karmada.kube.client.config import Material, RestConfig
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.proxies import proxy_for
 from karmada.kube.client.transport import Call, ConnectionFailed
-from tests.kube.client.test_http_transport import listening, saying
-from tests.kube.client.test_https import server_context
+from tests.kube.client.test_http1 import listening, saying
+from tests.kube.client.test_http_transport import server_context
 from tests.support.certificates import Authority
 from tests.support.fake_member import connect_proxy, socks_proxy
 

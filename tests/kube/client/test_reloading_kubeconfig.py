@@ -14,7 +14,7 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import KubeconfigError
 from karmada.kube.client.reloading_kubeconfig import ReloadingKubeconfig
 from karmada.kube.client.transport import Call, ConnectionFailed
-from tests.kube.client.test_http_transport import OK, listening, saying
+from tests.kube.client.test_http1 import OK, listening, saying
 
 
 def written(path: Path, certificate: bytes, server: str = "https://one:1") -> None:

@@ -14,7 +14,7 @@ from karmada.kube.client import websocket
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import Call, ConnectionFailed, Socket, UpgradeRefused
 from karmada.kube.objects.errors import ApiError
-from tests.kube.client.test_http_transport import Talk, listening, saying
+from tests.kube.client.test_http1 import Talk, listening, saying
 from tests.support.eventually import eventually
 
 Serve = Callable[..., Awaitable[str]]
