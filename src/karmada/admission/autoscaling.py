@@ -125,7 +125,7 @@ def _target(errors: list[FieldError], path: str, target: Obj) -> None:
 
 
 def _amounts(errors: list[FieldError], path: str, kind: str, target: Obj) -> None:
-    """What a metric is compared with must be given, and only once."""
+    """Refuse a metric whose target is not given, or more than once."""
     average, utilization = target.get("averageValue"), target.get("averageUtilization")
     if kind == "object":
         if target.get("value") is None and average is None:

@@ -64,7 +64,10 @@ async def _charge_all(binding: Obj, change: Amounts, context: Context, charged: 
 
 
 def used_with(quota: Obj, change: Amounts) -> Obj | None:
-    """What a quota's overallUsed becomes; None when it is not concerned. Raises Refusal when it is too much."""
+    """Return what a quota's overallUsed becomes; None when it is not concerned.
+
+    Raises Refusal when it is too much.
+    """
     overall: Obj = (quota.get("spec") or {}).get("overall") or {}
     counted = {name: amount for name, amount in change.items() if name in overall}
     if not counted:
@@ -101,7 +104,7 @@ def _named(obj: Obj) -> str:
 
 
 def usage(binding: Obj) -> Amounts:
-    """What the replicas of a scheduled binding request, summed over all its clusters."""
+    """Return what the replicas of a scheduled binding request, summed over all its clusters."""
     spec = binding.get("spec") or {}
     clusters, components = spec.get("clusters") or [], spec.get("components") or []
     used: Amounts = {}
@@ -114,7 +117,7 @@ def usage(binding: Obj) -> Amounts:
 
 
 def charge(binding: Obj) -> Amounts:
-    """What a quota is charged for a binding: its usage in whole numbers, of resources that are counted."""
+    """Return what a quota is charged for a binding: its usage in whole numbers, of resources that are counted."""
     return total({}, usage(binding))
 
 
@@ -137,13 +140,13 @@ def _add(used: Amounts, request: Obj, times: int) -> None:
 
 
 def difference(new: Amounts, old: Amounts) -> Amounts:
-    """What is used more (or, below zero, less) than before; nothing where it is the same."""
+    """Return what is used more (or, below zero, less) than before; nothing where it is the same."""
     found = {name: new.get(name, ZERO) - old.get(name, ZERO) for name in (*new, *(set(old) - set(new)))}
     return {name: amount for name, amount in found.items() if amount}
 
 
 def total(used: Mapping[str, Any], change: Amounts) -> Amounts:
-    """The sum in whole numbers, of resources that are counted, where it is above zero."""
+    """Return the sum in whole numbers, of resources that are counted, where it is above zero."""
     sums: dict[str, int] = {}
     for amounts in (used, change):
         for name, amount in amounts.items():
@@ -194,7 +197,7 @@ def _same(one: Obj, other: Obj) -> bool:
 
 
 def _components_moved(spec: Obj, before: Obj) -> bool:
-    """Every cluster gets all components, so another number of clusters is another amount."""
+    """Return whether the number of clusters changed: each gets all components, so it is another amount."""
     if not spec.get("components") and not before.get("components"):
         return False
     now, then = ({cluster["name"] for cluster in side.get("clusters") or ()} for side in (spec, before))

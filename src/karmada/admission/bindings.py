@@ -35,7 +35,7 @@ def _mutate(binding: Obj, context: Context, label: str) -> None:
 
 
 def give_id(obj: Obj, label: str, context: Context) -> None:
-    """A permanent id for an object that brings none."""
+    """Give an object that brings none a permanent id."""
     meta = obj["metadata"]
     labels = meta.get("labels") or {}
     if not labels.get(label):
@@ -51,7 +51,7 @@ async def validate(binding: Obj, old: Obj | None, context: Context) -> list[Fiel
 
 
 def _own_namespace(binding: Obj) -> list[FieldError]:
-    """What a binding in a namespace is about is in that namespace, too."""
+    """Return what a binding in a namespace is about is in that namespace, too."""
     own = binding["metadata"].get("namespace") or ""
     given = ((binding.get("spec") or {}).get("resource") or {}).get("namespace") or ""
     if not given or given == own:
@@ -67,7 +67,7 @@ def _dependencies(annotations: Obj) -> list[FieldError]:
 
 
 def _lists_references(text: str) -> bool:
-    """Whether a text reads as a list of references to objects; null is an empty list."""
+    """Return whether a text reads as a list of references to objects; null is an empty list."""
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -28,7 +28,7 @@ FORBIDDEN, BAD_REQUEST, INTERNAL = 403, 400, 500
 
 
 def new_id() -> str:
-    """A permanent id: random, so that no two objects ever have the same."""
+    """Return a permanent id: random, so that no two objects ever have the same."""
     return random_uuid()
 
 
@@ -40,7 +40,7 @@ def _system_clock() -> Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The same for all requests of a process."""
+    """Settings for all requests of a process."""
 
     client: Client | None = None
     """For the few rules that read other objects; without it they see none."""
@@ -49,7 +49,7 @@ class Settings:
     clock: Clock = field(default_factory=_system_clock)
     new_id: Callable[[], str] = new_id
     lua_problem: Callable[[str], str | None] = lua_problem
-    """What is wrong with a Lua script: nothing (""), something, or None when it cannot be checked."""
+    """Return the problem of a Lua script, "" for none, or None when it cannot be checked."""
 
     def enabled(self, gate: str) -> bool:
         return self.gates.enabled(gate)
@@ -64,7 +64,7 @@ class Context:
     namespace: str = ""
     dry_run: bool = False
     warnings: list[str] = field(default_factory=Warnings)
-    """What the user should know although the write goes through."""
+    """Warnings to the user, although the write goes through."""
 
     @property
     def creating(self) -> bool:
@@ -89,7 +89,7 @@ class Refusal(Exception):
 
     @classmethod
     def failure(cls, message: str, code: int = INTERNAL) -> Refusal:
-        """No verdict could be reached; such an answer names no reason."""
+        """Return the answer without a verdict; it names no reason."""
         return cls(message, code=code, reason="")
 
     def status(self) -> Obj:
@@ -98,6 +98,6 @@ class Refusal(Exception):
 
 
 def in_one_text(errors: Iterable[FieldError]) -> str:
-    """Each text once, in the order in which they were found; several in brackets."""
+    """Return each text once, in the order in which they were found; several in brackets."""
     texts = list(dict.fromkeys(str(error) for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

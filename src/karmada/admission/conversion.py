@@ -13,7 +13,7 @@ API_VERSION = "apiextensions.k8s.io/v1"
 
 
 def answer(body: bytes) -> Obj:
-    """The review with its response; it never raises."""
+    """Return the review with its response; it never raises."""
     uid: Any = ""
     try:
         request: Obj = orjson.loads(body)["request"]

@@ -46,7 +46,7 @@ def _time(errors: list[FieldError], path: str, rule: Obj, context: Context) -> N
 
 
 def _bounds(errors: list[FieldError], path: str, rule: Obj) -> None:
-    """The new bounds of a FederatedHPA: one of them is enough."""
+    """Validate the new bounds of a FederatedHPA: one of them is enough."""
     low, high = rule.get("targetMinReplicas"), rule.get("targetMaxReplicas")
     if low is None and high is None:
         detail = (

@@ -42,7 +42,7 @@ def _webhook(errors: list[FieldError], path: str, webhook: Obj) -> None:
 
 
 def _domain(errors: list[FieldError], path: str, name: str) -> None:
-    """A fully qualified domain name, with or without the dot at its end."""
+    """Validate a fully qualified domain name, with or without the dot at its end."""
     if not name:
         errors.append(required(path))
         return

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 def lua_problem(script: str) -> str | None:
-    """What is wrong with a script, "" when it compiles; None when no Lua is installed to check it."""
+    """Return what is wrong with a script, "" when it compiles; None when no Lua is installed to check it."""
     from karmada.interpreter.lua.script import LuaScript
 
     try:

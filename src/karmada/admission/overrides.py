@@ -95,7 +95,7 @@ def _fixed(errors: list[FieldError], path: str, overriders: Obj, *, namespaced: 
 
 
 def _pointers(overriders: Obj) -> Iterator[tuple[str, str]]:
-    """The JSON pointers of all overriders, with their places in the policy."""
+    """Yield the JSON pointers of all overriders, with their places in the policy."""
     for index, item in enumerate(overriders.get("plaintext") or ()):
         yield f"plaintext[{index}].path", item.get("path") or ""
     for index, item in enumerate(overriders.get("fieldOverrider") or ()):

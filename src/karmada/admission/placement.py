@@ -63,7 +63,7 @@ def check_placement(errors: list[FieldError], placement: Obj) -> None:
 
 
 def _overflow_possible(scheduling: Obj | None) -> bool:
-    """Whether replicas are divided by the available replicas of clusters."""
+    """Return whether replicas are divided by the available replicas of clusters."""
     if scheduling is None or not _is_divided(scheduling):
         return False
     preference = scheduling.get("replicaDivisionPreference")
@@ -102,7 +102,7 @@ def _overflow(errors: list[FieldError], path: str, term: Obj) -> None:
 
 
 def _given(value: Any) -> bool:
-    """An empty selector selects everything, which is something; an empty list says nothing."""
+    """Return whether a selector says something: an empty one selects everything; an empty list says nothing."""
     return isinstance(value, dict) or bool(value)
 
 

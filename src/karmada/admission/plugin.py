@@ -27,7 +27,7 @@ WEBHOOK_GROUP = "admissionregistration.k8s.io"
 
 
 def admission_plugins(settings: Settings) -> list[Plugin]:
-    """What a server's admission chain gets added."""
+    """Return what a server's admission chain gets added."""
     return [KarmadaDefaults(settings), KarmadaRules(settings), DeletionProtection(), WarnNotActedOn(settings)]
 
 
@@ -113,7 +113,7 @@ class WarnNotActedOn(BuiltinPlugin):
 
 
 def denied(hook: Hook, refusal: Refusal) -> ApiError:
-    """The error a webhook's refusal becomes."""
+    """Return the error that a webhook's refusal becomes."""
     from karmada.kube.server.admission.review import denial
 
     return denial(hook.name, refusal.status())

@@ -12,7 +12,7 @@ from karmada.kube.objects.types import Obj
 
 
 def mutate(policy: Obj, _old: Obj | None, context: Context) -> None:
-    """The namespaced kind."""
+    """Fill in a policy of the namespaced kind."""
     fill_namespace(policy.get("spec") or {}, context.namespace)
 
 

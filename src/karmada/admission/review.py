@@ -26,7 +26,7 @@ _log = get_logger("admission.review")
 
 
 async def answer(hook: Hook, body: bytes, settings: Settings) -> Obj:
-    """The review with its response; it never raises."""
+    """Return the review with its response; it never raises."""
     review: Obj = {"apiVersion": API_VERSIONS[0], "kind": "AdmissionReview"}
     uid = ""
     try:
@@ -59,7 +59,7 @@ def _review_of(body: bytes) -> Obj:
 
 
 async def respond(hook: Hook, request: Obj, settings: Settings) -> Obj:
-    """The response to an AdmissionRequest, without its uid. Raises Refusal."""
+    """Return the response to an AdmissionRequest, without its uid. Raises Refusal."""
     context = Context(
         settings,
         operation=request.get("operation") or "",

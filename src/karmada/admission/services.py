@@ -46,7 +46,7 @@ def validate(service: Obj, old: Obj | None, _context: Context) -> list[FieldErro
 
 
 def ingress_of(obj: Obj) -> list[Obj]:
-    """The addresses of a load balancer, from the status."""
+    """Return the addresses of a load balancer, from the status."""
     return ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
 
 

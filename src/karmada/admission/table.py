@@ -47,7 +47,7 @@ class Hook:
     name: str
     path: str
     resource: GroupResource
-    """Of "*" in "*" for all."""
+    """Resource it is for; "*" in "*" for all."""
     operations: tuple[str, ...] = (CREATE, UPDATE)
     mutate: Mutate | None = None
     validate: Validate | None = None

@@ -40,7 +40,7 @@ def mutate(work: Obj, _old: Obj | None, context: Context) -> None:
 
 
 def _wrong(manifest: Obj) -> str:
-    """What of a manifest that cannot be done without is not what it has to be."""
+    """Return which required part of a manifest is not what it has to be."""
     if not isinstance(manifest["kind"], str):
         return "kind must be a string"
     meta = manifest.get("metadata")

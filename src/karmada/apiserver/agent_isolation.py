@@ -33,7 +33,7 @@ _CHECKED: Final = frozenset({CLUSTERS, LEASES, SECRETS, SIGNING_REQUESTS})
 
 
 def cluster_of(user: User) -> str | None:
-    """The cluster whose agent a user is."""
+    """Return the cluster whose agent a user is."""
     if well_known.AGENT_GROUP not in user.groups or user.is_master:
         return None
     return well_known.cluster_of_agent(user.name)

@@ -26,7 +26,7 @@ class ClusterProxy:
         self._fan_out = fan_out
 
     async def connect(self, request: Request, _resource: Resource) -> Result:
-        """The endpoint of subresource `proxy`."""
+        """Return the endpoint of subresource `proxy`."""
         if request.query.all("dryRun"):
             raise BadRequest("dryRun is not supported")
         if request.info.name == EVERY:

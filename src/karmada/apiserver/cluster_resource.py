@@ -20,7 +20,7 @@ from karmada.kube.objects.types import Obj
 
 CLUSTERS = GroupResource(Cluster.gvk.group, "clusters")
 ID = "spec.id"
-"""By which a cluster that joins finds out whether it has joined already, under another name."""
+"""Id by which a cluster that joins finds out whether it has joined already, under another name."""
 TYPE_INVALID = "FieldValueTypeInvalid"
 _PROXY_VERBS = ("create", "delete", "get", "patch", "update")
 
@@ -69,7 +69,7 @@ def cluster_resource(clock: Clock, *, models: bool = True) -> Resource:
 
 
 def _as_given(live: Obj, body: Obj) -> Obj:
-    """What a write to /status stores: the whole object; a missing spec is kept, though."""
+    """Return what a write to /status stores: the whole object; a missing spec is kept, though."""
     return body if "spec" in body else {**body, "spec": live.get("spec") or {}}
 
 

@@ -31,7 +31,7 @@ _ZERO = Quantity.parse("0")
 
 
 def fill_models(cluster: Obj, *, new: bool) -> None:
-    """A new cluster without grades gets the usual ones; given ones are ordered, from nothing and without limit."""
+    """Give a new cluster the usual grades; order given ones, from nothing and without limit."""
     spec = cluster.get("spec")
     if not isinstance(spec, dict):
         return
@@ -83,7 +83,7 @@ def tidy(cluster: Obj, now: float) -> None:
 
 
 def validate(cluster: Obj) -> list[FieldError]:
-    """Of a cluster whose fields have the right types."""
+    """Validate a cluster whose fields have the right types."""
     spec = cluster.get("spec") or {}
     return [
         *_mode(spec),

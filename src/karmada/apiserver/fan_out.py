@@ -84,7 +84,7 @@ class FanOut:
         return RawResult(orjson.dumps({**lists[0], "metadata": metadata, "items": items}))
 
     async def _send_to_all(self, request: Request, path: str, query: str, most: int = OBJECT_BYTES) -> list[Answer]:
-        """The responses of the clusters, by name; those that fail are left out."""
+        """Return the responses of the clusters, by name; those that fail are left out."""
 
         async def send(name: str) -> Answer | None:
             try:
@@ -103,7 +103,7 @@ class FanOut:
 
 
 def _object_path(info: RequestInfo) -> str:
-    """The cluster that has the object to connect to."""
+    """Return the cluster that has the object to connect to."""
     prefix = f"/apis/{info.group}/{info.version}" if info.group else f"/api/{info.version}"
     namespace = f"/namespaces/{quote(info.namespace)}" if info.namespace and info.resource != "namespaces" else ""
     path = f"{prefix}{namespace}/{info.resource}/{quote(info.name)}"
@@ -111,7 +111,7 @@ def _object_path(info: RequestInfo) -> str:
 
 
 def _parsed(body: bytes) -> Obj | None:
-    """The items of a list; None for anything else, which no member returns."""
+    """Return the items of a list; None for anything else, which no member returns."""
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError:

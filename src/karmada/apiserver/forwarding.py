@@ -28,7 +28,7 @@ IN_PROCESS_SECONDS = 60.0
 async def forward(
     members: Members, member: Member, request: Request, raw: web.BaseRequest, path: str, query: str
 ) -> web.StreamResponse:
-    """A body that was read already is sent as it is now, without the encoding that it came in."""
+    """Return the request's body; one that was read already is sent without the encoding that it came in."""
     headers = forwarded_headers(raw, member.identity(request.user))
     dropped = ("Host", "Content-Encoding") if request.body else ("Host",)
     headers = [(name, value) for name, value in headers if name.title() not in dropped]
@@ -54,7 +54,7 @@ async def call(members: Members, member: Member, request: Request, path: str, qu
 
 
 def inner_target(request: Request) -> tuple[str, str]:
-    """The path and query behind proxy/, as the client encoded them."""
+    """Return the path and query behind proxy/, as the client encoded them."""
     raw: web.BaseRequest | None = request.raw
     if raw is None:
         query = "&".join(f"{quote(key)}={quote(value)}" for key, value in request.query.items())
@@ -64,7 +64,7 @@ def inner_target(request: Request) -> tuple[str, str]:
 
 
 def inner_path(path: str) -> str:
-    """The path for the member, as the client encoded it: everything behind clusters/NAME/proxy.
+    """Return the path for the member, as the client encoded it: everything behind clusters/NAME/proxy.
 
     Without empty and dot segments, so that it stays below the path of the cluster's endpoint. Servers decode before
     they split: a path with dot segments between encoded slashes is split there, too.

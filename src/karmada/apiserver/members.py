@@ -50,7 +50,7 @@ class Member:
         return URL(base + "/" + path.lstrip("/") + (f"?{query}" if query else ""), encoded=True)
 
     def identity(self, user: User) -> list[tuple[str, str]]:
-        """The headers that impersonate the user in the member."""
+        """Return the headers that impersonate the user in the member."""
         headers = [("Authorization", f"bearer {self.token}"), ("Impersonate-User", user.name)]
         return headers + [("Impersonate-Group", group) for group in user.groups if group not in GENERAL_GROUPS]
 
@@ -126,7 +126,7 @@ class Members:
         data: object = None,
         seconds: float | None = None,
     ) -> aiohttp.ClientResponse:
-        """The member's answer, its body still to be read; a plain error when there is none."""
+        """Return the member's answer, its body still to be read; a plain error when there is none."""
         try:
             response: aiohttp.ClientResponse = await self._outbound.send(
                 method,
@@ -145,7 +145,7 @@ class Members:
 
 
 def plain(message: str) -> ApiError:
-    """A failure that is no API status of its own: code 500 without a reason."""
+    """Return a failure that is no API status of its own: code 500 without a reason."""
     return ApiError(message, code=500, reason="")
 
 

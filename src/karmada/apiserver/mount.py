@@ -115,7 +115,7 @@ def _definitions() -> tuple[Obj, ...]:
 
 
 def system_namespaces() -> list[Obj]:
-    """Those of the control plane itself, and of the credentials of clusters."""
+    """Return the namespaces of the control plane itself and of the credentials of clusters."""
     names = (SYSTEM_NAMESPACE, CLUSTER_NAMESPACE)
     return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": _OURS}} for name in names]
 

@@ -42,7 +42,7 @@ def registration_rights() -> list[Obj]:
 
 
 def cluster_info(server: str, ca_pem: bytes) -> Obj:
-    """The address and the authority of the control plane, for anyone to read; signatures are added beside them."""
+    """Return the address and authority of the control plane, for anyone to read; signatures are added beside them."""
     kubeconfig = f"""\
 apiVersion: v1
 clusters:
@@ -61,7 +61,7 @@ users: null
 
 
 def _create_request(subresource: str) -> Obj:
-    """The right that a SubjectAccessReview checks before a request is approved."""
+    """Return the right that a SubjectAccessReview checks before a request is approved."""
     resource = f"certificatesigningrequests/{subresource}"
     return {"apiGroups": ["certificates.k8s.io"], "resources": [resource], "verbs": ["create"]}
 

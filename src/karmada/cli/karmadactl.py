@@ -81,7 +81,7 @@ def _guarded(root: click.Group, words: list[str]) -> int:
 
 
 def _prepare_streams() -> None:
-    """Those that were closed before the start are opened to nowhere; what is written is UTF-8 whatever the locale."""
+    """Open streams that were closed before the start to nowhere; write UTF-8 whatever the locale."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
@@ -91,7 +91,7 @@ def _prepare_streams() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """A closed pipe is no error; a full disk has been reported before."""
+    """Exit; a closed pipe is no error, and a full disk has been reported before."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -127,7 +127,7 @@ def _dispatch(root: click.Group, words: list[str]) -> int:
 
 
 def _check_text(words: Sequence[str]) -> None:
-    """No server takes what is not UTF-8; Python marks such bytes as halves of characters."""
+    """Refuse text that is not UTF-8, which no server takes; Python marks such bytes as halves of characters."""
     for word in words:
         if not word.isascii() and any("\ud800" <= character <= "\udfff" for character in word):
             raise _Refused(f"not UTF-8: {word!a}")
@@ -146,14 +146,14 @@ def _unknown(root: click.Group, unknown: UnknownCommand) -> int:
 
 
 def _show_group(found: Found) -> int:
-    """A group alone does nothing; some count that as a mistake."""
+    """Show the help of a group that was called alone, which some count as a mistake."""
     mistake = found.names[0] in _STRICT_GROUPS
     click.echo(help_text.text(found.command, found.names, found.commands[:-1]), err=mistake)
     return int(mistake)
 
 
 def _read(found: Found) -> Reading:
-    """The words with the flags of the command, those of the groups above it, and those of all commands."""
+    """Return the words with the flags of the command, those of the groups above it, and those of all commands."""
     command = found.command
     settings = command.context_settings
     flags = FlagSet(*(level.params for level in reversed(found.commands)), GLOBAL)
@@ -239,7 +239,7 @@ def _missing(what: click.Parameter | None) -> str:
 
 
 def _culprit(option: click.Option, reading: Reading) -> str:
-    """Which of a flag's values it was."""
+    """Return which of a flag's values it was."""
     *others, last = reading.values[option]
     for value in others if option.multiple else ():
         try:

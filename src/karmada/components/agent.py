@@ -276,7 +276,7 @@ def _process(given: dict[str, Any], gates: FeatureGates) -> AgentProcess:
 
 
 def _control_config(given: dict[str, Any]) -> RestConfig:
-    """One file is followed: its certificate may be rotated."""
+    """Return the kubeconfig of the control plane; a single file is reloaded, as its certificate may be rotated."""
     from karmada.kube.client.kubeconfig import load_config
     from karmada.kube.client.reloading_kubeconfig import ReloadingKubeconfig
 

@@ -53,14 +53,14 @@ def mount(extension: Extension, gates: FeatureGates, *, allow_insecure_members: 
 
 
 class _ControlPlane:
-    """What the proxy of clusters gets from the control plane."""
+    """The parts of the control plane that the proxy of clusters uses."""
 
     def __init__(self, extension: Extension, secrets: Informer) -> None:
         self._extension = extension
         self._secrets = secrets
 
     async def secret(self, namespace: str, name: str) -> Obj | None:
-        """A Secret; read from the server if the cache does not have it yet."""
+        """Return a Secret; read from the server if the cache does not have it yet."""
         from karmada.apiserver.members import plain
         from karmada.joining.objects import SECRETS
         from karmada.kube.client.transport import ConnectionFailed
@@ -92,7 +92,7 @@ class _ControlPlane:
 
 
 def _credentials(secret: Obj) -> Obj:
-    """All that is kept of a Secret: there may be many, and large ones."""
+    """Return all that is kept of a Secret: there may be many, and large ones."""
     data = secret.get("data") or {}
     metadata = {key: value for key, value in secret["metadata"].items() if key != "managedFields"}
     return {"metadata": metadata, "data": {key: data[key] for key in _KEPT_KEYS if key in data}}

@@ -57,7 +57,7 @@ OPTIONAL = frozenset({ReplicaSchedulingPolicy.gvr, ClusterReplicaSchedulingPolic
 
 
 def _limits(own: OwnCluster) -> dict[GVR | GVK, Limit]:
-    """What an agent has a right to list: its own Cluster and Works."""
+    """Return what an agent has a right to list: its own Cluster and Works."""
     return {
         Work.gvr: Limit(namespace=execution_namespace(own.name)),
         Cluster.gvr: Limit(field_selector=f"metadata.name={own.name}"),
@@ -120,14 +120,14 @@ class Assembly:
         self._member_estimators: MemberEstimators | None = None
 
     def add_controllers(self, election: Election | None = None) -> None:
-        """Every controller that settings and gates enable."""
+        """Add every controller that settings and gates enable."""
         from karmada.components.parts import all_parts
         from karmada.components.rows import Shared
 
         self.add(all_parts(Shared(self.context)), election)
 
     def share_controllers(self, sharing: Sharing, unguarded: Client) -> Membership:
-        """The same, with the work shared among all replicas that do so; `unguarded` writes the Leases themselves."""
+        """Add controllers whose work all replicas share; `unguarded` writes the Leases themselves."""
         from karmada.components.parts import all_parts
         from karmada.components.rows import Shared
         from karmada.controllers.shards import of_cluster
@@ -192,7 +192,7 @@ class Assembly:
         self.add([*before, *descheduler_parts(self.context, estimators, options, connected.start)], election)
 
     def estimator_connections(self, options: ClientOptions) -> Connections:
-        """The connections to estimators, one set for all parts of the process; made at the first use."""
+        """Return the connections to estimators, one set for all parts of the process; made at the first use."""
         if self._connections is None:
             from karmada.estimator.client.connections import Connections
 
@@ -240,7 +240,7 @@ def _in_process(estimators: MemberEstimators) -> LocalEstimator:
 
 
 def _accurate(connections: Connections, clock: Clock) -> tuple[RemoteEstimator, Component]:
-    """The estimator that calls those of the clusters, and what has to start before it is used."""
+    """Return the estimator that calls those of the clusters, and what has to start before it is used."""
     from karmada.scheduler.estimators.accurate import AccurateEstimator
 
     calls, first_round = _calls(connections, clock)

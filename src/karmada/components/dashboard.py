@@ -202,7 +202,7 @@ class DashboardProcess:
         return found
 
     async def _is_reachable(self) -> bool:
-        """Whether the control plane responds, be it with a refusal: nobody is logged in here."""
+        """Return whether the control plane responds, be it with a refusal: nobody is logged in here."""
         from karmada.kube.client.transport import ConnectionFailed
         from karmada.kube.objects.errors import Forbidden, Unauthorized
 

@@ -41,7 +41,7 @@ dashboard_flags = together(
 
 
 def dashboard_options_from(given: Given) -> Options | None:
-    """None when it is off; then nothing of it is loaded, a twentieth of all modules."""
+    """Return None when it is off; then nothing of it is loaded, a twentieth of all modules."""
     if not given["dashboard"]:
         return None
     from karmada.dashboard.server import Options

@@ -27,12 +27,12 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
 def scheduler_lease(scheduler: str) -> str:
-    """The lease of a scheduler by its name: schedulers of different names work side by side."""
+    """Return the lease of a scheduler by its name: schedulers of different names work side by side."""
     return SCHEDULER if scheduler == DEFAULT_SCHEDULER else f"{SCHEDULER}-{scheduler}"
 
 
 def process_identity() -> str:
-    """A unique identity of this process."""
+    """Return a unique identity of this process."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -73,7 +73,7 @@ class Election:
         return FencedElector(lease, fence, clock)
 
     def lease(self, client: Client, clock: Clock, metrics: Metrics) -> LeaderElector:
-        """The one in the control plane."""
+        """Return the one in the control plane."""
         return self._lease(client, self.name, self.namespace, self.identity or process_identity(), clock, metrics)
 
     def _lease(
@@ -96,7 +96,7 @@ class Election:
 
 
 def of_the_only_server(name: str, store: str) -> Election:
-    """The lease of the process whose own server is the only one on its store.
+    """Return the lease of the process whose own server is the only one on its store.
 
     While that process is down, the API is unreachable, so no other waits for the lease to expire: it lasts long and is
     renewed rarely, since every renewal is a write to the disk. The identity is the store's: only one process can have

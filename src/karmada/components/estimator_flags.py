@@ -76,7 +76,10 @@ def estimator_options_from(given: Given) -> ClientOptions:
 
 
 def scheduler_client_from(given: Given) -> ClientOptions | None:
-    """How a scheduler calls estimators; None if it does not. Raises click.ClickException also without gRPC."""
+    """Return how a scheduler calls estimators; None if it does not.
+
+    Raises click.ClickException also without gRPC.
+    """
     options = estimator_options_from(given)
     if not given["enable_scheduler_estimator"]:
         return None

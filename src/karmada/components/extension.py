@@ -131,7 +131,7 @@ def _endpoint(where: Address, metrics: Exposes) -> ObservabilityServer:
 def followed_serving(
     service: str, certificate: Path | None, key: Path | None, directory: Path, minimum: str, clock: Clock
 ) -> FollowedServing:
-    """The given certificate and key, else those of the directory, made for the Service NAME.NAMESPACE and renewed."""
+    """Return the given certificate and key, else the directory's, made for the Service and renewed."""
     from karmada.kube.server.auth.own_serving import OwnServing
 
     if certificate is not None and key is not None:
@@ -164,7 +164,7 @@ delegation_flags = together(
 
 
 def serving_flags_at(port: int, cert_dir: Path | None = CERT_DIR) -> Callable[[F], F]:
-    """Where it listens, and with which certificate; without a `cert_dir` a temporary directory has it."""
+    """Return where it listens, and with which certificate; without a `cert_dir` a temporary directory has it."""
     temporary = "" if cert_dir is not None else "  [default: a temporary directory]"
     return together(
         click.option("--bind-address", default="0.0.0.0", help="Address to listen on."),
@@ -239,7 +239,7 @@ def tls_from(given: Given, service: str) -> FollowedServing:
 
 
 def trust_from(given: Given) -> Trust:
-    """The authorities that the flags name."""
+    """Return the authorities that the flags name."""
     from karmada.kube.server.auth.delegated import Trust
 
     def read(flag: str) -> bytes:

@@ -101,7 +101,7 @@ def _address(_ctx: click.Context, param: click.Parameter, text: str) -> Address 
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The entries of a comma-separated list."""
+    """Return the entries of a comma-separated list."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
@@ -157,7 +157,7 @@ def config_from(given: Given) -> RestConfig:
 
 
 def own_cluster_config(kubeconfig: str) -> RestConfig:
-    """The cluster that a program runs in: as given, else by the pod's service account, else by kubectl's files."""
+    """Return the cluster that a program runs in: as given, else by the pod's service account, or kubectl's files."""
     from karmada.kube.client.incluster import NotInCluster, in_cluster_config
     from karmada.kube.client.kubeconfig import load_config
 
@@ -207,7 +207,7 @@ def endpoint_flags(health_port: int) -> Callable[[F], F]:
 
 
 def health_address_from(given: Given) -> Address | None:
-    """The older flags have precedence, since command lines with them do not have the newer one."""
+    """Return the health address; the older flags have precedence, since only newer command lines have the newer one."""
     found: Address | None = given["health_probe_bind_address"]
     host, port = given["bind_address"], given["secure_port"]
     if not host and not port:
@@ -380,7 +380,7 @@ def settings_from(given: Given) -> Settings:
 
 
 def settings_of(given: Given) -> Settings:
-    """Those settings that the program has flags for; the others have their defaults."""
+    """Return the settings that the program has flags for; the others have their defaults."""
     from karmada.controllers.context import Settings
 
     return Settings(**{field.name: given[field.name] for field in fields(Settings) if field.name in given})
@@ -450,14 +450,14 @@ rate_limiter_flags = together(
 
 
 def controller_process_flags(lease: str, health_port: int) -> Callable[[F], F]:
-    """What every program has whose controllers run under a lease."""
+    """Return what every program has whose controllers run under a lease."""
     return together(
         feature_gates_flag, election_flags(lease), endpoint_flags(health_port), back_off_flags, logging_flags
     )
 
 
 def limits_from(given: Given) -> dict[str, Any]:
-    """Of the rate limiter flags those that were given a positive value."""
+    """Return the limits of the rate limiter flags that were given a positive value."""
     names = {
         "base_delay": "rate_limiter_base_delay",
         "max_delay": "rate_limiter_max_delay",

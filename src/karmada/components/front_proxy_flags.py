@@ -28,7 +28,7 @@ request_header_flags = together(
 
 
 def front_proxy_from(given: Given, ca_pem: bytes = b"") -> FrontProxy:
-    """The names and headers of the flags, with this authority."""
+    """Return the names and headers of the flags, with this authority."""
     from karmada.kube.server.auth.frontproxy import FrontProxy
 
     return FrontProxy(

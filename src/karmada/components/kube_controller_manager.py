@@ -122,7 +122,7 @@ async def _work(manager: Manager, stopping: asyncio.Event) -> None:
 
 
 def assembled(given: Given, stack: ExitStack) -> tuple[Extension, Manager]:
-    """Its port and its controllers, neither of which is started; OSError, ValueError for files that cannot be used."""
+    """Return its port and its controllers, not yet started; OSError, ValueError for files that cannot be used."""
     from tempfile import TemporaryDirectory
 
     from karmada.kube.runtime.metrics import Metrics
@@ -138,7 +138,7 @@ def assembled(given: Given, stack: ExitStack) -> tuple[Extension, Manager]:
 
 
 def _manager(given: Given, extension: Extension, metrics: Any) -> Manager:
-    """The enabled controllers under their lease, as clients of the control plane."""
+    """Return the enabled controllers under their lease, as clients of the control plane."""
     from dataclasses import replace
 
     from karmada.components.extension import access_from

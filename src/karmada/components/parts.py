@@ -86,7 +86,7 @@ def _binding_status(shared: Shared) -> list[Part]:
 
 
 def _cluster(shared: Shared) -> list[Part]:
-    """The taint manager is a part of the cluster controller, by its flags and gate."""
+    """Return the cluster controller; the taint manager is part of it by its flags and gate."""
     context, settings = shared.context, shared.context.settings
     parts: list[Part] = [Clusters(context), ClusterMonitor(context)]
     if settings.enable_taint_manager and settings.enable_no_execute_taint_eviction and _fails_over(context):
@@ -152,7 +152,7 @@ PROPAGATION = ("binding", "execution", "bindingStatus")
 
 
 def names() -> list[str]:
-    """What --controllers may name, in alphabetical order."""
+    """Return what --controllers may name, in alphabetical order."""
     return rows.names(CONTROLLERS)
 
 
@@ -162,10 +162,10 @@ def check(flag: Sequence[str]) -> None:
 
 
 def parts_named(shared: Shared, *wanted: str) -> list[Part]:
-    """The parts of these controllers, whatever the flags say."""
+    """Return the parts of these controllers, whatever the flags say."""
     return [part for row in CONTROLLERS if row.name in wanted for part in row.make(shared)]
 
 
 def all_parts(shared: Shared) -> list[Part]:
-    """The parts of every controller that flags and gates enable."""
+    """Return the parts of every controller that flags and gates enable."""
     return rows.enabled_parts(CONTROLLERS, shared)

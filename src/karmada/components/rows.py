@@ -28,7 +28,7 @@ WITH_EXECUTION = "workStatus"
 
 
 class Shared:
-    """What several controllers use, made when the first of them needs it."""
+    """Parts that several controllers use, made when the first of them needs them."""
 
     def __init__(
         self, context: Context, *, interpreter: Interpreter | None = None, override: Override | None = None
@@ -75,15 +75,15 @@ class Row:
     name: str
     make: Callable[[Shared], Iterable[Part]]
     by_default: bool = True
-    """Whether `*` includes it; otherwise it runs only when --controllers names it."""
+    """True if `*` includes it; otherwise it runs only when --controllers names it."""
     optional: bool = True
-    """Whether --controllers can leave it out."""
+    """True if --controllers can leave it out."""
     when: Callable[[Context], bool] = _always
     """Further conditions: feature gates, other flags."""
 
 
 def is_enabled(name: str, flag: Sequence[str], *, by_default: bool = True) -> bool:
-    """Whether --controllers enables a controller: the first entry that names it decides, else `*`."""
+    """Return whether --controllers enables a controller: the first entry that names it decides, else `*`."""
     for entry in flag:
         if entry == name:
             return True
@@ -93,7 +93,7 @@ def is_enabled(name: str, flag: Sequence[str], *, by_default: bool = True) -> bo
 
 
 def names(rows: Iterable[Row]) -> list[str]:
-    """What --controllers may name, in alphabetical order."""
+    """Return what --controllers may name, in alphabetical order."""
     built = {row.name for row in rows if row.optional}
     return sorted({*built, WITH_EXECUTION}, key=str.lower)
 
@@ -108,7 +108,7 @@ def check(flag: Sequence[str], known: Sequence[str]) -> None:
 
 
 def enabled_parts(rows: Iterable[Row], shared: Shared) -> list[Part]:
-    """The parts of every row that flags and gates enable."""
+    """Return the parts of every row that flags and gates enable."""
     context = shared.context
     flag = context.settings.controllers
 

@@ -122,7 +122,7 @@ def run_server(
 
 @contextmanager
 def errors_in_one_line() -> Iterator[None]:
-    """What a user can put right (files, addresses, values, the store) is reported without a traceback."""
+    """Report what a user can put right (files, addresses, values, the store) without a traceback."""
     from karmada.kube.server.storage.interface import StoreUnavailable
 
     try:
@@ -159,7 +159,7 @@ async def run(
 
 
 async def start_unless(stopping: asyncio.Event, start: Coroutine[Any, Any, None]) -> bool:
-    """Whether it has started; False when it had to stop before, and the start was given up."""
+    """Return whether it has started; False when it had to stop before, and the start was given up."""
     starting, stopped = asyncio.create_task(start), asyncio.create_task(stopping.wait())
     try:
         await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)

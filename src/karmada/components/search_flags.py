@@ -21,7 +21,7 @@ search_flags = together(
 
 
 def search_options_from(given: Given) -> Options | None:
-    """None where nothing of it is served."""
+    """Return None where nothing of it is served."""
     from karmada.search.service import Options
 
     if given["disable_search"] and given["disable_proxy"]:

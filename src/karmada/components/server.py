@@ -27,7 +27,7 @@ def control_plane_server(
     allow_no_execute_taint_policy: bool = False,
     allow_insecure_members: bool = False,
 ) -> ApiServer:
-    """The embedded API server with Karmada's kinds and their admission."""
+    """Return the embedded API server with Karmada's kinds and their admission."""
     server = ApiServer(
         replace(
             config,

@@ -33,7 +33,7 @@ def etcd_flags(prefix: str) -> Any:
 
 
 def etcd_address(servers: str, prefix: str, authority: str, certificate: str, key: str) -> str:
-    """The store's address from the flags that API servers have for it."""
+    """Return the store's address from the flags that API servers have for it."""
     hosts = []
     for server in servers.split(","):
         parts = urlsplit(server.strip() if "://" in server else f"http://{server.strip()}")
@@ -48,7 +48,7 @@ def etcd_address(servers: str, prefix: str, authority: str, certificate: str, ke
 
 
 def storage_from(given: Given) -> str:
-    """The address of the store; empty when no flag says where it is."""
+    """Return the address of the store; empty when no flag says where it is."""
     names = ("etcd_servers", "etcd_prefix", "etcd_cafile", "etcd_certfile", "etcd_keyfile")
     storage: str = given["storage"]
     if not given["etcd_servers"]:
@@ -333,7 +333,7 @@ def _token_webhook(given: Given) -> TokenWebhookConfig | None:
 
 
 def _admission_configuration(path: Path | None) -> dict[str, Obj]:
-    """The configuration in the file; one that a plug-in refuses is reported before anything starts."""
+    """Return the configuration in the file; one that a plug-in refuses is reported before anything starts."""
     from karmada.kube.server.admission.configuration import read_admission_configuration
     from karmada.kube.server.admission.pod_security.policy import Configuration
 

@@ -154,7 +154,7 @@ def _process(given: dict[str, Any]) -> Process:
 
 
 def _own_pod() -> Obj | None:
-    """What events are about; None outside of a pod that is given its name."""
+    """Return what events are about; None outside of a pod that is given its name."""
     name, namespace = os.environ.get("POD_NAME"), os.environ.get("POD_NAMESPACE")
     if not name or not namespace:
         return None

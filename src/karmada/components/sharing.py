@@ -26,11 +26,11 @@ class Sharing:
 
     election: Election
     replica: str = ""
-    """What the names of this replica's Leases begin with; empty: the name of the host."""
+    """Prefix of the names of this replica's Leases; empty: the name of the host."""
 
     @property
     def group_lease(self) -> Election:
-        """By whom it is held is the same for all members, each of which renews it."""
+        """Lease of the group, held alike for all members, each of which renews it."""
         held = self.election
         return replace(held, identity=f"{held.name}-shared", renew_period=held.lease_duration / 3)
 

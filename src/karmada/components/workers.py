@@ -50,7 +50,7 @@ class WorkerOptions:
     count: int
     arguments: Sequence[str]
     metrics_port: int = 0
-    """Of the first worker's page with metrics and health; 0: each has a free port, which its log names."""
+    """Port of the first worker's page with metrics and health; 0: each has a free port, which its log names."""
 
 
 class Workers:
@@ -61,7 +61,7 @@ class Workers:
         self._options = options
         self._former = former
         self._leases = f"{_NAME}-" if former else f"{_NAME}-{uuid.uuid4().hex[:6]}-"
-        """What the names of its workers' Leases begin with: on a store that others use, too, with its own id."""
+        """Prefix of the names of its workers' Leases: on a store that others use, too, with its own id."""
         self._clock = clock
         self._client: Client = server.client(user_agent="karmada-workers")
         self._directory: Path = server.config.data_dir / "workers"
@@ -83,7 +83,7 @@ class Workers:
 
     @property
     def pids(self) -> dict[int, int]:
-        """The running processes by the number of the worker."""
+        """Return the running processes by the number of the worker."""
         return {number: process.pid for number, process in self._processes.items()}
 
     async def start(self) -> None:
@@ -217,7 +217,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 async def _pass_on(process: asyncio.subprocess.Process, prefix: str) -> None:
-    """What it prints goes to this process's log, line by line."""
+    """Pass what a worker prints to this process's log, line by line."""
     assert process.stdout is not None
     while True:
         try:

@@ -45,7 +45,7 @@ class Estimators(Protocol):
     async def unschedulable_replicas(
         self, clusters: Iterable[str], resource: Obj, threshold: float
     ) -> Mapping[str, int]:
-        """How many replicas of a workload each cluster could not schedule for longer than so many seconds.
+        """Return how many replicas of a workload each cluster could not schedule for longer than so many seconds.
 
         EstimateError when one of them fails.
         """
@@ -119,7 +119,7 @@ class Descheduler(Reconciler):
         return Done
 
     async def _unschedulable(self, binding: Obj, clusters: Sequence[str]) -> Mapping[str, int]:
-        """Nothing when an estimator fails: the next round tries again."""
+        """Return the answer, or nothing when an estimator fails: the next round tries again."""
         try:
             return await self._estimators.unschedulable_replicas(
                 clusters, resource_of_binding(binding), self._threshold

@@ -46,7 +46,7 @@ class Descheduled(NamedTuple):
 
 
 def concerns(binding: Obj) -> bool:
-    """Whether the descheduler handles it: a Deployment divided by what is free, of which a cluster is short."""
+    """Return whether the descheduler handles it: a Deployment divided by what is free, of which a cluster is short."""
     resource = (binding.get("spec") or {}).get("resource") or {}
     if (resource.get("apiVersion"), resource.get("kind")) != ("apps/v1", "Deployment"):
         return False
@@ -56,7 +56,7 @@ def concerns(binding: Obj) -> bool:
 
 @lru_cache(maxsize=4096)
 def divides_by_room(applied: str) -> bool:
-    """Whether the placement that was applied last divides replicas by what is free in clusters."""
+    """Return whether the placement that was applied last divides replicas by what is free in clusters."""
     try:
         placement = orjson.loads(applied) if applied else None
     except orjson.JSONDecodeError:
@@ -80,7 +80,7 @@ def _ready(status: object) -> int:
 
 
 def kept(replicas: int, ready: int, unschedulable: int) -> int:
-    """How many of its replicas a cluster keeps."""
+    """Return how many of its replicas a cluster keeps."""
     if not 0 < unschedulable <= replicas:
         return replicas
     left = replicas - unschedulable
@@ -88,7 +88,7 @@ def kept(replicas: int, ready: int, unschedulable: int) -> int:
 
 
 def descheduled(binding: Obj, unschedulable: Mapping[str, int]) -> Descheduled | None:
-    """The binding without the replicas that could not be scheduled in clusters that are short; None to leave it."""
+    """Return the binding without the replicas that cannot be scheduled in clusters that are short; None to leave it."""
     counts = {
         target.cluster: kept(target.replicas, target.ready, unschedulable.get(target.cluster, 0))
         for target in targets_of(binding)
@@ -107,7 +107,7 @@ def descheduled(binding: Obj, unschedulable: Mapping[str, int]) -> Descheduled |
 
 
 def _with_replicas(target: Obj, replicas: int | None) -> Obj:
-    """A count of zero is written as none, as the scheduler writes it."""
+    """Return the target with these replicas; zero is written as none, as the scheduler writes it."""
     if replicas is None:
         return target
     rest = {field: value for field, value in target.items() if field != "replicas"}

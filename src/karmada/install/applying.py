@@ -25,7 +25,7 @@ def shown(obj: Obj) -> str:
 
 
 async def live(client: Client, obj: Obj) -> Obj | None:
-    """The object as it is in the cluster."""
+    """Return the object as it is in the cluster."""
     metadata = obj["metadata"]
     try:
         return await client.get(await client.resource_of(obj), metadata["name"], metadata.get("namespace", ""))

@@ -44,7 +44,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """What a certificate must be good for."""
+    """The purposes of a certificate."""
 
     name: str
     authority: str
@@ -52,7 +52,7 @@ class Leaf:
     organizations: tuple[str, ...] = ()
     sans: tuple[str, ...] = ()
     with_authority: bool = False
-    """Whether the authority's certificate follows it in its file, for clients that get only the file."""
+    """True if the authority's certificate follows it in its file, for clients that get only the file."""
 
 
 def server_names(options: Options, addresses: Sequence[str]) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def issue(
     now: float,
     report: Report = lambda _text: None,
 ) -> dict[str, KeyPair]:
-    """All certificates, those of `existing` as far as they are good; `report` gets a line for each new one."""
+    """Return all certificates, those of `existing` as far as they are good; `report` gets a line for each new one."""
     found = dict(existing)
     wanted = leaves(options, addresses)
     for name in dict.fromkeys(leaf.authority for leaf in wanted):
@@ -197,7 +197,7 @@ def _of_external_etcd(options: Options, existing: Certificates) -> dict[str, Key
 
 
 def _read(flag: str, path: str, instead: bytes = b"") -> bytes:
-    """A file, or what to take `instead` where there is none."""
+    """Return a file, or what to take `instead` where there is none."""
     try:
         return Path(path).expanduser().read_bytes()
     except FileNotFoundError as error:
@@ -212,7 +212,7 @@ def _read(flag: str, path: str, instead: bytes = b"") -> bytes:
 
 
 def load(folder: Path) -> dict[str, KeyPair]:
-    """The certificates in a folder; one without its key is one of somebody else, or damaged."""
+    """Return the certificates in a folder; one without its key is one of somebody else, or damaged."""
     found = {}
     for name in NAMES:
         certificate, key = read_optional(folder / f"{name}.crt"), read_optional(folder / f"{name}.key")
@@ -233,7 +233,7 @@ def save(folder: Path, certificates: Certificates) -> None:
 
 
 def combined(local: Certificates, cluster: Certificates, folder: Path) -> dict[str, KeyPair]:
-    """Those of the cluster, where an earlier run put them, and of this machine; InstallError for two authorities."""
+    """Return the certificates of the cluster and of this machine; InstallError for two authorities."""
     for name in _AUTHORITIES:
         if name in local and name in cluster and local[name].cert_pem != cluster[name].cert_pem:
             raise InstallError(

@@ -7,7 +7,7 @@ from typing import Final
 from karmada.install.names import CONFIG_FILE, PKI_FOLDER, SERVING_PORT
 
 DELEGATED: Final = tuple(f"--{name}kubeconfig={CONFIG_FILE}" for name in ("", "authentication-", "authorization-"))
-"""Of an API behind the control plane's: who calls, and what they may do, is decided there."""
+"""Flags of an API behind the control plane's: who calls, and what they may do, is decided there."""
 SERVING: Final = (
     f"--tls-cert-file={PKI_FOLDER}/karmada.crt",
     f"--tls-private-key-file={PKI_FOLDER}/karmada.key",
@@ -21,7 +21,7 @@ SERVING: Final = (
 
 
 def estimator_flags(namespace: str) -> list[str]:
-    """How the estimators are reached, which are in this namespace of the host cluster."""
+    """Return how the estimators are reached, which are in this namespace of the host cluster."""
     return [
         f"--scheduler-estimator-ca-file={PKI_FOLDER}/ca.crt",
         f"--scheduler-estimator-cert-file={PKI_FOLDER}/karmada.crt",

@@ -50,7 +50,7 @@ _CONTROLLERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What differs between the Deployments."""
+    """The differences between the Deployments."""
 
     app: str
     flags: Sequence[str]
@@ -63,11 +63,11 @@ class Workload:
     """The component's name in flags, where it is another."""
     labels: Obj | None = None
     stateful: bool = False
-    """Whether it keeps files, such as SQLite."""
+    """True if it keeps files, such as SQLite."""
 
 
 def build(work: Workload, options: Options) -> Obj:
-    """The Deployment."""
+    """Return the Deployment."""
     name = work.flag_name or work.app
     component = options.of(name)
     on_node = work.stateful and options.store == "sqlite" and options.volume.mode == "hostPath"
@@ -95,7 +95,7 @@ def _logged(*flags: str) -> list[str]:
 
 
 def healthy(http_port: int) -> Obj:
-    """Of a program without an API: ready as soon as it responds, also while another replica leads."""
+    """Return the probe of a program without an API: ready as soon as it responds, even if another replica leads."""
     return {
         "livenessProbe": http_probe("/healthz", http_port, 15, 15, 5, tls=False),
         "readinessProbe": http_probe("/healthz", http_port, 0, 3, 5, tls=False),
@@ -110,7 +110,7 @@ def api_server(options: Options) -> Obj:
 
 
 def serving_api(flags: list[str], options: Options) -> Obj:
-    """The program that serves the API, by itself or with everything else in it."""
+    """Return the program that serves the API, by itself or with everything else in it."""
     work = Workload(
         app=API_SERVER,
         flags=flags,
@@ -159,7 +159,7 @@ def api_server_flags(options: Options) -> list[str]:
 
 
 def account_flags(options: Options) -> list[str]:
-    """What signs and verifies the tokens of ServiceAccounts."""
+    """Return what signs and verifies the tokens of ServiceAccounts."""
     return [
         f"--service-account-issuer=https://kubernetes.default.svc.{options.domain}",
         f"--service-account-key-file={PKI_FOLDER}/karmada.key",

@@ -87,7 +87,7 @@ _EXTERNAL: Final[tuple[tuple[str, str, Read], ...]] = (
 
 
 def with_config(given: Given, path: Path) -> dict[str, Any]:
-    """The flags with what the file says; InstallError for a file that cannot be used."""
+    """Return the flags with what the file says; InstallError for a file that cannot be used."""
     try:
         spec = _spec(list(load_all(path.read_text())))
         return {**given, **_flags(spec), **_extra_args(spec, given)}
@@ -154,7 +154,7 @@ def _values(spec: Mapping[str, Any], fields: Iterable[tuple[str, str, Read]]) ->
 
 
 def _images(spec: Mapping[str, Any]) -> dict[str, str]:
-    """An image needs its repository and its tag."""
+    """Return the images; each needs its repository and its tag."""
     places = {"etcd.local": "etcd", **{f"components.{key}": name for key, name in _COMPONENTS.items()}}
     found = {}
     for path, name in places.items():

@@ -43,7 +43,7 @@ def control_plane_objects(
 
 
 def external_name(service: str, in_namespace: str, domain: str) -> Obj:
-    """A Service of the control plane that stands for one of the host cluster."""
+    """Return a Service of the control plane that stands for one of the host cluster."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -53,7 +53,7 @@ def external_name(service: str, in_namespace: str, domain: str) -> Obj:
 
 
 def api_service(name: str, service: str, in_namespace: str, authority: bytes, group: int, version: int) -> Obj:
-    """An APIService of this name; `group` and `version` are its priorities."""
+    """Return an APIService of this name; `group` and `version` are its priorities."""
     of_version, _, of_group = name.partition(".")
     return {
         "apiVersion": "apiregistration.k8s.io/v1",

@@ -41,7 +41,7 @@ _ALIASES: Final = {
 
 
 def is_ready(workload: Obj) -> bool:
-    """Whether all replicas of a Deployment or StatefulSet are of its current template and available."""
+    """Return whether all replicas of a Deployment or StatefulSet are of its current template and available."""
     if workload["kind"] != "StatefulSet":
         return is_rolled_out(workload)
     spec, status = workload["spec"], workload.get("status") or {}
@@ -58,7 +58,7 @@ def is_pod_ready(pod: Obj) -> bool:
 
 
 def summary(workload: Obj, pods: Sequence[Obj]) -> str:
-    """What is awaited, in one line."""
+    """Return what is awaited, in one line."""
     wanted = workload["spec"].get("replicas", 1)
     ready = sum(map(is_pod_ready, pods))
     waiting = [pod for pod in pods if not is_pod_ready(pod)]
@@ -69,7 +69,7 @@ def summary(workload: Obj, pods: Sequence[Obj]) -> str:
 
 
 def advice(reasons: Sequence[str]) -> str:
-    """What to do, by the first reason that is known."""
+    """Return what to do, by the first reason that is known."""
     for reason in reasons:
         found = _ADVICE.get(_ALIASES.get(reason, reason))
         if found:
@@ -126,7 +126,7 @@ def _event_line(event: Obj) -> str:
 
 
 async def last_lines(client: Client, pod: Obj) -> list[str]:
-    """Of the container's last run; empty when there is no log."""
+    """Return the last lines of the container's last run; empty when there is no log."""
     metadata = pod["metadata"]
     path = resource_path(PODS, metadata["namespace"], metadata["name"], "log")
     query = {"tailLines": str(LOG_LINES)}
@@ -144,6 +144,6 @@ async def last_lines(client: Client, pod: Obj) -> list[str]:
 
 
 def condition(obj: Obj, kind: str) -> dict[str, Any]:
-    """A condition of an object; empty when it has none of that type."""
+    """Return a condition of an object; empty when it has none of that type."""
     found = ((obj.get("status") or {}).get("conditions")) or ()
     return next((each for each in found if each["type"] == kind), {})

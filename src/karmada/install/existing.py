@@ -30,7 +30,7 @@ async def found(client: Client, kind: GVR, name: str, namespace: str) -> Obj | N
 
 
 async def with_earlier(client: Client, given: Given) -> Options:
-    """The options of this run: its flags, and those of an earlier run where this one says nothing.
+    """Return the options of this run: its flags, and those of an earlier run where this one says nothing.
 
     InstallError when that would be another layout or another store than the state is in.
     """
@@ -75,7 +75,7 @@ def _check_same_place(before: Options, now: Options) -> None:
 
 
 def _places(before: Options, now: Options) -> Iterator[tuple[str, object, object]]:
-    """Where the state is, as far as a change would leave it behind."""
+    """Yield the settings of where the state is, as far as a change would leave it behind."""
     yield "etcd", _servers(before), _servers(now)
     if before.store == "etcd" and before.external_etcd is None:
         yield "number of etcd members", before.etcd.replicas, now.etcd.replicas
@@ -95,7 +95,7 @@ def _words(options: Options) -> str:
 
 
 def _check_unknown(deployment: Obj | None, wanted: Options) -> None:
-    """A control plane that another tool installed may be continued with the same layout only; Helm's not at all."""
+    """Refuse a control plane of another tool with another layout, or of Helm."""
     if deployment is None:
         return
     metadata = deployment["metadata"]

@@ -36,8 +36,10 @@ def key_of(flag: str) -> str:
 
 
 def command_line(usual: Sequence[str], extra: Iterable[str]) -> list[str]:
-    """The program, its usual flags that are not replaced, then the extra ones in order of name; the last of a name
-    counts."""
+    """Return the program, its usual flags that are not replaced, then the extra ones in order of name.
+
+    The last of a name counts.
+    """
     replaced = {key_of(flag): flag for flag in extra}
     kept = [flag for flag in usual[1:] if key_of(flag) not in replaced]
     return [*usual[:1], *kept, *sorted(replaced.values())]

@@ -98,7 +98,7 @@ def value(given: Given, name: str) -> Any:
 
 
 def to_save(given: Given) -> dict[str, Any]:
-    """What the next run starts from, as plain JSON."""
+    """Return what the next run starts from, as plain JSON."""
     return {
         name: list(found) if isinstance(found, tuple) else found
         for name, found in sorted(given.items())
@@ -107,7 +107,7 @@ def to_save(given: Given) -> dict[str, Any]:
 
 
 def restored(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """What an earlier run saved; flags that this version does not have are left out."""
+    """Return what an earlier run saved; flags that this version does not have are left out."""
     return {name: tuple(found) if isinstance(found, list) else found for name, found in _known(saved)}
 
 

@@ -69,7 +69,7 @@ class Stage(NamedTuple):
 
 
 def foundation(options: Options, secrets: Sequence[Obj]) -> list[Obj]:
-    """What pods need before they start: the namespace, Secrets, and the flags for the next run."""
+    """Return what pods need before they start: the namespace, Secrets, and the flags for the next run."""
     return [namespace(options.namespace), *secrets, saved_options(options)]
 
 
@@ -93,7 +93,7 @@ def aggregated_stages(options: Options) -> list[Stage]:
 
 
 def other_stages(options: Options) -> list[Stage]:
-    """Those that use the objects of the control plane."""
+    """Return the stages that use the objects of the control plane."""
     names = (KUBE_CONTROLLER_MANAGER, SCHEDULER, CONTROLLER_MANAGER, WEBHOOK)
     return [] if options.all_in_one else [_stage(name, options) for name in names]
 

@@ -42,12 +42,12 @@ class ImageSource:
 
     @property
     def official(self) -> bool:
-        """Whether Kubernetes' own programs are taken instead of those in our image."""
+        """Return whether Kubernetes' own programs are taken instead of those in our image."""
         return bool(self.kubernetes_registry or self.kubernetes_tag or MIRRORS.get(self.mirror_country))
 
     @property
     def registry(self) -> str:
-        """Of etcd and of Kubernetes' programs."""
+        """Registry of etcd and of Kubernetes' programs."""
         candidates = (self.kubernetes_registry, MIRRORS.get(self.mirror_country, ""), self.private_registry)
         return next(filter(None, candidates), KUBERNETES_REGISTRY).rstrip("/")
 
@@ -64,5 +64,5 @@ class ImageSource:
 
 
 def in_registry(image: str, registry: str) -> str:
-    """The image of that name in another registry; the same without one."""
+    """Return the image of that name in another registry; the same without one."""
     return f"{registry.rstrip('/')}/{image.rpartition('/')[2]}" if registry else image

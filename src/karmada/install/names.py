@@ -50,7 +50,7 @@ PKI_FOLDER: Final = "/etc/karmada/pki"
 WEBHOOK_FOLDER: Final = "/var/serving-cert"
 ETCD_FOLDER: Final = "/var/lib/karmada-etcd"
 STATE_FOLDER: Final = "/var/lib/karmada"
-"""Of servers that keep their state, or keys of their own, in files."""
+"""Folder of servers that keep their state, or keys of their own, in files."""
 
 CERTIFICATES: Final = "karmada-cert"
 ETCD_CERTIFICATES: Final = "etcd-cert"
@@ -76,5 +76,5 @@ def service_host(service: str, namespace: str, domain: str) -> str:
 
 
 def api_server_url(namespace: str, domain: str) -> str:
-    """By which components reach the API server."""
+    """Return the URL by which components reach the API server."""
     return f"https://{service_host(API_SERVER, namespace, domain)}:{API_PORT}"

@@ -38,9 +38,9 @@ class Volume:
     size: str
     storage_class: str = ""
     path: str = ""
-    """Of the node, with hostPath."""
+    """Path on the node, with hostPath."""
     node_labels: str = ""
-    """Of the nodes that have the folder, with hostPath; empty: one is chosen and labelled."""
+    """Labels of the nodes that have the folder, with hostPath; empty: one is chosen and labelled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Options:
         return self.store == "etcd" and self.external_etcd is None
 
     def of(self, component: str) -> Component:
-        """By its name in flags."""
+        """Return an option by its name in flags."""
         return self.components[component]
 
 
@@ -140,7 +140,7 @@ def options_from(given: Given) -> Options:
 
 
 def layout(given: Given) -> tuple[bool, str]:
-    """Whether everything is one Deployment, and why."""
+    """Return whether everything is one Deployment, and why."""
     chosen = value(given, "all-in-one")
     if chosen is not None:
         return chosen, f"--all-in-one={str(chosen).lower()}"

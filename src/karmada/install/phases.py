@@ -84,22 +84,22 @@ class Installation:
 
     @property
     def server(self) -> str:
-        """The address of the API server for clients, once the nodes are known."""
+        """Return the address of the API server for clients, once the nodes are known."""
         return url_of(self._addresses[0], self.options.port)
 
     @property
     def pin(self) -> str:
-        """By which clusters that register know the authority."""
+        """Return the hash by which clusters that register know the authority."""
         return pins_of(self._certificates[pki.CA].cert_pem)[0] if self._certificates else ""
 
     async def manifests(self) -> list[Obj]:
-        """Everything that a run would have in the host cluster, without writing anything."""
+        """Return everything that a run would have in the host cluster, without writing anything."""
         self._certificates = await self.issued(lambda _line: None)
         objects = foundation(self.options, secrets(self.options, self._certificates))
         return [*objects, *(obj for stage in all_stages(self.options) for obj in stage.objects)]
 
     async def run(self, names: Sequence[str] = ()) -> None:
-        """All phases, or those of these names in their usual order. InstallError when one cannot be finished."""
+        """Run all phases, or those of these names in their usual order; InstallError when one cannot be finished."""
         for name, phase in PHASES.items():
             if not names or name in names:
                 await phase(self)
@@ -132,7 +132,7 @@ class Installation:
         self.board.done("certificates", f"{len(lines)} issued, in {self.options.pki}")
 
     async def write_kubeconfig(self) -> None:
-        """The administrator's kubeconfig."""
+        """Write the administrator's kubeconfig."""
         await self._ready_certificates()
         content = admin_kubeconfig(self.server, self._certificates)
         with _accessible(self.options.folder):
@@ -143,7 +143,7 @@ class Installation:
         self.board.done("kubeconfig", str(self.kubeconfig))
 
     async def host_objects(self) -> None:
-        """The namespace, Secrets, and the label of the node that keeps the state."""
+        """Write the namespace, Secrets, and the label of the node that keeps the state."""
         await self._ready_certificates()
         await self._label_node()
         objects = foundation(self.options, secrets(self.options, self._certificates))
@@ -158,7 +158,7 @@ class Installation:
         await self._stages(aggregated_stages(self.options))
 
     async def control_plane(self) -> None:
-        """What the control plane itself has to have; the all-in-one has it by itself."""
+        """Install what the control plane itself has to have; the all-in-one has it by itself."""
         await self._ready_certificates()
         content = admin_kubeconfig(self.server, self._certificates).decode()
         name = "control plane"
@@ -181,7 +181,7 @@ class Installation:
     # what phases share
 
     async def issued(self, report: pki.Report) -> dict[str, KeyPair]:
-        """The certificates of the machine and of the cluster, and new ones where they are needed."""
+        """Return the certificates of the machine and of the cluster, and new ones where they are needed."""
         await self._reachable()
         secret = await found(self.host, SECRETS, CERTIFICATES, self.options.namespace)
         with _accessible(self.options.pki):
@@ -207,7 +207,7 @@ class Installation:
             await self.wrote(f"Node/{name}")
 
     async def _stages(self, stages: Sequence[Stage]) -> None:
-        """Of components that do not need each other: they start at the same time."""
+        """Return stages of components that do not need each other: those of one start at the same time."""
         for stage in stages:
             await self._apply(self.host, stage.name, stage.objects)
         for stage in stages:
@@ -244,4 +244,4 @@ PHASES: Final[Mapping[str, Phase]] = {
     "control-plane": Installation.control_plane,
     "components": Installation.components,
 }
-"""By the names that `init phase` has for them, in their order."""
+"""Phases by the names that `init phase` has for them, in their order."""

@@ -23,14 +23,14 @@ from karmada.install.options import Component
 from karmada.kube.objects.types import Obj
 
 USER_ID: Final = 65532
-"""Of the processes and the owner group of their files."""
+"""User of the processes and owner group of their files."""
 _READABLE: Final = 0o440
 _PKI_FILE: Final = re.compile(rf"{re.escape(PKI_FOLDER)}/([\w.-]+)")
 _TOLERATIONS: Final = [{"effect": "NoExecute", "operator": "Exists"}]
 
 
 def restricted(*, root: bool = False) -> Obj:
-    """The security context of a pod."""
+    """Return the security context of a pod."""
     if root:
         return {"runAsUser": 0, "runAsGroup": 0, "seccompProfile": {"type": "RuntimeDefault"}}
     return {
@@ -44,7 +44,7 @@ def restricted(*, root: bool = False) -> Obj:
 
 
 def _confined() -> Obj:
-    """The security context of a container."""
+    """Return the security context of a container."""
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -78,7 +78,7 @@ def container(
 
 
 def pod_name() -> Obj:
-    """The name of the pod as an environment variable."""
+    """Return the name of the pod as an environment variable."""
     return _from_field("POD_NAME", "metadata.name")
 
 
@@ -173,7 +173,7 @@ def pod_template(
 
 
 def _only_named_files(volume: Obj, main: Obj) -> Obj:
-    """Of the Secrets with certificates a pod gets the files that its command line names: no authority's key besides."""
+    """Mount from Secrets with certificates only the files that a command line names: no authority's key besides."""
     mounted = any(each["name"] == volume["name"] and each["mountPath"] == PKI_FOLDER for each in main["volumeMounts"])
     if not mounted or "secret" not in volume:
         return volume

@@ -52,7 +52,7 @@ def check_port(services: Sequence[Obj], options: Options) -> None:
 
 
 def addresses(nodes: Sequence[Obj], advertised: str) -> list[str]:
-    """By which clients reach the API server; the first one is that of the kubeconfig."""
+    """Return the addresses by which clients reach the API server; the first one is that of the kubeconfig."""
     if advertised:
         return [str(ipaddress.ip_address(advertised))]
     for role in _ROLES:
@@ -82,7 +82,10 @@ def url_of(address: str, port: int) -> str:
 
 
 def node_to_label(nodes: Sequence[Obj], volume: Volume) -> str:
-    """The node that gets the label of a store's folder; empty when none has to. InstallError when there is none."""
+    """Return the node that gets the label of a store's folder; empty when none has to.
+
+    InstallError when there is none.
+    """
     if volume.mode != "hostPath":
         return ""
     if volume.node_labels:

@@ -30,7 +30,7 @@ from karmada.kube.runtime.writes import Outcome
 
 SECRETS: Final = GVR("", "v1", "secrets")
 _KARMADAS_AUTHORITY: Final = "server-ca"
-"""What Karmada's chart calls the authority of servers and clients."""
+"""Name of the authority of servers and clients in Karmada's chart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +49,15 @@ class Release:
 
     @property
     def server(self) -> str:
-        """By which components reach the API server."""
+        """URL by which components reach the API server."""
         return f"https://{service_host(self.service(API_SERVER), self.namespace, self.domain)}:{API_PORT}"
 
     def service(self, component: str) -> str:
-        """The name that a component's Service has in this release."""
+        """Return the name that a component's Service has in this release."""
         return f"{self.name}-{component.removeprefix('karmada-')}"
 
     def options(self) -> Options:
-        """The flags of `init` that stand for the same certificates."""
+        """Return the flags of `init` that stand for the same certificates."""
         given: dict[str, object] = {
             "namespace": self.namespace,
             "host-cluster-domain": self.domain,
@@ -134,7 +134,7 @@ async def _write(client: Client, release: Release, secret: Obj) -> Outcome:
 
 
 def release_objects(release: Release, authority: bytes, addons: Sequence[str] = ()) -> list[Obj]:
-    """Of a control plane of separate components; they reach each other by Services that are called as the release."""
+    """Return the objects of a release of separate components, which reach each other by Services named after it."""
     found = control_plane_objects(
         release.options(),
         release.server,
@@ -177,7 +177,7 @@ async def _found(client: Client, release: Release, name: str) -> Obj | None:
 
 
 async def delete_secrets(client: Client, namespace: str, names: Sequence[str]) -> list[str]:
-    """Those that were there."""
+    """Delete the Secrets that were there."""
     deleted = []
     for name in names:
         try:

@@ -54,7 +54,7 @@ class Removal:
 
 
 def needed(removal: Removal) -> list[Right]:
-    """What the user must be allowed to do, checked before anything is removed."""
+    """Return what the user must be allowed to do, checked before anything is removed."""
     kinds = ("deployments.apps", "statefulsets.apps", "services", "secrets", "configmaps", "serviceaccounts")
     return [
         Right("list", "nodes"),
@@ -67,8 +67,10 @@ def needed(removal: Removal) -> list[Right]:
 
 
 async def remove(client: Client, removal: Removal, say: Say, clock: Clock = SYSTEM) -> bool:
-    """Whether anything was there. NotFound when there is no such namespace; InstallError when rights are missing or
-    something does not go away."""
+    """Return whether anything was there.
+
+    NotFound when there is no such namespace; InstallError when rights are missing or something does not go away.
+    """
     await client.get(NAMESPACES, removal.namespace)
     await check_rights(client, needed(removal))
     nodes = (await client.list_all(NODES, label_selector=ETCD_NODE)).items
@@ -105,13 +107,13 @@ def _is_ours(obj: Obj) -> bool:
 
 
 async def addons_of(client: Client, namespace: str) -> list[str]:
-    """The Deployments of addons, by their names: also those that Karmada's own command installed."""
+    """Return the Deployments of addons, by their names: also those that Karmada's own command installed."""
     names = [obj["metadata"]["name"] for obj in (await client.list_all(DEPLOYMENTS, namespace)).items]
     return [name for name in names if name in ADDONS or name.startswith(ESTIMATOR)]
 
 
 def _objects_of(addons: Collection[str]) -> frozenset[str]:
-    """What an addon has is called as it is; the kubeconfig of an estimator's member is called after the member."""
+    """Return the objects of an addon: they have its name, the kubeconfig of an estimator that of the member."""
     members = (name.removeprefix(ESTIMATOR) for name in addons if name.startswith(ESTIMATOR))
     return frozenset((*addons, *(f"{member}-kubeconfig" for member in members)))
 
@@ -157,6 +159,6 @@ async def _until_gone(client: Client, removal: Removal, workloads: list[Obj], cl
 
 
 async def kept_claims(client: Client, namespace: str) -> list[str]:
-    """The claims with the state, which stay."""
+    """Return the claims with the state, which stay."""
     found = (await client.list_all(CLAIMS, namespace, label_selector=well_known.BOOTSTRAPPING)).items
     return [obj["metadata"]["name"] for obj in found]

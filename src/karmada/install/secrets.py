@@ -73,7 +73,7 @@ def _secret(options: Options, name: str, files: Mapping[str, bytes]) -> Obj:
 
 
 def certificates_in(secret: Obj | None) -> dict[str, KeyPair]:
-    """What an earlier run put into the cluster; what cannot be read counts as missing."""
+    """Return what an earlier run put into the cluster; what cannot be read counts as missing."""
     data = (secret or {}).get("data") or {}
     found = {}
     for name in NAMES:

@@ -12,7 +12,7 @@ _STATE: Final = "karmada-state"
 
 
 def etcd_members(options: Options) -> list[str]:
-    """The names of etcd's pods."""
+    """Return the names of etcd's pods."""
     return [f"{ETCD}-{number}" for number in range(options.etcd.replicas)]
 
 
@@ -28,7 +28,7 @@ def etcd_servers(options: Options) -> list[str]:
 
 
 def store_flags(options: Options) -> list[str]:
-    """Of a server that keeps its state."""
+    """Return the flags of a server that keeps its state."""
     if options.store == "sqlite":
         return [f"--storage=sqlite:{STATE_FOLDER}/state.db"]
     external = options.external_etcd
@@ -44,7 +44,7 @@ def store_flags(options: Options) -> list[str]:
 
 
 def claim(name: str, namespace: str, volume: Volume) -> Obj:
-    """A PersistentVolumeClaim."""
+    """Return a PersistentVolumeClaim."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -67,7 +67,7 @@ def state_claim(app: str) -> str:
 
 
 def state_volume(app: str, options: Options) -> Obj:
-    """Of a server's files: its state with SQLite, else nothing but keys that the store has, too."""
+    """Return the volume of a server's files: its state with SQLite, else nothing but keys that the store has, too."""
     volume = options.volume
     if options.store == "etcd" or volume.mode == "emptyDir":
         return {"name": _STATE, "emptyDir": {}}

@@ -14,7 +14,7 @@ from karmada.kube.runtime.features import FeatureGates
 
 
 def built_in_layers(clock: Clock = SYSTEM, gates: FeatureGates | None = None) -> list[Layer]:
-    """Those below what users declare, above the native one; PluginError for a plug-in that cannot be used."""
+    """Return the layers below what users declare, above the native one; raise PluginError for a broken plug-in."""
     plugins = installed()
     return [*([Plugins(plugins)] if plugins else []), ThirdParty(clock, gates)]
 

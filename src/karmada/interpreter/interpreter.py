@@ -30,10 +30,10 @@ class Layer(Protocol):
 
     @property
     def remote(self) -> bool:
-        """Whether it answers over the network, and may take long."""
+        """Return whether it answers over the network, and may take long."""
 
     def enabled(self, gvk: GVK, operation: Operation) -> bool:
-        """Whether it implements this operation for this kind. Called on every request, so it must be a lookup.
+        """Return whether it implements this operation for this kind. Called on every request, so it must be a lookup.
 
         A layer that is not synced yet raises InterpreterError, which ends the call.
         """
@@ -63,11 +63,11 @@ class Interpreter:
         self.native = native or Native()
 
     def enabled(self, gvk: GVK, operation: Operation) -> bool:
-        """Whether anybody answers; without an answer most callers have something of their own to do."""
+        """Return whether anybody answers; without an answer most callers have something of their own to do."""
         return self.native.enabled(gvk, operation) or any(layer.enabled(gvk, operation) for layer in self.layers)
 
     def remote(self, obj: Obj, wanted: Iterable[Operation]) -> bool:
-        """Whether one of the wanted operations on the object is answered over the network, and may take long."""
+        """Return whether one of the wanted operations is answered over the network, and may take long."""
         if not any(layer.remote for layer in self.layers):
             return False
         gvk = gvk_of(obj)
@@ -75,12 +75,12 @@ class Interpreter:
         return any(layer is not None and layer.remote for layer in answering)
 
     async def get_replicas(self, obj: Obj) -> Replicas:
-        """How many replicas a template wants, and what one needs."""
+        """Return how many replicas a template wants, and what one needs."""
         layer = self._layer_of(obj, operations.INTERPRET_REPLICA)
         return self.native.get_replicas(obj) if layer is None else await layer.get_replicas(obj)
 
     async def get_components(self, obj: Obj | None) -> list[Obj]:
-        """The kinds of Pods a template consists of, each with its replicas; nothing native has several."""
+        """Return the kinds of Pods a template consists of, each with its replicas; nothing native has several."""
         if obj is None:
             raise InterpreterError("nil object")
         layer = self._layer_of(obj, operations.INTERPRET_COMPONENT)
@@ -89,17 +89,17 @@ class Interpreter:
         return await layer.get_components(obj)
 
     async def revise_replica(self, obj: Obj, replicas: int) -> Obj:
-        """The template with another number of replicas."""
+        """Return the template with another number of replicas."""
         layer = self._layer_of(obj, operations.REVISE_REPLICA)
         return self.native.revise_replica(obj, replicas) if layer is None else await layer.revise_replica(obj, replicas)
 
     async def retain(self, desired: Obj, observed: Obj) -> Obj:
-        """What is to be applied, with what the cluster itself has decided (`observed`) kept."""
+        """Return what is to be applied, with what the cluster itself has decided (`observed`) kept."""
         layer = self._layer_of(desired, operations.RETAIN)
         return self.native.retain(desired, observed) if layer is None else await layer.retain(desired, observed)
 
     async def aggregate_status(self, obj: Obj, items: Sequence[Obj]) -> Obj:
-        """The template with the status that the clusters' make together; `items` are of aggregatedStatus."""
+        """Return the template with the status that the clusters' make together; `items` are of aggregatedStatus."""
         layer = self._layer_of(obj, operations.AGGREGATE_STATUS)
         return self.native.aggregate_status(obj, items) if layer is None else await layer.aggregate_status(obj, items)
 
@@ -109,12 +109,12 @@ class Interpreter:
         return self.native.get_dependencies(obj) if layer is None else await layer.get_dependencies(obj)
 
     async def reflect_status(self, obj: Obj) -> Obj | None:
-        """What of an object's status in a cluster is reported; None when there is nothing to report."""
+        """Return what of an object's status in a cluster is reported; None when there is nothing to report."""
         layer = self._layer_of(obj, operations.INTERPRET_STATUS)
         return self.native.reflect_status(obj) if layer is None else await layer.reflect_status(obj)
 
     async def interpret_health(self, obj: Obj) -> bool:
-        """Whether an object in a cluster does what it is there for."""
+        """Return whether an object in a cluster does what it is there for."""
         layer = self._layer_of(obj, operations.INTERPRET_HEALTH)
         return self.native.interpret_health(obj) if layer is None else await layer.interpret_health(obj)
 
@@ -122,7 +122,7 @@ class Interpreter:
         return self._layer(gvk_of(obj), operation) if self.layers else None
 
     def _layer(self, gvk: GVK, operation: Operation) -> Layer | None:
-        """The first layer that answers; None leaves it to the native one."""
+        """Return the first layer that answers; None leaves it to the native one."""
         for layer in self.layers:
             if layer.enabled(gvk, operation):
                 return layer

@@ -37,7 +37,7 @@ class Replicas(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a cluster reports of a resource: an item of a binding's aggregatedStatus, already checked."""
+    """The report of a cluster on a resource: an item of a binding's aggregatedStatus, already checked."""
 
     cluster: str
     status: Obj | None

@@ -45,7 +45,7 @@ class PluginError(ValueError):
 
 
 def installed() -> list[Any]:
-    """The interpreters that installed packages provide, by name; PluginError for one that cannot be imported."""
+    """Return the interpreters that installed packages provide, by name; PluginError for one that cannot be imported."""
     found = []
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:

@@ -24,7 +24,7 @@ _JOB_LABELS = (*_CONTROLLER_UIDS, "job-name", "batch.kubernetes.io/job-name")
 
 
 def pruned(obj: Obj, *, keep_ttl: bool = False) -> Obj:
-    """The object as it may go to another cluster.
+    """Return the object as it may go to another cluster.
 
     A finished Job stays in its clusters as long as the control plane has it, so its TTL is removed, too, unless
     `keep_ttl`.
@@ -43,7 +43,7 @@ def pruned(obj: Obj, *, keep_ttl: bool = False) -> Obj:
 
 
 def _without(obj: Obj, path: tuple[str, ...], fields: Collection[str]) -> Obj:
-    """The object with some fields taken out of the dict at a path; a dict that becomes empty stays."""
+    """Return the object with some fields taken out of the dict at a path; a dict that becomes empty stays."""
     if not path:
         return obj if obj.keys().isdisjoint(fields) else {k: v for k, v in obj.items() if k not in fields}
     inner = obj.get(path[0])
@@ -90,7 +90,7 @@ def _name(reference: Any) -> str:
 
 
 def _service(obj: Obj) -> Obj:
-    """Every cluster allocates addresses of its own; a headless Service is headless in all of them."""
+    """Return the Service without addresses, which every cluster allocates; a headless one stays headless."""
     address = _spec(obj).get("clusterIP")
     if address is None or address == "None":
         return obj

@@ -35,7 +35,7 @@ _QUOTA_PREFIX = "requests."
 
 @lru_cache(maxsize=1024)
 def _unit(name: str) -> _Unit | None:
-    """None for names that no node can offer: those are not counted."""
+    """Return None for names that no node can offer: those are not counted."""
     known = _KNOWN.get(name)
     if known is not None:
         return known
@@ -82,7 +82,7 @@ def node_claim(pod: Obj) -> Obj | None:
 
 
 def resource_request(pod: Obj) -> dict[str, str]:
-    """What the Pod requests, by resource; zero requests are left out."""
+    """Return what the Pod requests, by resource; zero requests are left out."""
     total: dict[str, int] = {}
     for container in pod.get("containers") or ():
         _add(total, _wanted(container))

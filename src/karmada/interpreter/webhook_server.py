@@ -50,7 +50,7 @@ log = get_logger("interpreter.webhook-server")
 
 
 class BadRequest(ValueError):
-    """What was sent is no request."""
+    """The body is no request."""
 
 
 # responses
@@ -69,7 +69,7 @@ def errored(code: int, message: str) -> InterpreterResponse:
 
 
 def patched(original: Obj, modified: Obj) -> InterpreterResponse:
-    """The response that makes the original the modified one; a plain success if they are the same."""
+    """Return the response that makes the original the modified one; a plain success if they are the same."""
     operations = diff(original, modified)
     response = succeeded()
     if operations:
@@ -109,7 +109,7 @@ def _plain(response: InterpreterResponse) -> Obj:
 
 
 async def answer(interpret: Interpret, body: bytes, content_type: str) -> bytes:
-    """The body of the response to the body of a request."""
+    """Return the body of the response to the body of a request."""
     try:
         request = decode(body, content_type)
     except BadRequest as error:
@@ -127,7 +127,7 @@ async def answer(interpret: Interpret, body: bytes, content_type: str) -> bytes:
 
 
 def application(paths: Mapping[str, Interpret]) -> web.Application:
-    """An aiohttp application with one route for each path, for those who have a server already."""
+    """Return an aiohttp application with one route for each path, for those who have a server already."""
     from aiohttp import web
 
     app = web.Application(client_max_size=MAX_BODY)

@@ -44,7 +44,7 @@ class JoinError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joining:
-    """What a cluster is to be called, how it is reached, and where it is."""
+    """The name of a cluster that joins, how it is reached, and where it is."""
 
     name: str
     api_endpoint: str
@@ -57,14 +57,14 @@ class Joining:
 
     @classmethod
     def to(cls, config: RestConfig, name: str, **others: Any) -> Joining:
-        """The way of a kubeconfig."""
+        """Return the way of a kubeconfig."""
         return cls(
             name=name, api_endpoint=config.server, insecure=config.insecure, proxy_url=config.proxy_url, **others
         )
 
 
 def quiet(_step: str) -> None:
-    """No progress is shown."""
+    """Show no progress."""
 
 
 async def join(
@@ -76,7 +76,7 @@ async def join(
     clock: Clock = SYSTEM,
     progress: Progress = quiet,
 ) -> Obj | None:
-    """The new Cluster; None after a dry run, which only checks whether the cluster may join."""
+    """Return the new Cluster; None after a dry run, which only checks whether the cluster may join."""
     cluster_id = await cluster_id_of(member)
     await check_unique(control, joining.name, cluster_id)
     progress(f"cluster {joining.name} has the id {cluster_id}, which is new")
@@ -88,7 +88,7 @@ async def join(
 
 
 async def cluster_id_of(member: Client) -> str:
-    """The unique identity of a cluster."""
+    """Return the unique identity of a cluster."""
     return meta.uid(await member.get(NAMESPACES, "kube-system"))
 
 
@@ -116,7 +116,7 @@ async def _possibly_same(control: Client, name: str, cluster_id: str) -> list[Ob
 
 
 async def prepare_member(member: Client, cluster: str, namespace: str, *, clock: Clock = SYSTEM) -> tuple[Obj, Obj]:
-    """The Secrets with the tokens: to impersonate with, and to work with."""
+    """Return the Secrets with the tokens: to impersonate with, and to work with."""
     await ensure_namespace(member, namespace, clock)
     return await _both(
         impersonator_token(member, cluster, namespace, clock=clock),
@@ -125,7 +125,7 @@ async def prepare_member(member: Client, cluster: str, namespace: str, *, clock:
 
 
 async def account_token(member: Client, cluster: str, namespace: str, *, clock: Clock = SYSTEM) -> Obj:
-    """The Secret with the token of the account that may do everything."""
+    """Return the Secret with the token of the account that may do everything."""
     account = well_known.service_account_name(cluster)
 
     async def working() -> Obj:
@@ -142,7 +142,7 @@ async def account_token(member: Client, cluster: str, namespace: str, *, clock: 
 
 
 async def impersonator_token(member: Client, cluster: str, namespace: str, *, clock: Clock = SYSTEM) -> Obj:
-    """The Secret with the token of the account that the control plane impersonates users with."""
+    """Return the Secret with the token of the account that the control plane impersonates users with."""
     why = f"failed to get serviceAccount secret for impersonation from cluster({cluster}), error: "
     return await _account_with_token(member, namespace, IMPERSONATOR, why, clock)
 
@@ -156,7 +156,10 @@ async def _account_with_token(member: Client, namespace: str, name: str, why: st
 
 
 async def _token_of(member: Client, account: Obj, clock: Clock) -> Obj:
-    """The Secret of an account, once its token is in. One of an earlier account of that name is replaced."""
+    """Return the Secret of an account, once its token is in.
+
+    One of an earlier account of that name is replaced.
+    """
     name, namespace, uid = meta.name(account), meta.namespace(account), meta.uid(account)
 
     def filled_or_gone(secret: Obj | None) -> Obj | None:
@@ -200,7 +203,7 @@ async def register(
     clock: Clock = SYSTEM,
     progress: Progress = quiet,
 ) -> Obj:
-    """The Cluster, made together with its Secrets from those of the member."""
+    """Return the Cluster, made together with its Secrets from those of the member."""
     await ensure_namespace(control, joining.namespace, clock)
     name, where = joining.name, joining.namespace
     token = {"token": impersonator["data"]["token"]}
@@ -218,7 +221,7 @@ async def register(
 
 
 async def _ensure_credentials(control: Client, wanted: Obj) -> Obj:
-    """No Cluster exists yet: a Secret with an owner is of one that is gone, one without is of a failed attempt."""
+    """Return the Secret; no Cluster exists yet, so one that exists is of a Cluster that is gone or a failed attempt."""
     found = await ensure(control, SECRETS, wanted)
     if meta.owner_references(found):
         await delete_if_exists(control, SECRETS, meta.name(found), meta.namespace(found), uid=meta.uid(found))
@@ -232,7 +235,7 @@ async def _ensure_credentials(control: Client, wanted: Obj) -> Obj:
 def cluster_of(
     joining: Joining, cluster_id: str, *, mode: str = "Push", secrets: tuple[Obj | None, Obj | None] = (None, None)
 ) -> Obj:
-    """The Cluster; `secrets` are those of the control plane to work with and to impersonate with."""
+    """Return the Cluster; `secrets` are those of the control plane to work with and to impersonate with."""
     account, impersonator = secrets
     optional = {
         "apiEndpoint": joining.api_endpoint,
@@ -267,7 +270,7 @@ async def _own(control: Client, cluster: Obj, secret: Obj) -> Obj:
 
 
 async def ensure(client: Client, kind: GVR, obj: Obj) -> Obj:
-    """The object as it is there, or else as it is given; one that exists is never changed."""
+    """Return the object as it is there, or else as it is given; one that exists is never changed."""
     try:
         return await client.get(kind, meta.name(obj), meta.namespace(obj))
     except NotFound:

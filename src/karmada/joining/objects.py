@@ -30,7 +30,7 @@ def service_account(where: str, name: str) -> Obj:
 
 
 def token_secret(where: str, account: str) -> Obj:
-    """Of the same name as its ServiceAccount, whose token the server puts in."""
+    """Return the Secret with the name of its ServiceAccount, whose token the server puts in."""
     metadata = {"namespace": where, "name": account, "annotations": {ACCOUNT_NAME: account}}
     return {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": metadata}
 
@@ -59,6 +59,6 @@ def role_binding(name: str, where: str, account: str) -> Obj:
 
 
 def credentials(where: str, name: str, data: dict[str, str]) -> Obj:
-    """A Secret of the control plane; `data` is in base64 already."""
+    """Return a Secret of the control plane; `data` is in base64 already."""
     metadata = {"namespace": where, "name": name, "labels": _OURS}
     return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data}

@@ -47,7 +47,10 @@ async def unjoin(
     clock: Clock = SYSTEM,
     progress: Progress = quiet,
 ) -> bool:
-    """Whether the deletion had to be forced. `member` is the client for removing accounts and RBAC in the cluster."""
+    """Return whether the deletion had to be forced.
+
+    `member` is the client for removing accounts and RBAC in the cluster.
+    """
     cluster = await cluster_to_remove(control, name, "Push")
     if dry_run:
         return False
@@ -73,7 +76,7 @@ _ELSEWHERE = {
 
 
 async def cluster_to_remove(control: Client, name: str, mode: str) -> Obj:
-    """The Cluster, which must be there and be of the mode that the caller knows how to remove."""
+    """Return the Cluster, which must be there and be of the mode that the caller knows how to remove."""
     try:
         cluster = await control.get(Cluster.gvr, name)
     except NotFound as error:
@@ -178,7 +181,7 @@ async def clean_up_member(
 
 
 async def _delete_member_objects(member: Client, name: str, namespace: str, force: bool, progress: Progress) -> None:
-    """The rights first."""
+    """Delete what joining made in the member, the rights first."""
     account = well_known.service_account_name(name)
     role = well_known.cluster_role_name(account)
     for kind, found, where in (

@@ -27,7 +27,10 @@ async def wait_for(
     clock: Clock,
     seconds: float,
 ) -> T:
-    """The first value `look` finds in the object, which is None while there is no such object. TimeoutError else."""
+    """Return the first value `look` finds in the object, which is None while there is no such object.
+
+    TimeoutError else.
+    """
     return await with_timeout(clock, _found(client, kind, name, namespace, look, clock), seconds)
 
 

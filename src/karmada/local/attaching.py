@@ -41,7 +41,7 @@ def _is_file(text: str) -> bool:
 
 
 def parse(text: str) -> Attached:
-    """The parsed flag; Refused if the kubeconfig or the name is not usable."""
+    """Return the parsed flag; Refused if the kubeconfig or the name is not usable."""
     path, context, name = split(text)
     try:
         config = Kubeconfig.load(path)

@@ -37,7 +37,7 @@ def choose(
     is_free: Callable[[int], bool],
     free_port: Callable[[], int],
 ) -> tuple[Choices, list[str]]:
-    """The settings, and notes for the user."""
+    """Return the settings, and notes for the user."""
     port, notes = _port(requested.port, kept.port if kept else DEFAULT_PORT, is_free, free_port)
     storage = _storage(requested, kept.storage if kept else None, has_database)
     etcd_ports = kept.etcd_ports if kept else (0, 0)
@@ -62,7 +62,7 @@ def choose(
 
 
 def pull_members(requested: Requested, kept: int, members: int) -> int:
-    """How many of so many members are in mode Pull."""
+    """Return how many of so many members are in mode Pull."""
     if requested.pull_members is None:
         return min(kept, members)
     if requested.pull_members > members:
@@ -88,7 +88,7 @@ def _port(
 
 
 def storage_of(requested: Requested) -> str | None:
-    """The store in the flags; None if none is given."""
+    """Return the store in the flags; None if none is given."""
     if requested.etcd and requested.etcd_server:
         raise Refused("--etcd starts an etcd and --etcd-server uses one that runs: choose one of them")
     return _address(requested.etcd_server) if requested.etcd_server else ETCD if requested.etcd else None

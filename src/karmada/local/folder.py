@@ -50,7 +50,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def folder_of_clusters(root: Path) -> Path:
-    """Where the simulated clusters of a folder are: in `sim`, if it is that of a local environment."""
+    """Return where the simulated clusters of a folder are: in `sim`, if it is that of a local environment."""
     folder = Folder(root)
     return folder.sim if folder.is_local_environment else folder.root
 
@@ -125,13 +125,13 @@ class Folder:
             self.root.rmdir()
 
     def _database_files(self) -> list[Path]:
-        """The database with what SQLite and the store write beside it."""
+        """Return the database with what SQLite and the store write beside it."""
         name = self.database.name
         beside = (f"{name}-*", f"{name}.lock", f"{name}.damaged-*", f"{name}.salvaged*")
         return [self.database, *(path for pattern in beside for path in self.root.glob(pattern))]
 
 
 def shown(path: Path) -> str:
-    """A path with ~ for the home directory."""
+    """Return a path with ~ for the home directory."""
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path != home and path.is_relative_to(home) else str(path)

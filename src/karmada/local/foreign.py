@@ -46,7 +46,7 @@ async def stop_simulator(folder: Folder) -> bool:
 
 
 def in_use(lock: Path) -> bool:
-    """Whether a process holds the lock of this file."""
+    """Return whether a process holds the lock of this file."""
     try:
         descriptor = os.open(lock, os.O_RDONLY)
     except FileNotFoundError:

@@ -30,7 +30,7 @@ _GONE_SECONDS = 60.0
 
 
 async def ensure_joined(control: Client, member: Client, way: RestConfig, name: str, *, renew: bool) -> str:
-    """What was done, in a word. With `renew` the name may move to another cluster."""
+    """Return what was done, in a word. With `renew` the name may move to another cluster."""
     cluster = await existing_cluster(control, name)
     if cluster is None:
         try:
@@ -51,7 +51,7 @@ async def ensure_joined(control: Client, member: Client, way: RestConfig, name: 
 
 
 async def existing_cluster(control: Client, name: str) -> Obj | None:
-    """The Cluster, if there is one; waits for the end of one that is being deleted."""
+    """Return the Cluster, if there is one; waits for the end of one that is being deleted."""
 
     def settled(found: Obj | None) -> list[Obj] | None:
         if found is None:
@@ -66,7 +66,7 @@ async def existing_cluster(control: Client, name: str) -> Obj | None:
 
 
 async def _opens(control: Client, cluster: Obj, way: RestConfig, cluster_id: str) -> bool:
-    """Whether the stored credentials work for this cluster."""
+    """Return whether the stored credentials work for this cluster."""
     where = cluster["spec"].get("secretRef") or {}
     try:
         secret = await control.get(SECRETS, where.get("name", ""), where.get("namespace", ""))

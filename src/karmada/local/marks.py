@@ -33,7 +33,7 @@ class Mark:
         self._path = path
 
     def take(self) -> int:
-        """A descriptor that holds the lock, as do its copies; raises Taken."""
+        """Return a descriptor that holds the lock, as do its copies; raises Taken."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         end = time.monotonic() + _TRY_SECONDS
         while not _lock(descriptor, fcntl.LOCK_EX):
@@ -50,7 +50,7 @@ class Mark:
         os.pwrite(descriptor, json.dumps({"pid": holder.pid, "detached": holder.detached}).encode(), 0)
 
     def holder(self) -> Holder | None:
-        """The current holder; its pid is 0 until it is written."""
+        """Return the current holder; its pid is 0 until it is written."""
         try:
             descriptor = os.open(self._path, os.O_RDONLY)
         except FileNotFoundError:

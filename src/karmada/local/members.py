@@ -147,7 +147,7 @@ class _Bringing:
 
 
 async def _ready(control: Client, name: str) -> Obj:
-    """The Cluster once it is Ready; TimeoutError has its condition."""
+    """Return the Cluster once it is Ready; TimeoutError has its condition."""
     last: Obj = {}
 
     def look(cluster: Obj | None) -> Obj | None:
@@ -167,7 +167,7 @@ def ready_condition(cluster: Obj) -> Obj:
 
 
 def summary(cluster: Obj) -> str:
-    """The row of a Ready member."""
+    """Return the row of a Ready member."""
     status = cluster.get("status") or {}
     nodes = (status.get("nodeSummary") or {}).get("totalNum")
     parts = ["Ready", status.get("kubernetesVersion"), f"{nodes} nodes" if nodes else ""]

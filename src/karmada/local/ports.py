@@ -6,7 +6,7 @@ import socket
 
 
 def is_free(port: int) -> bool:
-    """Whether a server can bind it now; connections in TIME_WAIT do not matter."""
+    """Return whether a server can bind it now; connections in TIME_WAIT do not matter."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -30,7 +30,7 @@ _PR_SET_PDEATHSIG = 1
 _TAIL_BYTES = 20_000
 _POLL_SECONDS = 0.02
 _LINE_BYTES = 4096
-"""What a pipe takes in one piece."""
+"""Bytes that a pipe takes in one piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Program:
 
 
 def names_of(choices: Choices) -> list[str]:
-    """All programs of the environment."""
+    """Return all programs of the environment."""
     return [KARMADA, SIM, *([ETCD] if choices.storage == ETCD else [])]
 
 
@@ -53,7 +53,7 @@ def stop_order(choices: Choices | None) -> list[str]:
 
 
 def module(name: str, of: str, *arguments: str) -> Program:
-    """A Python module of ours, run by this interpreter."""
+    """Return a Python module of ours, run by this interpreter."""
     return Program(name, [sys.executable, "-P", "-m", of, *arguments])
 
 
@@ -62,7 +62,7 @@ def mark_of(folder: Folder, name: str) -> Mark:
 
 
 def found(folder: Folder) -> dict[str, Holder]:
-    """The running programs of the folder."""
+    """Return the running programs of the folder."""
     holders = {name: mark_of(folder, name).holder() for name in (KARMADA, SIM, ETCD)}
     return {name: holder for name, holder in holders.items() if holder is not None}
 
@@ -79,7 +79,7 @@ class Running:
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self.addresses: dict[str, str] = {}
-        """What it serves besides its API, as it reports with its readiness."""
+        """Addresses that it serves besides its API, as it reports with its readiness."""
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(life, self._readable)
         if not program.signals_ready:
@@ -114,7 +114,7 @@ class Running:
         self._process.wait(_KILL_SECONDS)
 
     def exit_report(self) -> str:
-        """How it ended, and the last lines of its log."""
+        """Return how it ended, and the last lines of its log."""
         code = self._process.wait(_KILL_SECONDS)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         last = "\n".join(f"  {line}" for line in tail(self.log, self._begin))
@@ -176,7 +176,7 @@ def _open_log(path: Path) -> int:
 
 
 def tail(path: Path, begin: int = 0, lines: int = 15) -> list[str]:
-    """The last lines from an offset on; the offset is of another file if this one is shorter."""
+    """Return the last lines from an offset on; the offset is of another file if this one is shorter."""
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(begin if begin <= end else 0, end - _TAIL_BYTES))

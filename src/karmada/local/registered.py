@@ -56,7 +56,7 @@ _TIMEOUT: Final = 60.0
 async def ensure_registered(
     control: Client, member: Client, control_way: RestConfig, way: RestConfig, name: str
 ) -> str:
-    """What was done, in a word; JoinError when the name is that of another cluster, or of one in mode Push."""
+    """Return what was done, in a word; JoinError when the name is that of another cluster, or of one in mode Push."""
     cluster = await existing_cluster(control, name)
     agent = Agent(cluster=name, api_endpoint=way.server, image=IMAGE)
     if cluster is None:
@@ -98,7 +98,7 @@ async def _token(control: Client, cluster: str) -> AsyncIterator[BootstrapToken]
 
 
 async def _remove_leftovers(member: Client, agent: Agent) -> None:
-    """Of a registration that was interrupted: an agent without its Cluster."""
+    """Remove what an interrupted registration left: an agent without its Cluster."""
     await delete_if_exists(member, DEPLOYMENTS, well_known.AGENT, agent.namespace)
     for kind, name in ((SECRETS, KUBECONFIG_SECRET), (SERVICE_ACCOUNTS, AGENT_ACCOUNT)):
         await delete_if_exists(member, kind, name, agent.namespace)
@@ -124,7 +124,7 @@ async def _heartbeat(control: Client, name: str, since: float) -> None:
 
 
 async def _repair(control: Client, member: Client, control_way: RestConfig, agent: Agent, cluster: Obj) -> bool:
-    """Whether an address had changed."""
+    """Return whether an address had changed."""
     try:
         secret = await member.get(SECRETS, KUBECONFIG_SECRET, agent.namespace)
         deployment = await member.get(DEPLOYMENTS, well_known.AGENT, agent.namespace)
@@ -145,7 +145,7 @@ async def _repair(control: Client, member: Client, control_way: RestConfig, agen
 
 
 def _with_server(secret: Obj, server: str) -> bytes | None:
-    """The kubeconfig with this address of the control plane; None when it has it already."""
+    """Return the kubeconfig with this address of the control plane; None when it has it already."""
     document = load_yaml(base64.b64decode(secret["data"][KUBECONFIG_KEY]))
     entry = document["clusters"][0]["cluster"]
     if entry["server"] == server:
@@ -155,7 +155,7 @@ def _with_server(secret: Obj, server: str) -> bytes | None:
 
 
 def _restarted(deployment: Obj, command: list[str]) -> Obj:
-    """A change of its template, as of `kubectl rollout restart`, with this command."""
+    """Return a change of its template, as of `kubectl rollout restart`, with this command."""
     container = {**deployment["spec"]["template"]["spec"]["containers"][0], "command": command}
     annotations = {"kubectl.kubernetes.io/restartedAt": str(time.time())}
     return {"spec": {"template": {"metadata": {"annotations": annotations}, "spec": {"containers": [container]}}}}

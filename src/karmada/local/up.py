@@ -130,7 +130,7 @@ class Up:
             self._lock = -1
 
     async def _watched(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of the work, unless it is interrupted or a program exits before."""
+        """Return the result of the work, unless it is interrupted or a program exits before."""
         task, stopping = asyncio.create_task(work), asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait({task, stopping, self._died}, return_when=asyncio.FIRST_COMPLETED)
@@ -252,7 +252,7 @@ class Up:
         return Outcome(wanted, already=True)
 
     async def _others(self) -> Choices:
-        """The settings of the running environment, once it serves."""
+        """Return the settings of the running environment, once it serves."""
         loop = asyncio.get_running_loop()
         end = loop.time() + _OTHERS_SECONDS
         while loop.time() < end:

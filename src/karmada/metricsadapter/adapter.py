@@ -79,6 +79,6 @@ def install(server: ApiServer, *, allow_insecure: bool = False, open_way: Open =
 
 
 def announcements() -> list[Obj]:
-    """What clients find of it in the control plane."""
+    """Return what clients find of it in the control plane."""
     versions = [api_service(version, SERVICE, _PRIORITIES[version], _LABELS) for version in _PRIORITIES]
     return [service(SERVICE, {"app": SERVICE.name}), *versions, reader_role(_LABELS)]

@@ -75,7 +75,7 @@ class MeasuredClusters:
         return sorted(name for name in ready if self._left_out.get(name, now) <= now)
 
     async def get_all(self, paths: Mapping[str, str], query: Mapping[str, str]) -> list[Answer]:
-        """The answers of the named clusters to a GET of the path of each, in the order of their names.
+        """Return the answers of the named clusters to a GET of the path of each, in the order of their names.
 
         Those that fail are left out.
         """
@@ -83,7 +83,7 @@ class MeasuredClusters:
         return [answer for answer in found if answer is not None]
 
     async def get(self, name: str, path: str, query: Mapping[str, str]) -> Answer | None:
-        """None for a cluster that fails. Names come from requests: none of them may lead to another path."""
+        """Return None for a cluster that fails. Names come from requests: none of them may lead to another path."""
         if not {".", ".."}.isdisjoint(path.split("/")):
             raise NotFound.resource()
         try:

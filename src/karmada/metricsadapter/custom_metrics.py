@@ -37,7 +37,7 @@ class _Wanted(NamedTuple):
 
 
 class _Version(NamedTuple):
-    """Of a cluster: the best one it serves, None if none; valid until then."""
+    """The best version that a cluster serves, None if none; valid until then."""
 
     version: GroupVersion | None
     until: float
@@ -56,7 +56,7 @@ class CustomMetrics:
     # discovery
 
     def resources(self) -> tuple[Obj, ...]:
-        """Of all clusters, as they were at the last `discover`."""
+        """Return the metrics of all clusters, as they were at the last `discover`."""
         return self._served
 
     async def discover(self) -> None:
@@ -83,7 +83,7 @@ class CustomMetrics:
         return list_of(version, "MetricValueList", items)
 
     async def _paths(self, below: str) -> dict[str, str]:
-        """The path to request from each cluster that has such an API."""
+        """Return the path to request from each cluster that has such an API."""
         names = self._clusters.names()
         versions = await asyncio.gather(*(self._version_of(name) for name in names))
         return {
@@ -104,7 +104,7 @@ class CustomMetrics:
 
 
 def _wanted(info: RequestInfo) -> _Wanted:
-    """Of an object (or, with the name *, of those that are selected), or of a namespace itself."""
+    """Return the metrics of an object (or, with the name *, of selected ones), or of a namespace itself."""
     if info.resource == "metrics" and info.namespace and info.name and not info.subresource:
         return _Wanted(f"namespaces/{info.namespace}/metrics/{info.name}", "namespaces", info.name)
     if not info.subresource or info.rest:
@@ -128,7 +128,7 @@ def items_of(answers: Iterable[Answer]) -> Iterable[Obj]:
 
 
 def added_up(items: Iterable[Obj], version: GroupVersion) -> list[Obj]:
-    """One item for each name of a described object, with the sum of its values, in the form of this version."""
+    """Return an item for each name of a described object, with the sum of its values, in the form of this version."""
     latest: dict[str, Obj] = {}
     sums: dict[str, Quantity] = {}
     for item in items:

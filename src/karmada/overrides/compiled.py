@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 Subject = tuple[str, str, str, str, Mapping[str, str]]
-"""What selectors match on: apiVersion, kind, namespace, name and labels of an object."""
+"""The parts of an object that selectors match on: apiVersion, kind, namespace, name and labels."""
 
 
 def subject_of(obj: Obj) -> Subject:
@@ -67,7 +67,7 @@ class Selector(NamedTuple):
     labels: LabelSelector | None
 
     def priority(self, subject: Subject) -> int:
-        """How precisely it selects an object."""
+        """Return how precisely it selects an object."""
         api_version, kind, namespace, name, labels = subject
         if self.kind != kind or self.api_version != api_version or (self.namespace and self.namespace != namespace):
             return MISMATCH
@@ -100,7 +100,7 @@ class Target:
 
 
 def _parsed(selector: Obj | None) -> LabelSelector | None:
-    """One that cannot be read selects nothing."""
+    """Return the selector; one that cannot be read selects nothing."""
     if selector is None:
         return None
     try:
@@ -110,7 +110,7 @@ def _parsed(selector: Obj | None) -> LabelSelector | None:
 
 
 class Rule:
-    """What one rule of a policy does, for which clusters."""
+    """The effect of one rule of a policy, and the clusters it is for."""
 
     __slots__ = ("affinity", "field", "overriders", "policy", "record", "steps", "target")
 
@@ -137,7 +137,7 @@ class Rule:
         return any(path in ("", "/metadata") or path.startswith("/metadata/labels") for path in paths)
 
     def place(self, step: str) -> str:
-        """The field of the policy where an overrider stands."""
+        """Return the field of the policy where an overrider stands."""
         return f"{self.field}.{step}"
 
 
@@ -180,7 +180,7 @@ class Policy:
         return f"cluster override policy({self.name})"
 
     def priority(self, subject: Subject) -> int:
-        """How precisely it selects an object; without selectors it selects everything."""
+        """Return how precisely it selects an object; without selectors it selects everything."""
         selectors = self.selectors
         if len(selectors) == 1:
             return selectors[0].priority(subject)

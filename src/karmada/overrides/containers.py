@@ -14,7 +14,7 @@ from karmada.kube.patch.gotext import go_type, go_value
 from karmada.overrides.errors import CannotApply
 
 Change = Callable[[Obj], Obj]
-"""What an overrider does: an object in, the changed one out, the same one if there is nothing to change."""
+"""Return the changed object, or the same one if there is nothing to change."""
 
 _IN_TEMPLATE: Final = ("spec", "template", "spec", "containers")
 CONTAINERS: Final[dict[str, tuple[str, ...]]] = {
@@ -28,19 +28,19 @@ CONTAINERS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def unchanged(obj: Obj) -> Obj:
-    """The change of an overrider that does nothing."""
+    """Return the change of an overrider that does nothing."""
     return obj
 
 
 def replaced(obj: Obj, path: Sequence[str], value: Any) -> Obj:
-    """The object with another value at a path; dicts that are missing on the way are made."""
+    """Return the object with another value at a path; dicts that are missing on the way are made."""
     key = path[0]
     below = value if len(path) == 1 else replaced(obj.get(key) or {}, path[1:], value)
     return {**obj, key: below}
 
 
 def nested_list(obj: Obj, path: Sequence[str]) -> list[Any] | None:
-    """The list at a path, None when it or something on the way is absent; CannotApply when it is something else."""
+    """Return the list at a path, None when it or something on the way is absent; CannotApply for another type."""
     value: Any = obj
     for depth, key in enumerate(path):
         if not isinstance(value, dict):

@@ -95,13 +95,13 @@ class Policies:
         self._found: Memo[Named, list[Policy]] = Memo(_REMEMBERED)
 
     def on_change(self, old: Obj | None, new: Obj | None) -> None:
-        """What was found may be wrong after any change; what was compiled is checked when it is used."""
+        """Drop what was found, which may be wrong after any change; what was compiled is checked when it is used."""
         self._found.clear()
         if new is None and old is not None:
             self._compiled.pop(key_of(old), None)
 
     def compiled(self, policy: Obj) -> Policy:
-        """An informer gives out the same object for the same version."""
+        """Return a policy compiled, once for each version: an informer has one object for each version."""
         metadata = policy["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         found = self._compiled.get(key)
@@ -110,7 +110,7 @@ class Policies:
         return found
 
     def candidates(self, named: Named) -> list[Policy]:
-        """Those that may select an object, by everything but its labels; for many clusters looked up only once."""
+        """Return the policies that may select an object by all but its labels; looked up once for many clusters."""
         found = self._found.get(named)
         if found is None:
             found = self._found.put(named, self._look_up(named))
@@ -126,7 +126,7 @@ class Policies:
         return [self.compiled(policy) for policy in self._known.by_index(SELECTS_CLUSTERS, YES)]
 
     def rules(self, obj: Obj, cluster: Obj) -> list[Rule]:
-        """The rules for an object in a cluster, in the order they are applied."""
+        """Return the rules for an object in a cluster, in the order they are applied."""
         if not len(self._known):
             return []
         subject = subject_of(obj)
@@ -160,7 +160,7 @@ class Overrides:
     """The override policies of a control plane."""
 
     def __init__(self, informers: Informers) -> None:
-        """The informers need not have started; nothing may be applied before they have synced."""
+        """Take informers that need not have started; nothing may be applied before they have synced."""
         cluster_wide = informers.of(ClusterOverridePolicy.gvr, indexes=_INDEXES)
         namespaced = informers.of(OverridePolicy.gvr, indexes=_INDEXES)
         self._clusters: Known = informers.of(Cluster.gvr)
@@ -190,7 +190,7 @@ class Overrides:
         return found
 
     def apply(self, manifest: Obj, cluster: str, observe: Observer | None = None) -> Applied:
-        """The object as a cluster gets it; OverrideError when a rule cannot be applied."""
+        """Return the object as a cluster gets it; OverrideError when a rule cannot be applied."""
         target = self.cluster(cluster)
         first = self.cluster_wide.rules(manifest, target)
         result = _apply(manifest, first, cluster, (), observe) if first else manifest

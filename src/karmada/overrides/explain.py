@@ -35,7 +35,7 @@ class Change(NamedTuple):
     lost: bool = False
 
     def __str__(self) -> str:
-        """The policy, and the overrider's field in it."""
+        """Return the policy, and the overrider's field in it."""
         policy = self.rule.policy
         name = f"{policy.namespace}/{policy.name}" if policy.namespace else policy.name
         return f"{policy.kind} {name}, {self.rule.place(self.step)}"
@@ -47,7 +47,10 @@ class Explained(NamedTuple):
 
 
 def explain(overrides: Overrides, manifest: Obj, cluster: str) -> Explained:
-    """What a cluster gets of an object, and every change on the way there, in order. Raises what `apply` raises."""
+    """Return what a cluster gets of an object, and every change on the way there, in order.
+
+    Raises what `apply` raises.
+    """
     changes: list[Change] = []
 
     def observe(rule: Rule, step: Step, before: Obj, after: Obj) -> None:
@@ -99,7 +102,7 @@ def _below(value: Any, key: str | int) -> Any:
 
 
 def _moved(earlier: Change, later: Change) -> Change:
-    """An earlier change after a later one: at another position of a list, or lost with what it was in."""
+    """Return an earlier change after a later one: at another position of a list, or lost with what it was in."""
     place, changed = earlier.place, later.place
     depth = len(changed) - 1
     if earlier.lost or depth < 0 or len(place) <= depth or place[:depth] != changed[:depth]:

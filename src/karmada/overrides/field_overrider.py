@@ -49,7 +49,7 @@ def patched_yaml(text: str, ops: list[Obj]) -> str:
 
 
 def patched_json(text: str, ops: list[Obj]) -> str:
-    """No document at all stays none."""
+    """Return the patched document; no document at all stays none."""
     if not text:
         return text
     try:

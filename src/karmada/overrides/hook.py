@@ -32,7 +32,7 @@ Override: TypeAlias = Callable[[Obj, str], Overridden]
 
 
 def override_with(overrides: Overrides, recorder: EventRecorder) -> Override:
-    """The recorder is that of COMPONENT."""
+    """Return the hook that overrides; the recorder is that of COMPONENT."""
 
     def override(obj: Obj, cluster: str) -> Overridden:
         try:

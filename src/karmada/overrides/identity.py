@@ -19,12 +19,12 @@ _ROLE: Final = ("roleRef",)
 
 
 def fixed_fields(*, namespaced: bool) -> tuple[tuple[str, ...], ...]:
-    """What a namespaced or a cluster-wide policy leaves as it is."""
+    """Return what a namespaced or a cluster-wide policy leaves as it is."""
     return (*_IDENTITY, _ROLE) if namespaced else _IDENTITY
 
 
 def fixed_field_of(pointer: str, *, namespaced: bool) -> str:
-    """The fixed field that a change at a JSON pointer may change: at it, below it or above it; empty if none."""
+    """Return the fixed field that a change at a JSON pointer may change: at it, below it or above it; empty if none."""
     try:
         parts = parse_pointer(pointer)
     except JsonPatchError:

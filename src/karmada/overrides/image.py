@@ -54,7 +54,7 @@ class Image(NamedTuple):
 
 
 def parse_image(text: str) -> Image:
-    """The parts of a reference; ValueError when it is none."""
+    """Return the parts of a reference; ValueError when it is none."""
     match = _reference(text)
     if match is None:
         raise ValueError(_why_not(text))
@@ -130,7 +130,7 @@ _EDITS: Final[dict[str, dict[str, _Edit]]] = {
 
 @lru_cache(maxsize=4096)
 def rewritten(text: str, component: str, operator: str, value: str) -> str:
-    """An image with one part changed; CannotApply when it is none or the change is not known."""
+    """Return an image with one part changed; CannotApply when it is none or the change is not known."""
     edits = _EDITS.get(component)
     if edits is None:
         raise CannotApply(f"unsupported image component({component})")
@@ -217,7 +217,7 @@ def _text_at(obj: Obj, path: str) -> str:
 
 
 def _below(value: Any, part: str) -> Any:
-    """Of lists only elements that are maps count."""
+    """Return the maps below a path; of lists only elements that are maps count."""
     if isinstance(value, dict):
         return value.get(part)
     if not part.isascii() or not part.isdecimal():

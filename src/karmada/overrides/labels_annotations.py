@@ -52,7 +52,7 @@ def _change(field: str, overrider: Obj) -> Change:
 
 
 def _marks(found: Any) -> _Marks:
-    """What is no map of texts counts as nothing."""
+    """Return what is no map of texts counts as nothing."""
     if isinstance(found, dict) and all(type(value) is str for value in found.values()):
         return found
     return {}

@@ -30,7 +30,7 @@ def operations(overriders: list[Obj], path: str) -> list[Obj]:
 
 
 def patched(document: Any, ops: list[Obj]) -> Any:
-    """The document after the patch, sharing what did not change; CannotApply when an operation fails."""
+    """Return the document after the patch, sharing what did not change; CannotApply when an operation fails."""
     try:
         return apply_json_patch(document, ops, Dialect.STRICT)
     except JsonPatchError:
@@ -40,7 +40,7 @@ def patched(document: Any, ops: list[Obj]) -> Any:
 
 
 def resolve(document: Any, pointer: str) -> Any:
-    """The value a JSON pointer points to; CannotApply when there is none."""
+    """Return the value a JSON pointer points to; CannotApply when there is none."""
     try:
         return _follow(document, parse_pointer(pointer))
     except JsonPatchError as error:

@@ -30,7 +30,7 @@ _ITEM_FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "replicasOverrider": ("value",),
     "resourcesOverrider": ("containerName", "value"),
 }
-"""What is noted of an item, in this order; with a question mark only where there is something."""
+"""Fields that are recorded of an item, in this order; with a question mark only where there is something."""
 _PATCH_FIELDS: Final = ("subPath", "operator", "value")
 _NOTHING: Final[dict[str, str]] = {}
 
@@ -49,7 +49,7 @@ def _joined(rules: Iterable[Rule]) -> str:
 
 
 def record(policy: str, overriders: Obj) -> str:
-    """One element: the policy's name and what the rule says."""
+    """Return one element: the policy's name and what the rule says."""
     said = {
         name: [_item(item, fields) for item in overriders[name]]
         for name, fields in _ITEM_FIELDS.items()

@@ -14,7 +14,10 @@ _PARTS: Final = ("limits", "requests")
 
 
 def replicas_change(overriders: list[Obj]) -> Change:
-    """The last entry counts. A kind that is not known gets them only where it has spec.replicas already."""
+    """Return the change of replicas; the last entry counts.
+
+    A kind that is not known gets them only where it has spec.replicas already.
+    """
     if not overriders:
         return unchanged
     replicas = overriders[-1].get("value")

@@ -44,7 +44,7 @@ def kinds_of(binding: Obj) -> Iterable[str]:
 
 
 class Affected(NamedTuple):
-    """What a policy reaches: `namespace` is its own; without selectors everything; `rules` are those that changed."""
+    """The objects that a policy reaches: `namespace` is its own; without selectors everything; `rules` changed."""
 
     namespace: str
     selectors: tuple[Selector, ...]
@@ -52,7 +52,7 @@ class Affected(NamedTuple):
 
 
 def affected(old: Obj | None, new: Obj | None) -> list[Affected]:
-    """What comes out differently when a policy changes from one version to the other; None where there is none."""
+    """Return what comes out differently when a policy changes from one version to the other; None for nothing."""
     if old is not None and new is not None and old.get("spec") == new.get("spec"):
         return []
     before, after = (None if policy is None else Policy(policy) for policy in (old, new))
@@ -167,7 +167,7 @@ class Triggers:
         return any(rule.changes_labels for policy in policies for rule in policy.rules)
 
     def _goes_where(self, binding: Obj, rules: Iterable[Rule]) -> bool:
-        """Whether one of the rules holds for one of the binding's clusters."""
+        """Return whether one of the rules holds for one of the binding's clusters."""
         names = _targets(binding)
         return bool(names) and any(rule.target is None or self._holds(rule, names) for rule in rules)
 
@@ -182,13 +182,13 @@ class Triggers:
 
 
 def target_fields(cluster: Obj) -> tuple[Any, ...]:
-    """All that rules can select a cluster by, its name aside."""
+    """Return all that rules can select a cluster by, its name aside."""
     spec = cluster.get("spec") or {}
     return meta.labels(cluster), *(spec.get(field) or None for field in _FIELDS)
 
 
 def _targets(binding: Obj) -> set[str]:
-    """The scheduler's choice, and where those that need this one go."""
+    """Return the scheduler's choice, and where those that need this one go."""
     spec = binding["spec"]
     places = [spec.get("clusters"), *(snapshot.get("clusters") for snapshot in spec.get("requiredBy") or ())]
     return {target["name"] for place in places for target in place or ()}

@@ -162,7 +162,7 @@ class ClusterReporter(Periodic):
 
 
 def _slim(node: Obj) -> Obj:
-    """What is kept of a Node: the two conditions that count."""
+    """Return what is kept of a Node: the two conditions that count."""
     conditions = (node.get("status") or {}).get("conditions") or ()
     metadata = {field: node["metadata"][field] for field in ("name", "uid", "resourceVersion")}
     return {"metadata": metadata, "status": {"conditions": [c for c in conditions if c.get("type") in _REPORTED]}}

@@ -33,7 +33,7 @@ class Observation(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What was observed last, and since when."""
+    """The last observation, and since when it holds."""
 
     status: str
     since: float
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
 def damped(
     seen: Seen | None, observed: Observation, current: Obj | None, now: float, thresholds: Thresholds
 ) -> tuple[Seen, Observation]:
-    """What is seen now, and what the node's condition should be; `seen` None: this is the first observation.
+    """Return what is seen now, and what the node's condition should be; `seen` None: this is the first observation.
 
     `current` is the condition that the node has. Another status replaces it once it was observed for the threshold.
     """
@@ -58,7 +58,7 @@ def damped(
 
 
 def node_condition(current: Obj | None, wanted: Observation, now: float) -> Obj:
-    """A condition of a Node; its time of transition changes with its status only."""
+    """Return a condition of a Node; its time of transition changes with its status only."""
     same = current is not None and current.get("status") == wanted.status
     transition = current.get("lastTransitionTime") if current is not None and same else None
     return {
@@ -72,7 +72,7 @@ def node_condition(current: Obj | None, wanted: Observation, now: float) -> Obj:
 
 
 def cluster_condition(nodes: Iterable[Obj], now: float, stale: float) -> Obj | None:
-    """The condition of the Cluster; None when nothing can be said: no ready node, or one that does not report."""
+    """Return the condition of the Cluster; None when nothing can be said: no node is ready and reports."""
     statuses = [_status(node, now, stale) for node in nodes if _is_ready(node)]
     if not statuses or any(status not in ("True", "False") for status in statuses):
         return None

@@ -54,7 +54,7 @@ class Rejected(Exception):
 
 
 def editor_command() -> tuple[str, list[str]]:
-    """The editor's name and its command line."""
+    """Return the editor's name and its command line."""
     name = os.environ.get("KUBE_EDITOR") or os.environ.get("EDITOR") or "vi"
     if any(mark in name for mark in "\"'\\"):
         return name, [os.environ.get("SHELL") or "/bin/sh", "-c", f'{name} "$0"']
@@ -93,7 +93,7 @@ class Draft:
         self._path: Path | None = None
 
     def open(self, reasons: Sequence[str] = ()) -> str | None:
-        """The text without comments; None when the edit was cancelled, which is reported.
+        """Return the text without comments; None when the edit was cancelled, which is reported.
 
         `reasons` are the errors of the last text. Failure when it comes back unchanged.
         """
@@ -148,9 +148,9 @@ class Draft:
 
 
 async def edit_until_accepted(draft: Draft, accept: Callable[[str], Awaitable[T]]) -> T | None:
-    """The result of `accept`; as long as it raises Rejected the editor opens again. None when the edit was cancelled.
+    """Return the result of `accept`; as long as it raises Rejected the editor opens again.
 
-    The file stays for the caller to discard or to keep.
+    None when the edit was cancelled. The file stays for the caller to discard or to keep.
     """
     reasons: Sequence[str] = ()
     while True:
@@ -170,7 +170,7 @@ async def edit_objects(
     windows_line_endings: bool = False,
     check: Callable[[list[Obj]], None] = lambda _objs: None,
 ) -> list[Obj] | None:
-    """The edited objects, which `check` may reject; None when nothing was changed."""
+    """Return the edited objects, which `check` may reject; None when nothing was changed."""
 
     async def accept(text: str) -> list[Obj]:
         found = parsed(text)
@@ -185,7 +185,7 @@ async def edit_objects(
 
 
 def parsed(text: str) -> list[Obj]:
-    """The objects of an edited text; Rejected when it is malformed."""
+    """Return the objects of an edited text; Rejected when it is malformed."""
     from karmada.cli.targeting.files import parse_objects
 
     try:
@@ -195,7 +195,7 @@ def parsed(text: str) -> list[Obj]:
 
 
 def as_text(objs: Sequence[Obj], output: str) -> str:
-    """One object, or a List of several, in YAML or JSON."""
+    """Return one object, or a List of several, in YAML or JSON."""
     from karmada.cli.output.documents import to_yaml
     from karmada.kube.objects.go_json import to_json
 

@@ -51,7 +51,7 @@ class Changes:
 
 
 def parse_changes(sort: Sort, words: Sequence[str]) -> Changes:
-    """The words before the first change are resources; Failure in kubectl's words."""
+    """Return the words before the first change, which are resources; Failure in kubectl's words."""
     resources: list[str] = []
     wanted: dict[str, str] = {}
     removed: list[str] = []
@@ -78,7 +78,7 @@ def parse_changes(sort: Sort, words: Sequence[str]) -> Changes:
 
 
 def changed(sort: Sort, obj: Obj, changes: Changes, *, overwrite: bool, resource_version: str = "") -> Obj:
-    """The changed object; Failure when a value exists and --overwrite is not given."""
+    """Return the changed object; Failure when a value exists and --overwrite is not given."""
     metadata = obj.get("metadata") or {}
     values = dict(metadata.get(sort.place) or {})
     if not overwrite:
@@ -126,7 +126,7 @@ def change_flags(command: Any) -> Any:
 
 
 def change(sort: Sort, words: Sequence[str], flags: dict[str, Any]) -> None:
-    """What the commands do."""
+    """Run `label` and `annotate`: change metadata of the named objects."""
     changes = parse_changes(sort, words)
     _check(sort, changes, flags)
     sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])

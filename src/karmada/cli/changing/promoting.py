@@ -71,7 +71,7 @@ async def promote_resource(type_: str, name: str, flags: dict[str, Any]) -> None
 
 @asynccontextmanager
 async def _cluster(control: Session, flags: dict[str, Any]) -> AsyncIterator[Session]:
-    """The cluster behind the control plane's proxy, or directly by a kubeconfig of its own."""
+    """Return the cluster behind the control plane's proxy, or directly by a kubeconfig of its own."""
     if not flags["cluster_kubeconfig"]:
         async with member(control, flags["cluster"]) as session:
             yield session
@@ -259,7 +259,7 @@ def _named(catalog: Catalog, word: str) -> Mapping:
 
 
 def tidied(obj: Obj) -> Obj:
-    """The object without cluster-specific fields; conflicts in the cluster are resolved by overwriting."""
+    """Return the object without cluster-specific fields; conflicts in the cluster are resolved by overwriting."""
     result = pruned(obj, keep_ttl=True)
     metadata = result["metadata"]
     annotations = {CONFLICT_RESOLUTION: "overwrite", **(metadata.get("annotations") or {})}

@@ -92,7 +92,7 @@ def save_config_flag(command: F) -> F:
 
 
 def did(word: str, dry_run: str) -> str:
-    """The result word, with its dry-run suffix."""
+    """Return the result word, with its dry-run suffix."""
     return word + _SUFFIX[dry_run]
 
 
@@ -100,7 +100,7 @@ def did(word: str, dry_run: str) -> str:
 
 
 def with_last_applied(obj: Obj, *, generated: bool = False) -> Obj:
-    """The object with its own text in the annotation that apply compares with.
+    """Return the object with its own text in the annotation that apply compares with.
 
     The text of an object from a file has a map of annotations even when it is empty, that of a generated one has not.
     """
@@ -115,7 +115,7 @@ def with_last_applied(obj: Obj, *, generated: bool = False) -> Obj:
 
 
 async def mapping_of(client: Client, obj: Obj, source: str = "") -> Mapping:
-    """The resource of an object of a file; Failure in kubectl's words when the server has no such kind."""
+    """Return the resource of an object of a file; Failure in kubectl's words when the server has no such kind."""
     from karmada.kube.client.discovery import NoMatch
     from karmada.kube.objects.gvk import GVK
 
@@ -131,7 +131,7 @@ async def mapping_of(client: Client, obj: Obj, source: str = "") -> Mapping:
 
 
 def placed(obj: Obj, mapping: Mapping, namespace: str, given: bool) -> Obj:
-    """The object in its namespace; Failure when the file and --namespace disagree."""
+    """Return the object in its namespace; Failure when the file and --namespace disagree."""
     metadata = obj.get("metadata") or {}
     own = metadata.get("namespace", "")
     if not mapping.namespaced:
@@ -145,7 +145,7 @@ def placed(obj: Obj, mapping: Mapping, namespace: str, given: bool) -> Obj:
 
 
 async def raw(client: Client, method: str, path: str, body: Obj | None = None) -> None:
-    """A raw request; prints the response body."""
+    """Send a raw request and print the response body."""
     from urllib.parse import parse_qsl
 
     from karmada.kube.objects.go_json import compact_json

@@ -34,7 +34,7 @@ _OPTIONS = {
     "karmada-metrics-adapter": ("karmada-metrics-adapter", "metrics-adapter"),
     "karmada-search": ("karmada-search", "search"),
 }
-"""What the flags of replicas and priority class call an addon."""
+"""Name of each addon in the flags for its replicas and priority class."""
 
 
 def _text(names: str, default: object, about: str) -> click.Option:

@@ -99,7 +99,7 @@ def chosen(
     verbs: Sequence[str] = (),
     categories: Sequence[str] = (),
 ) -> list[Mapping]:
-    """The preferred versions of the matching resources; None matches any."""
+    """Return the preferred versions of the matching resources; None matches any."""
     return [
         mapping
         for mapping in catalog.by_group_resource.values()

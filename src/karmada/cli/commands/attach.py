@@ -74,5 +74,5 @@ def _container(pod: Obj, name: str, ends: remote_commands.Ends) -> Obj:
 
 
 def _redrawn(size: Size | None) -> list[Size]:
-    """A size one larger, then the real one: the change makes the remote program redraw its screen."""
+    """Return a size one larger, then the real one: the change makes the remote program redraw its screen."""
     return [] if size is None else [type(size)(size.width + 1, size.height + 1), size]

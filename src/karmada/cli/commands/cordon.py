@@ -16,7 +16,7 @@ _TOO_MANY = "more than one cluster name is not supported"
 
 
 def cordoned(taints: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
-    """The taints with the unschedulable taint added; None when it exists."""
+    """Return the taints with the unschedulable taint added; None when it exists."""
     if _place(taints) is not None:
         return None
     from karmada.api.well_known import NO_SCHEDULE, TAINT_UNSCHEDULABLE
@@ -25,7 +25,7 @@ def cordoned(taints: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
 
 
 def uncordoned(taints: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
-    """The taints without it, the last one in its place; None when it is not there."""
+    """Return the taints without it, the last one in its place; None when it is not there."""
     place = _place(taints)
     if place is None:
         return None
@@ -83,7 +83,7 @@ def _set_unschedulable(
 
 
 async def _change(config: RestConfig, name: str, dry_run: bool, *, add: bool) -> bool:
-    """Whether there was something to change."""
+    """Return whether there was something to change."""
     from karmada.api.cluster import Cluster
     from karmada.kube.runtime.writes import retry_on_conflict
 

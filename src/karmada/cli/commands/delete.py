@@ -161,7 +161,7 @@ class _Deletion:
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     async def _delete(self, session: Session, one: Chosen) -> str:
-        """The uid of the deleted object; "" when nothing was deleted."""
+        """Return the uid of the deleted object; "" when nothing was deleted."""
         from karmada.kube.objects.errors import NotFound
 
         flags = self._flags
@@ -213,7 +213,7 @@ def _kind(one: Chosen) -> str:
 
 
 def _uid(answer: Obj) -> str:
-    """The uid in an object, or in the Status of its deletion."""
+    """Return the uid in an object, or in the Status of its deletion."""
     status = answer.get("kind") == "Status" and answer.get("apiVersion") == "v1"
     place: Obj = answer.get("details" if status else "metadata") or {}
     return str(place.get("uid", ""))

@@ -32,7 +32,7 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be described."""
+    """The objects to describe."""
 
     words: tuple[str, ...]
     filenames: tuple[str, ...]

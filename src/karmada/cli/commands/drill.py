@@ -137,7 +137,7 @@ def _pairs(texts: Iterable[str]) -> Iterable[tuple[str, str]]:
 
 
 def selected(clusters: Sequence[Obj], failing: Iterable[str]) -> list[str]:
-    """The names of the clusters that --fail selects; a Failure for one that selects nothing."""
+    """Return the names of the clusters that --fail selects; a Failure for one that selects nothing."""
     found: dict[str, None] = {}
     known = sorted(cluster["metadata"]["name"] for cluster in clusters)
     for one in (part.strip() for text in failing for part in text.split(",") if part.strip()):

@@ -168,7 +168,7 @@ class _Editing:
 
 
 def make_patch(old: Obj, new: Obj) -> tuple[Obj, str]:
-    """What was changed, and as which kind of patch: strategic for kinds that are built in, merge for all others."""
+    """Return what was changed, and the type of patch: strategic for built-in kinds, merge for all others."""
     from karmada.kube.objects.gvk import GVK
     from karmada.kube.patch.mergepatch import create_merge_patch
     from karmada.kube.patch.threeway import three_way_strategic_patch
@@ -185,7 +185,7 @@ def _title(one: Chosen) -> str:
 
 
 def _place_of(obj: Obj, originals: Sequence[Obj]) -> int | None:
-    """The original of an object: by its uid, or else by its kind and name."""
+    """Return the original of an object: by its uid, or else by its kind and name."""
     uid = (obj.get("metadata") or {}).get("uid")
     for place, original in enumerate(originals):
         if uid and original["metadata"].get("uid") == uid:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _DEFAULT = ("secrets", "works.work.karmada.io")
-"""What is encrypted unless configured otherwise."""
+"""Resources that are encrypted unless configured otherwise."""
 
 
 @click.command("new-encryption-key")
@@ -83,7 +83,7 @@ async def _write_all_again(client: Client, mapping: Mapping) -> int:
 
 
 async def _write_again(client: Client, mapping: Mapping, obj: Obj) -> None:
-    """An object that somebody else has written or deleted meanwhile needs nothing more."""
+    """Write an object again as it is; one that somebody else has written or deleted meanwhile needs nothing more."""
     from karmada.kube.objects.errors import Conflict, NotFound
 
     typed = {"apiVersion": mapping.gvk.api_version, "kind": mapping.gvk.kind, **obj}

@@ -95,7 +95,7 @@ async def _explain(
 
 
 def parse(catalog: Catalog, word: str, api_version: str) -> tuple[Mapping, list[str]]:
-    """The kind and the names of fields behind it; the kind may have its group and version with it."""
+    """Return the kind and the names of fields behind it; the kind may have its group and version with it."""
     parts = word.removesuffix(".").split(".")
     if any(not part or "[" in part for part in parts):
         raise connect.failure("invalid jsonpath syntax, first node must be field node")
@@ -206,7 +206,7 @@ class Page:
                 yield from self._tree(field, indent + 2, (*above, *through))
 
     def _through(self, schema: Schema) -> tuple[str, ...]:
-        """The names of the schemas on the way to its fields."""
+        """Return the names of the schemas on the way to its fields."""
         names = []
         while True:
             name = self.document.reference(schema)

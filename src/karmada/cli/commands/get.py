@@ -55,7 +55,7 @@ class Wish(TableOutput):
 
     @property
     def lenient(self) -> bool:
-        """No scope was given: an object that some source has is found."""
+        """Return whether no scope was given: an object that some source has is found."""
         return self.scope == ""
 
     def look(self, *, kinds: bool) -> Look:
@@ -180,7 +180,7 @@ def _check(wish: Wish) -> None:
 
 
 def _check_words(words: Sequence[str]) -> None:
-    """What cannot be, whatever the server has."""
+    """Refuse arguments that make no sense whatever the server has."""
     from karmada.cli.targeting.resources import check_words
 
     check_words(words)
@@ -230,7 +230,7 @@ async def _look(wish: Wish, control: Session, request: ReadRequest) -> Findings:
 
 
 async def where(wish: Wish, control: Session, request: ReadRequest) -> tuple[Any, list[str], list[Trouble]]:
-    """The targets as the control plane resolves them, and the members to read from; both are fetched concurrently.
+    """Return the targets as the control plane resolves them, and the members to read from, fetched concurrently.
 
     If members were not requested explicitly and may not be listed, that is reported and the rest is shown.
     """
@@ -282,7 +282,7 @@ def _nothing(wish: Wish, request: ReadRequest, findings: Findings) -> str:
 
 
 def _documents(wish: Wish, findings: Findings) -> str:
-    """A document for every source, except for columns, which have one header."""
+    """Return a document for every source, except for columns, which have one header."""
     printer = wish.printer()
     by_source: dict[str, list[Part]] = {}
     for part in findings.parts:
@@ -292,7 +292,7 @@ def _documents(wish: Wish, findings: Findings) -> str:
 
 
 def document(parts: Sequence[Part], sort_by: str = "") -> Obj:
-    """A single object by itself; everything else as a list."""
+    """Return a single object by itself; everything else as a list."""
     if len(parts) == 1 and parts[0].target.name:
         return parts[0].answer
     items: list[Obj] = []

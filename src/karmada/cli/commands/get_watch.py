@@ -107,7 +107,7 @@ async def _sources(
     request: ReadRequest,
     understood: list[Target] | connect.Failure,
 ) -> tuple[list[Source], list[Trouble]]:
-    """The sources, each with its single target."""
+    """Return the sources, each with its single target."""
     troubles: list[Trouble] = []
     found: list[Source] = []
     places = [control, *members] if wish.includes_control_plane else members
@@ -130,7 +130,7 @@ async def _sources(
 
 
 def _reportable(troubles: list[Trouble], *, found: bool) -> list[Trouble]:
-    """A type that one source has may be missing in others; a type that none has is reported once."""
+    """Return the targets of a type, which may be missing in some sources; one that none has is reported once."""
     absent = [trouble for trouble in troubles if trouble.absent]
     forgiven = absent if found else absent[1:]
     return [trouble for trouble in troubles if trouble not in forgiven]
@@ -139,7 +139,7 @@ def _reportable(troubles: list[Trouble], *, found: bool) -> list[Trouble]:
 async def _understood(
     session: Session, control: Session, request: ReadRequest, by_control_plane: list[Target] | connect.Failure
 ) -> list[Target] | Trouble:
-    """What the words mean there: what they mean to the control plane, unless that does not know."""
+    """Return what the words mean there: what they mean to the control plane, unless that does not know."""
     if not isinstance(by_control_plane, connect.Failure):
         return by_control_plane
     if session is control:
@@ -151,7 +151,7 @@ async def _understood(
 
 
 def _by_fields(request: ReadRequest, sources: list[Source]) -> ReadRequest:
-    """One object is a list with that name in it."""
+    """Return the request for one object as a list with that name in it."""
     name = next((source.target.name for source in sources), "")
     for source in sources:
         source.target = replace(source.target, name="")
@@ -215,7 +215,7 @@ async def _follow(source: Source, request: ReadRequest, changes: asyncio.Queue[C
 
 
 async def _changes(source: Source, request: ReadRequest) -> AsyncIterator[Change]:
-    """What happens from where the source stands, until the stream ends."""
+    """Yield what happens from where the source stands, until the stream ends."""
     from karmada.kube.client.client import JSON
     from karmada.kube.client.transport import Call
 
@@ -240,7 +240,7 @@ def _remember(source: Source, event: WatchEvent) -> None:
 
 
 async def _list(source: Source, request: ReadRequest) -> Obj:
-    """Everything there is, which is what is known from now on."""
+    """Return everything there is, which is what is known from now on."""
     from karmada.kube.objects.errors import NotFound
 
     try:
@@ -256,7 +256,7 @@ async def _list(source: Source, request: ReadRequest) -> Obj:
 
 
 async def _caught_up(source: Source, request: ReadRequest) -> AsyncIterator[Change]:
-    """What is different now from what was known."""
+    """Yield what is different now from what was known."""
     before = source.known
     answer = await _list(source, request)
     changed: dict[str, list[Obj]] = {"ADDED": [], "MODIFIED": []}
@@ -273,13 +273,13 @@ async def _caught_up(source: Source, request: ReadRequest) -> AsyncIterator[Chan
 
 
 def _items(answer: Obj) -> list[Obj]:
-    """The rows of a Table, the items of a list, or the object itself."""
+    """Return the rows of a Table, the items of a list, or the object itself."""
     content = answer.get("rows" if answer.get("kind") == "Table" else "items")
     return content or [] if isinstance(content, list) or answer.get("kind") == "Table" else [answer]
 
 
 def _metadata(item: Obj) -> Obj:
-    """Of an object, or of the object of a row."""
+    """Return the metadata of an object, or of the object of a row."""
     obj = item.get("object") or {} if "cells" in item else item
     return obj.get("metadata") or {}
 

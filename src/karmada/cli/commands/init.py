@@ -45,7 +45,7 @@ def _options() -> list[click.Parameter]:
 
 
 def _given() -> dict[str, Any]:
-    """The flags of the command line, and of the file that it may name."""
+    """Return the flags of the command line, and of the file that it may name."""
     from karmada.install.config_file import with_config
     from karmada.install.options import InstallError
 

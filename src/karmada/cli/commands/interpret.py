@@ -100,7 +100,7 @@ def interpret(names: tuple[str, ...], **flags: Any) -> None:
 
 
 def _interpreter(customizations: list[Obj], library: Library) -> Declarative | Interpreter:
-    """Of these customizations alone, or of everything that is built in."""
+    """Return an interpreter of these customizations alone, or of everything that is built in."""
     from karmada.features import default_gates
     from karmada.interpreter.assembly import interpreter_with
     from karmada.interpreter.lua.layer import Declarative

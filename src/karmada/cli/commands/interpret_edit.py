@@ -103,7 +103,7 @@ def to_lua(obj: Obj, *, docs: bool = False) -> str:
 
 
 def from_lua(text: str, before: Obj) -> Obj:
-    """The customization as the text has it; what the text says nothing of stays. Raises Rejected."""
+    """Return the customization as the text has it; what the text says nothing of stays. Raises Rejected."""
     from karmada.interpreter.lua.rules import RULES
 
     fields: dict[str, str] = {}
@@ -148,7 +148,7 @@ def _rule(name: str, number: int, scripts: dict[str, list[str]]) -> str:
 
 
 async def _edited(text: str, customization: Customization) -> Obj | None:
-    """The edited customization; None when the edit was cancelled."""
+    """Return the edited customization; None when the edit was cancelled."""
 
     async def accept(edited: str) -> Obj:
         try:

@@ -171,7 +171,7 @@ def _how_to_go_on(folder: Folder, outcome: Outcome, seconds: float, failed: list
 
 
 def _dashboard(address: str) -> list[str]:
-    """Where it is, and how to get in: the login page takes the kubeconfig above as a file or pasted."""
+    """Return where it is, and how to get in: the login page takes the kubeconfig above as a file or pasted."""
     if not address:
         return []
     return [f"  {address:<48}# the dashboard: log in with that kubeconfig"]

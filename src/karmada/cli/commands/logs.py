@@ -37,7 +37,7 @@ _KEPT = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to read, whatever cluster it is in."""
+    """The logs to read, whatever cluster they are in."""
 
     wanted: Wanted
     prefix: bool
@@ -154,7 +154,7 @@ def _check_words(words: tuple[str, ...], selector: str) -> None:
 
 
 async def _cluster_missing(kubeconfig: str, context: str, namespace: str, word: str) -> connect.Failure:
-    """The usage error, with the clusters that have the pod if that can be found out."""
+    """Return the usage error, with the clusters that have the pod if that can be found out."""
     from karmada.cli.targeting.session import control_plane
     from karmada.kube.client.transport import ConnectionFailed
     from karmada.kube.objects.errors import ApiError
@@ -221,10 +221,10 @@ class Outcome:
     failed: bool = False
     unreachable: dict[str, str] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
-    """By clusters without the named object: an error only if no cluster has it."""
+    """Errors of clusters without the named object: they count only if no cluster has it."""
 
     def what_is_missing(self) -> Missing | None:
-        """The object, if any of the clusters has at least its namespace."""
+        """Return the object, if any of the clusters has at least its namespace."""
         return min(self.missing, key=lambda error: error.is_namespace, default=None)
 
 
@@ -319,7 +319,7 @@ async def _read_all(streams: Sequence[LogStream], request: Request, output: IO[b
 
 
 async def _all_of(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """All at once; the first error ends the others and is the one that is raised."""
+    """Wait for all at once; the first error ends the others and is the one that is raised."""
     import asyncio
 
     try:

@@ -131,7 +131,7 @@ class _Patching:
 
 
 def patched_here(obj: Obj, body: Any, type_: str) -> Obj:
-    """The object with the patch applied on this side."""
+    """Return the object with the patch applied on this side."""
     from karmada.kube.objects.gvk import GVK
     from karmada.kube.patch.jsonpatch import Dialect, JsonPatchError, apply_json_patch
     from karmada.kube.patch.mergepatch import apply_merge_patch

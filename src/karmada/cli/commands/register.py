@@ -135,7 +135,7 @@ def _check_name(name: str) -> None:
 
 
 def _name_in(kubeconfig: str, context: str) -> str:
-    """What the kubeconfig calls the cluster of the context."""
+    """Return what the kubeconfig calls the cluster of the context."""
     import os
 
     from karmada.kube.client.kubeconfig import Kubeconfig

@@ -31,7 +31,7 @@ _LONGEST_VALUE = 70
 
 
 class Given(NamedTuple):
-    """What the files hold."""
+    """The content of the given files."""
 
     resources: list[Obj]
     policies: list[Obj]
@@ -116,7 +116,7 @@ def _sort(obj: Obj, given: Given, file: str) -> None:
 
 
 def _check(kind: Any, obj: Obj, file: str) -> None:
-    """A policy or a cluster of the right shape; what the server would say of it beyond that is the server's to say."""
+    """Check the shape of a policy or cluster; further rules are left to the server."""
     import msgspec
 
     try:
@@ -137,7 +137,7 @@ def _placed(given: Given, namespace: str, is_namespaced: Any) -> Given:
 
 
 def _is_namespaced(obj: Obj) -> bool:
-    """What is not known is taken to be."""
+    """Return what is not known is taken to be."""
     from karmada.api.crds import all_kinds
     from karmada.kube.kinds.inventory import ROWS
 
@@ -147,14 +147,14 @@ def _is_namespaced(obj: Obj) -> bool:
 
 
 def _bare(clusters: Sequence[Obj], names: Iterable[str]) -> list[Obj]:
-    """The clusters, and for each other name one that has nothing but its name."""
+    """Return the clusters, and for each other name one that has nothing but its name."""
     known = {cluster["metadata"]["name"] for cluster in clusters}
     others = [name for name in dict.fromkeys(names) if name not in known]
     return [*clusters, *({"kind": "Cluster", "metadata": {"name": name}, "spec": {}} for name in others)]
 
 
 def _cluster_names(value: Any) -> Iterator[str]:
-    """The clusters that a policy names anywhere in its placement."""
+    """Yield the clusters that a policy names anywhere in its placement."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from inner or () if key == "clusterNames" else _cluster_names(inner)
@@ -210,7 +210,7 @@ async def _from_control_plane(config: RestConfig, given: Given, cluster: str, na
 
 
 class Share(NamedTuple):
-    """What a cluster gets of a resource: the manifest with its replicas, or why it gets nothing."""
+    """The part of a resource that a cluster gets: the manifest with its replicas, or why it gets nothing."""
 
     manifest: Obj
     refusal: str = ""
@@ -291,7 +291,7 @@ def _rendered(overrides: Overrides, resource: Obj, cluster: str) -> str:
 
 
 def commented(obj: Obj, changes: Iterable[Change]) -> str:
-    """An object as YAML, with a comment above every line that a change made."""
+    """Return an object as YAML, with a comment above every line that a change made."""
     from karmada.kube.schema.yamlio import dump_yaml
 
     lines = dump_yaml(obj).decode().splitlines()
@@ -327,7 +327,7 @@ def _shown(value: Any) -> str:
 
 
 def _line_numbers(text: str) -> dict[Place, int]:
-    """Where each part of a YAML document starts: the line of its key, or of its dash in a list."""
+    """Return where each part of a YAML document starts: the line of its key, or of its dash in a list."""
     import yaml
 
     found: dict[Place, int] = {(): 0}

@@ -44,7 +44,7 @@ def rotate_authority(storage: str) -> None:
 
 
 def _retire(directory: Path) -> None:
-    """The next start makes an authority where there is none."""
+    """Remove the old authority; the next start makes one where there is none."""
     from karmada.kube.server.auth.files import locked, write_private
     from karmada.kube.server.auth.shared_keys import OLD_AUTHORITY
 

@@ -208,7 +208,7 @@ def _age(created: Any, now: float) -> str:
 
 
 def _object(item: Obj) -> Obj:
-    """The whole object, or as much as the result says of it."""
+    """Return the whole object, or as much as the result says of it."""
     if "object" in item:
         whole: Obj = item["object"]
         return whole

@@ -179,7 +179,7 @@ def _version(text: str) -> str:
 
 
 def _with_profile(flags: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The file's settings, and those flags that were given on the command line."""
+    """Return the file's settings, and those flags that were given on the command line."""
     from karmada.kube.schema.yamlio import load_yaml
 
     try:
@@ -357,7 +357,7 @@ def stop(folder: Path) -> None:
 
 
 def _in_use(folder: Path) -> bool:
-    """The process of the clusters holds this lock as long as it lives."""
+    """Return whether the process of the clusters holds its lock, which it does as long as it lives."""
     with (folder / "process.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -68,7 +68,7 @@ class _Break:
 
 
 def _requests(function: Callable[..., None]) -> Callable[..., None]:
-    """The flags that say which requests a fault touches."""
+    """Return the flags that say which requests a fault touches."""
     for option in (
         click.option(
             "--percent", default=100.0, help="The percentage of matching requests that are affected.", show_default=True

@@ -178,7 +178,7 @@ def _lines(outcome: Outcome, *, moves: bool) -> list[str]:
 
 
 def _overview(outcomes: Sequence[Outcome], *, moves: bool) -> list[str]:
-    """One line for each resource; `moves`: also how many replicas move."""
+    """Return one line for each resource; `moves`: also how many replicas move."""
     rows = [["RESOURCE", *(["MOVES"] if moves else []), "NOW", "THEN"]]
     altered = 0
     for outcome in outcomes:

@@ -29,14 +29,14 @@ class BadTaint(ValueError):
 
 @dataclass(slots=True)
 class Order:
-    """What is to be done to which clusters."""
+    """The taints to add and to remove, and the clusters to change."""
 
     clusters: list[str]
     add: list[Taint] = field(default_factory=list)
     remove: list[Taint] = field(default_factory=list)
 
     def done(self, overwrite: bool) -> str:
-        """What was done, in one word."""
+        """Return what was done, in one word."""
         if overwrite or (self.add and self.remove):
             return "modified"
         return "tainted" if self.add else "untainted"
@@ -124,7 +124,7 @@ def _check(order: Order) -> None:
 
 
 def changed_taints(name: str, taints: Sequence[Taint], order: Order, *, overwrite: bool) -> list[Taint]:
-    """The taints of a cluster after the order: the new ones, then what stays of the old ones."""
+    """Return the taints of a cluster after the order: the new ones, then what stays of the old ones."""
     there = [new["key"] for new in order.add if any(_same(new, old) for old in taints)]
     if there and not overwrite:
         raise BadTaint(
@@ -146,7 +146,7 @@ def _same(one: Taint, other: Taint) -> bool:
 
 
 def _hits(gone: Taint, taint: Taint) -> bool:
-    """A taint to remove without an effect stands for all of its key."""
+    """Return whether a taint is to be removed; one without an effect stands for all of its key."""
     return bool(gone["key"] == taint["key"] and gone.get("effect") in (None, taint.get("effect")))
 
 
@@ -178,7 +178,7 @@ def taint(words: tuple[str, ...], kubeconfig: str, karmada_context: str, overwri
 
 
 async def _taint(config: RestConfig, order: Order, overwrite: bool, dry_run: bool) -> list[str]:
-    """What went wrong; a cluster that fails does not keep the others from it."""
+    """Return what went wrong; a cluster that fails does not keep the others from it."""
     from karmada.kube.objects.errors import ApiError
     from karmada.kube.runtime.writes import retry_on_conflict
 

@@ -34,7 +34,7 @@ _DAY = 86400
 
 
 def row(token: Token, now: float) -> tuple[str, ...]:
-    """The cells of a token in the list."""
+    """Return the cells of a token in the list."""
     from karmada.kube.objects.times import rfc3339
 
     return (
@@ -59,7 +59,7 @@ def time_left(seconds: float) -> str:
 
 
 def id_of(word: str) -> str:
-    """Of a token, or of its id; Failure when it is neither."""
+    """Return the id of a token or of an id itself; raise Failure when it is neither."""
     import re
 
     if re.fullmatch(ID_PATTERN, word):
@@ -71,7 +71,7 @@ def id_of(word: str) -> str:
 
 
 def register_command(config: RestConfig, token: str) -> str:
-    """The command that registers a cluster with this token."""
+    """Return the command that registers a cluster with this token."""
     host = config.server.partition("://")[2].rstrip("/")
     hashes = ",".join(_authority_hashes(config))
     return f"{program.command()} register {host} --token {token} --discovery-token-ca-cert-hash {hashes}"

@@ -37,7 +37,7 @@ class _Order(click.ParamType[str]):
 
 
 def _flags(command: F) -> F:
-    """What both subcommands have."""
+    """Return what both subcommands have."""
     for option in (
         click.option(
             "--use-protocol-buffers",
@@ -219,7 +219,7 @@ def pod_table(pods: list[PodUse], *, namespaces: bool, containers: bool, headers
 
 
 def sorted_nodes(nodes: list[NodeUse], by: str) -> list[NodeUse]:
-    """Those that nobody measured come last."""
+    """Return the nodes in order; those that nobody measured come last."""
     if by:
         return sorted(nodes, key=lambda use: (use.used is None, -getattr(use.used or Amount(), by)))
     return sorted(nodes, key=lambda use: (use.used is None, use.name, use.cluster))
@@ -242,7 +242,7 @@ def _percent(part: int, whole: int) -> str:
 
 
 def _table(rows: list[list[str]]) -> str:
-    """All columns are filled up, the last one too."""
+    """Return the lines of a table with all columns filled up, the last one too."""
     from karmada.cli.output.columns import columns
 
     return columns([[*row, ""] for row in rows])

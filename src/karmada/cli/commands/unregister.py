@@ -89,7 +89,7 @@ def unregister(
 
 
 def _delete_local_files(folder: Path) -> None:
-    """An authority whose key is beside it belongs to a control plane on this machine and stays."""
+    """Delete what registering left here; an authority with its key belongs to a control plane here and stays."""
     authority = folder / "pki" / "ca.crt"
     kept = authority.with_suffix(".key").exists()
     for path in (folder / "karmada-agent.conf", *(() if kept else (authority,))):

@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 
 def columns(rows: Sequence[Sequence[str]], *, minimum: int = 6, padding: int = 3) -> str:
-    """The rows as lines, each with its end; "" for none."""
+    """Return the rows as lines, each with its end; "" for none."""
     widths = _widths(rows, minimum, padding)
     return "".join(
         "".join(cell.ljust(width) for cell, width in zip(row, row_widths, strict=False))
@@ -22,7 +22,7 @@ def columns(rows: Sequence[Sequence[str]], *, minimum: int = 6, padding: int = 3
 
 
 def _widths(rows: Sequence[Sequence[str]], minimum: int, padding: int) -> list[list[int]]:
-    """Of every row the widths of all cells but the last."""
+    """Return the widths of all cells but the last, for every row."""
     widths: list[list[int]] = [[] for _ in rows]
     for column in range(max(map(len, rows), default=0) - 1):
         block: list[int] = []
@@ -56,7 +56,7 @@ class Growing:
 
 
 def first_line(text: str) -> str:
-    """What a cell shows of a text: of several lines the first, and nothing that would command a terminal."""
+    """Return what a cell shows of a text: of several lines the first, and nothing that would command a terminal."""
     for at, character in enumerate(text):
         if character in "\f\n\r":
             text = text[:at] + "..."

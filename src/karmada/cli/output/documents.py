@@ -26,12 +26,12 @@ _NOT_TEXT = re.compile(
     | [0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:Z|[-+][0-9:]+|\ Z)?)?
     """
 )
-"""What YAML would read as a number, a time or a number in base 60."""
+"""Text that YAML would read as a number, a time or a number in base 60."""
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 
 
 def means_text(text: str) -> bool:
-    """Whether YAML reads it as text when it stands there without quotes."""
+    """Return whether YAML reads it as text when it stands there without quotes."""
     return text not in _WORDS and _NOT_TEXT.fullmatch(text) is None
 
 

@@ -34,7 +34,7 @@ def truth(value: Any) -> bool:
 
 
 def printed(value: Any) -> str:
-    """What an action leaves in the output."""
+    """Return what an action leaves in the output."""
     return "<no value>" if value is None or value is MISSING else _text(value)
 
 
@@ -286,7 +286,7 @@ def _base64decode(value: Any) -> str:
 
 
 def _exists(value: Any, *keys: Any) -> bool:
-    """Whether a way of keys and numbers leads somewhere."""
+    """Return whether a way of keys and numbers leads somewhere."""
     try:
         return _index(value, *keys) is not MISSING
     except FunctionError:

@@ -11,7 +11,7 @@ from karmada.cli.output.gotemplate_functions import FUNCTIONS
 from karmada.kube.objects.jsonpath import unescape
 
 NAME = "output"
-"""What kubectl calls its templates."""
+"""Name that kubectl gives its templates."""
 _TRIM = " \t\r\n"
 _TOKEN = re.compile(
     r"""(?xs)

@@ -35,7 +35,7 @@ class Look:
     label_columns: tuple[str, ...] = ()
     headers: bool = True
     events: bool = False
-    """Whether there is a column with the event type."""
+    """True if there is a column with the event type."""
 
 
 class Column(NamedTuple):
@@ -68,7 +68,7 @@ class Table:
         return table
 
     def add(self, source: str, answer: Obj) -> list[Row]:
-        """The rows that were added; columns not seen before come behind the others."""
+        """Return the rows that were added; columns not seen before come behind the others."""
         answer = as_table(answer)
         if answer.get("columnDefinitions"):
             self._order[source] = self._learn(answer["columnDefinitions"])
@@ -134,7 +134,7 @@ class Table:
 
 
 def adoption(row: Row, watched: bool = False) -> str:
-    """Whether the control plane manages it; `-` for its own objects."""
+    """Return whether the control plane manages it; `-` for its own objects."""
     if row.source == CONTROL_PLANE and not watched:
         return "-"
     labels = (row.object.get("metadata") or {}).get("labels") or {}
@@ -148,7 +148,7 @@ def kind_name(mapping: Mapping) -> str:
 
 
 def tables_of(parts: Sequence[Part]) -> list[Table]:
-    """One table for every resource, in the order of their names."""
+    """Return one table for every resource, in the order of their names."""
     by_resource: dict[GVR, list[Part]] = {}
     for part in parts:
         by_resource.setdefault(part.target.mapping.gvr, []).append(part)
@@ -169,7 +169,7 @@ def render(tables: Sequence[Table], look: Look) -> str:
 
 
 def as_table(answer: Obj) -> Obj:
-    """A server that prints nothing itself has its objects shown by name and age."""
+    """Return the table of a server that prints nothing itself: objects by name and age."""
     if answer.get("kind") == "Table":
         return answer
     from karmada.kube.objects.clock import SYSTEM

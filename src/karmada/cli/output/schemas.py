@@ -35,7 +35,7 @@ class Document:
         return None
 
     def reference(self, schema: Schema) -> str:
-        """The name of the schema it refers to; "" when it refers to none."""
+        """Return the name of the schema it refers to; "" when it refers to none."""
         target = schema.get("$ref")
         if not target:
             parts = schema.get("allOf") or ()
@@ -63,7 +63,7 @@ class Document:
         return "Object" if sort == "object" else str(sort)
 
     def plain_type_of(self, schema: Schema) -> str:
-        """The same without names of schemas: every one of them is an Object."""
+        """Return the type of a field without names of schemas: every one of them is an Object."""
         found = self.resolved(schema)
         if "items" in found:
             return f"[]{self.plain_type_of(found['items'])}"
@@ -78,7 +78,7 @@ class Document:
         return str(found["type"])
 
     def content(self, schema: Schema) -> Schema:
-        """The schema with fields behind references, arrays and maps."""
+        """Return the schema with fields behind references, arrays and maps."""
         found = self.resolved(schema)
         if found.get("properties"):
             return found
@@ -101,7 +101,7 @@ class Document:
         return fields[name]
 
     def descriptions(self, schema: Schema) -> list[str]:
-        """The field's own words, then those of what it is."""
+        """Return the field's own words, then those of what it is."""
         own = str(schema.get("description") or "")
         found = self.resolved(schema)
         general = [] if found is schema else self.descriptions(found)

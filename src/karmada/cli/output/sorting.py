@@ -18,7 +18,7 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 
 def sorted_by(path: str, items: Sequence[T], obj: Callable[[T], Any]) -> list[T]:
-    """The items in the order of a field of their objects; Failure for a path that leads nowhere."""
+    """Return the items in the order of a field of their objects; Failure for a path that leads nowhere."""
     from karmada.kube.objects.jsonpath import JSONPathError
     from karmada.kube.objects.jsonpath_template import parse, relaxed
 

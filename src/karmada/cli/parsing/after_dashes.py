@@ -19,6 +19,6 @@ class AfterDashes(click.Command):
 
 
 def behind_dashes() -> list[str] | None:
-    """The words behind `--` of the command that runs; None when there are no dashes."""
+    """Return the words behind `--` of the command that runs; None when there are no dashes."""
     words: list[str] | None = click.get_current_context().meta.get(_BEHIND)
     return words

@@ -26,7 +26,7 @@ _FILES, _NO_SPACE, _NO_FILES = 0, 2, 4
 TIMEOUT_SECONDS = 3.0
 """After this time the result is empty."""
 _AHEAD = (click.Option(["--karmada-context"]), click.Option(["-n", "--namespace"]))
-"""What most commands take, and may stand before one is named."""
+"""Flags that most commands take, and that may stand before the command."""
 
 
 @dataclass(slots=True)
@@ -152,7 +152,7 @@ class _Completer:
         return _plain(begun, [f"{kind}/" for kind in types], _NO_FILES | _NO_SPACE)
 
     def _contexts(self, flag: str) -> Iterable[str]:
-        """Of the kubeconfig that goes with the flag: --cluster-context with --cluster-kubeconfig."""
+        """Return the contexts of the kubeconfig that goes with the flag: --cluster-kubeconfig for --cluster-context."""
         from karmada.kube.client.kubeconfig import Kubeconfig
 
         owner = flag.removesuffix("context").replace("-", "_")
@@ -190,7 +190,7 @@ class _Completer:
         return Completion(directive=_FILES if name in ("backup", "restore") else _NO_FILES)
 
     def _lacks_cluster(self, command: click.Command) -> bool:
-        """Whether the next word is to name a simulated cluster, which exists."""
+        """Return whether the next word is to name a simulated cluster, which exists."""
         if command.name == "fail":
             return not self._found.taken[-1]
         return command.name == "delete" or (command.name in ("heal", "load", "scale") and not self._words)
@@ -245,7 +245,7 @@ class _Completer:
             return names
 
     def _place(self, control: Any) -> Any:
-        """The member that was named, or else the control plane."""
+        """Return the member that was named, or else the control plane."""
         from contextlib import nullcontext
 
         from karmada.cli.targeting import session
@@ -277,7 +277,7 @@ def _outputs(command: str, begun: str) -> Completion:
 
 
 def _in_list(begun: str, values: Iterable[str]) -> Completion:
-    """Of a list with commas the last item is completed."""
+    """Complete the last item of a list with commas."""
     head, comma, last = begun.rpartition(",")
     taken = head.split(",")
     return Completion(

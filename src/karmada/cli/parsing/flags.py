@@ -22,12 +22,12 @@ class FlagError(Exception):
 
 
 def is_switch(option: click.Option) -> bool:
-    """Whether the flag is on or off, which `=true` and `=false` may say."""
+    """Return whether the flag is on or off, which `=true` and `=false` may say."""
     return isinstance(option.type, click.types.BoolParamType)
 
 
 def takes_word(option: click.Option) -> bool:
-    """Whether the flag, written without `=`, takes the next word."""
+    """Return whether the flag, written without `=`, takes the next word."""
     return not (option.is_flag or option.count or is_switch(option) or _may_stand_alone(option))
 
 
@@ -41,7 +41,7 @@ def shown_name(option: click.Option) -> str:
 
 
 def _primary(option: click.Option) -> list[str]:
-    """One short and one long name, of those it has."""
+    """Return one short and one long name, of those the flag has."""
     short = [name for name in option.opts if not name.startswith("--")]
     long = [name for name in option.opts if name.startswith("--")]
     return short[:1] + long[:1]
@@ -54,7 +54,7 @@ class Reading:
     given: dict[click.Option, list[str]] = field(default_factory=dict)
     """The flags, in the form that click reads as well."""
     values: dict[click.Option, list[str]] = field(default_factory=dict)
-    """The same as they were written; "true" for those without a value."""
+    """Values of the flags as they were written; "true" for flags without a value."""
     off: set[click.Option] = field(default_factory=set)
     """Switches that were turned off and have no name for that."""
     words: list[str] = field(default_factory=list)
@@ -97,7 +97,7 @@ class FlagSet:
         return self._names.get(name) or self._off.get(name)
 
     def awaits_word(self, token: str) -> bool | None:
-        """Whether a flag as it stands on a command line takes the next word; None when it is not one of these."""
+        """Return whether a flag as it stands on a command line takes the next word; None when it is not one of them."""
         if token.startswith("--"):
             option = self.find(_long(token))
             return None if option is None else "=" not in token and takes_word(option)
@@ -262,7 +262,7 @@ def _no_number(value: str, name: str, go: str) -> str:
 
 
 def default_text(option: click.Option) -> str:
-    """What a flag is without being given, as help shows it."""
+    """Return what a flag is without being given, as help shows it."""
     default: Any = option.default
     if isinstance(option.show_default, str):
         return option.show_default

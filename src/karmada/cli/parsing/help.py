@@ -19,7 +19,7 @@ from karmada.cli.parsing.flags import default_text, shown_name
 
 _EXAMPLES = re.compile(r"^(?:\x08\n)?Examples?:\n", re.MULTILINE)
 _WIDTH = 16
-"""Of the column with names of commands; longer names get a wider one."""
+"""Width of the column with names of commands; longer names get a wider one."""
 _NO_TERMINAL = 100
 """How wide help is when it does not go to a terminal."""
 
@@ -40,7 +40,7 @@ def text(command: click.Command, path: tuple[str, ...], above: Sequence[click.Co
 
 
 def parts(command: click.Command) -> tuple[str, str]:
-    """What the command does, and its examples, indented."""
+    """Return what the command does, and its examples, indented."""
     text = program.in_own_words(inspect.cleandoc(command.help or ""))
     about, _, examples = _split(text)
     return _plain(about).strip("\n"), _plain(examples).strip("\n")
@@ -74,7 +74,7 @@ def _command_sections(group: click.Group, root: bool) -> list[str]:
 
 
 def summaries(group: click.Group) -> list[tuple[str, str]]:
-    """The commands of a group, each with the first sentence of its help."""
+    """Return the commands of a group, each with the first sentence of its help."""
     found = []
     with click.Context(group) as context:
         for name in group.list_commands(context):
@@ -105,7 +105,7 @@ def _option(option: click.Option) -> str:
 
 
 def _columns() -> int:
-    """How long a line about an option may be, after its indent."""
+    """Return how long a line about an option may be, after its indent."""
     from shutil import get_terminal_size
 
     return min(max(get_terminal_size((_NO_TERMINAL, 0)).columns, 60), 120) - 8
@@ -125,7 +125,7 @@ def _usage(command: click.Command, path: tuple[str, ...], above: Sequence[click.
 
 
 def _arguments(command: click.Command | None) -> list[str]:
-    """What goes between a group's name and those of its commands, or after a command's."""
+    """Return what goes between a group's name and those of its commands, or after a command's."""
     params = command.params if command is not None else []
     return [metavar(argument) for argument in params if isinstance(argument, click.Argument)]
 

@@ -9,12 +9,12 @@ _STANDALONE, _PLUGIN = "karmadactl", "kubectl-karmada"
 
 
 def binary() -> str:
-    """The name of the program, as usage lines have it."""
+    """Return the name of the program, as usage lines have it."""
     return _PLUGIN if basename(sys.argv[0]).startswith((_PLUGIN, "kubectl_complete-karmada")) else _STANDALONE
 
 
 def command() -> str:
-    """What a person types before the name of a command."""
+    """Return what a person types before the name of a command."""
     return binary().replace("kubectl-", "kubectl ")
 
 

@@ -38,7 +38,7 @@ class UnknownCommand(Exception):
 
 
 def resolve(root: click.Group, args: Sequence[str], *, helping: bool = False) -> Found:
-    """The innermost command that is named; UnknownCommand when a word stands where a command must.
+    """Return the innermost command that is named; UnknownCommand when a word stands where a command must.
 
     With `helping`, the arguments of groups before their subcommands may be left out: help does not need them.
     """
@@ -62,7 +62,7 @@ class _Walk:
         self._helping = helping
 
     def below(self, group: click.Group) -> click.Group | None:
-        """One step; the next group, or None at the end."""
+        """Return one step; the next group, or None at the end."""
         with click.Context(group) as context:
             find = partial(group.get_command, context)
             if self.commands:
@@ -91,7 +91,7 @@ class _Walk:
 def _place(
     args: Sequence[str], child: Callable[[str], click.Command | None], above: Sequence[click.Command]
 ) -> tuple[int, str | None]:
-    """Where the name of a subcommand stands, or the word that stands in its place."""
+    """Return where the name of a subcommand stands, or the word that stands in its place."""
     shared = FlagSet(*(command.params for command in above), GLOBAL)
     before: str | None = None
     for place, word in enumerate(args):
@@ -107,7 +107,7 @@ def _place(
 
 
 def _belongs_to(flag: str, word: str, shared: FlagSet, child: Callable[[str], click.Command | None]) -> bool:
-    """Whether the word is the flag's value."""
+    """Return whether the word is the flag's value."""
     awaits = shared.awaits_word(flag)
     if awaits is not None:
         return awaits
@@ -120,7 +120,7 @@ def _belongs_to(flag: str, word: str, shared: FlagSet, child: Callable[[str], cl
 
 
 def _all_params(command: click.Command) -> list[click.Parameter]:
-    """Of a group also those of its subcommands."""
+    """Return the parameters of a command, with those of its subcommands if it is a group."""
     params = list(command.params)
     if isinstance(command, click.Group):
         with click.Context(command) as context:
@@ -131,13 +131,13 @@ def _all_params(command: click.Command) -> list[click.Parameter]:
 
 
 def suggestions(word: str, known: Sequence[str]) -> list[str]:
-    """What may have been meant: two letters off, or only begun."""
+    """Return what may have been meant: two letters off, or only begun."""
     small = word.lower()
     return [name for name in sorted(known) if name.startswith(small) or distance(small, name) <= 2]
 
 
 def distance(one: str, other: str) -> int:
-    """How many letters must be put in, taken out or changed."""
+    """Return how many letters must be put in, taken out or changed."""
     row = list(range(len(other) + 1))
     for i, left in enumerate(one, start=1):
         corner, row[0] = row[0], i

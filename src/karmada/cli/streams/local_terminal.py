@@ -24,7 +24,7 @@ class Size(NamedTuple):
 
 
 def is_terminal() -> bool:
-    """Whether a person's terminal is standard input."""
+    """Return whether a person's terminal is standard input."""
     try:
         return os.isatty(sys.stdin.fileno())
     except (OSError, ValueError):
@@ -32,7 +32,7 @@ def is_terminal() -> bool:
 
 
 def size() -> Size | None:
-    """Of the window that shows our output, or else of the one the keys come from."""
+    """Return the size of the window that shows our output, or else of the one the keys come from."""
     for stream in (sys.stdout, sys.stdin):
         with contextlib.suppress(OSError, ValueError):
             width, height = os.get_terminal_size(stream.fileno())

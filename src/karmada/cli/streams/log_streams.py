@@ -31,7 +31,7 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """What of a log is wanted; a `container` of "" leaves the choice."""
+    """The part of a log to read; a `container` of "" leaves the choice."""
 
     container: str = ""
     follow: bool = False
@@ -124,7 +124,7 @@ class Wanted:
 
 
 async def streams_of(session: Session, wanted: Wanted, *, alone: bool = True) -> list[LogStream]:
-    """The streams of all selected pods, in order; defaults that were chosen are reported.
+    """Return the streams of all selected pods, in order; defaults that were chosen are reported.
 
     With several clusters every line has its container, and every message its cluster.
     """
@@ -161,7 +161,7 @@ async def _named(session: Session, wanted: Wanted, notify: Callable[[str], None]
 
 
 class Missing(connect.Failure):
-    """What was named is not there, or not even its namespace."""
+    """The named object is not there, or not even its namespace."""
 
     def __init__(self, error: NotFound, namespace: str) -> None:
         super().__init__(f'error: error from server (NotFound): {error.message} in namespace "{namespace}"')
@@ -209,14 +209,14 @@ class Lines:
             self._rest.append(rest)
 
     def end(self) -> bytes:
-        """A last line that had no end."""
+        """Return a last line that had no end."""
         rest = b"".join(self._rest)
         self._rest.clear()
         return rest
 
 
 async def copy(stream: LogStream, options: LogOptions, sink: Sink, prefix: bytes, *, whole: bool) -> None:
-    """All of a stream, line by line; `whole`: the last line gets an end if it has none."""
+    """Copy all of a stream, line by line; `whole`: the last line gets an end if it has none."""
     lines = Lines()
     async for chunk in stream.chunks(options):
         for line in lines.feed(chunk):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What exec and attach are given, both of them."""
+    """Flags that exec and attach share."""
 
     kubeconfig: str
     karmada_context: str
@@ -55,7 +55,7 @@ _NAMES = frozenset(field.name for field in fields(Flags))
 
 
 def flags(process: str, *, tty: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The flags of exec and attach, which get them as `flags`.
+    """Return the flags of exec and attach, which get them as `flags`.
 
     `process` is what their help calls the remote side, `tty` the help of --tty.
     """
@@ -100,7 +100,7 @@ class Way:
         return one_server(self.kubeconfig, self.context, self.cluster, self.namespace)
 
     async def pod(self, session: Session, word: str, filenames: Sequence[str], seconds: float) -> Obj:
-        """The pod to enter; if it is not in the control plane and no cluster is given, the error names the flag."""
+        """Return the pod to enter; if it is in no control plane and no cluster is given, the error names the flag."""
         from karmada.kube.objects.errors import NotFound
 
         try:
@@ -113,7 +113,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What of this side is to take part."""
+    """The streams of this side that take part."""
 
     stdin: bool
     tty: bool
@@ -129,7 +129,7 @@ class Ends:
             click.echo(text)
 
     def terminal(self) -> bool:
-        """Whether there is a terminal on this side, where one is wanted."""
+        """Return whether there is a terminal on this side, where one is wanted."""
         if not self.stdin or not self.tty:
             return False
         if not local_terminal.is_terminal():
@@ -147,7 +147,7 @@ def end_with(work: Coroutine[Any, Any, int]) -> None:
 
 
 async def connected(connecting: Coroutine[Any, Any, RemoteCommand]) -> RemoteCommand:
-    """The started command; Failure when the server could not even try."""
+    """Return the started command; Failure when the server could not even try."""
     from karmada.kube.client.transport import UpgradeRefused
 
     try:

@@ -43,7 +43,7 @@ def plain_output() -> Iterator[IO[bytes]]:
 
 
 def _abandon(output: IO[bytes]) -> None:
-    """What is still buffered goes nowhere, rather than to an error while Python ends."""
+    """Send what is still buffered nowhere, rather than to an error while Python ends."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
     raise SystemExit(PIPE_CLOSED)
@@ -99,7 +99,10 @@ class Input:
             yield piece
 
     def _hand_over(self, piece: bytes) -> bool:
-        """Whether more is wanted. Waits until the piece was taken, so that no more is read than can be sent."""
+        """Return whether more is wanted.
+
+        Waits until the piece was taken, so that no more is read than can be sent.
+        """
         import asyncio
         from concurrent.futures import CancelledError
 

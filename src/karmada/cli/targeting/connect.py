@@ -51,7 +51,7 @@ def failure(message: str) -> Failure:
 
 
 def usage(message: str) -> Failure:
-    """A failure with a pointer to the help."""
+    """Return a failure with a pointer to the help."""
     path = click.get_current_context().command_path
     return failure(f"{message}\nSee '{path} -h' for help and examples")
 
@@ -85,7 +85,7 @@ def member_flags(command: F) -> F:
 
 
 def membership_flags(command: F) -> F:
-    """What join and unjoin have in common: the cluster's name, both kubeconfigs, and where its Secrets are."""
+    """Return what join and unjoin have in common: the cluster's name, both kubeconfigs, and where its Secrets are."""
     for option in (
         dry_run_flag,
         click.option(
@@ -123,7 +123,7 @@ class Duration(click.ParamType[float]):
 
 
 def one_name(names: tuple[str, ...], too_many: str) -> str:
-    """The name of a cluster, when exactly one is given."""
+    """Return the name of a cluster, when exactly one is given."""
     if not names or not names[0]:
         raise failure("cluster name is required")
     if len(names) > 1:
@@ -143,7 +143,7 @@ def check_name(name: str, what: str = "resource name") -> None:
 
 
 def control_config(kubeconfig: str = "", context: str = "") -> RestConfig:
-    """The way to the control plane: the flag's file, or those of $KUBECONFIG together, or ~/.kube/config."""
+    """Return the way to the control plane: the flag's file, or those of $KUBECONFIG together, or ~/.kube/config."""
     from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError, default_paths
 
     path = Path(kubeconfig).expanduser() if kubeconfig else None
@@ -156,7 +156,7 @@ def control_config(kubeconfig: str = "", context: str = "") -> RestConfig:
 
 
 def _unreadable(problem: str, paths: Sequence[Path]) -> str:
-    """What is wrong with a kubeconfig, in kubectl's words."""
+    """Return what is wrong with a kubeconfig, in kubectl's words."""
     for path in paths:
         what = problem.removeprefix(f"{path}: ")
         if what == problem:
@@ -170,7 +170,7 @@ def _unreadable(problem: str, paths: Sequence[Path]) -> str:
 
 
 def joining_context(kubeconfig: str, context: str, cluster: str) -> str:
-    """The context to join `cluster` with: of several in a file, none of which was chosen, that of the same name.
+    """Return the context to join `cluster` with: of several in a file, none of which was chosen, that of the same name.
 
     The current context of such a file is often another cluster's, which must not be joined under this name.
     """
@@ -194,7 +194,7 @@ def joining_context(kubeconfig: str, context: str, cluster: str) -> str:
 
 
 def member_config(kubeconfig: str = "", context: str = "", *, flag: str = "--cluster-kubeconfig") -> RestConfig:
-    """The way to a member: one file, or the account of the pod this runs in."""
+    """Return the way to a member: one file, or the account of the pod this runs in."""
     from karmada.kube.client.incluster import NotInCluster, in_cluster_config
     from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
 
@@ -231,7 +231,7 @@ async def _connected(config: RestConfig) -> AsyncIterator[Client]:
 
 
 def _logged(transport: Any) -> Any:
-    """The transport, wrapped to log requests if the verbosity demands it."""
+    """Return the transport, wrapped to log requests if the verbosity demands it."""
     from karmada.kube.runtime.logging import verbosity
 
     if verbosity() < _LOGGED_FROM:
@@ -254,7 +254,7 @@ def _warner() -> Callable[[str], None]:
 
 
 def connected(config: RestConfig) -> AbstractAsyncContextManager[Client]:
-    """A client, closed at the end of the block."""
+    """Yield a client, which is closed at the end of the block."""
     return _connected(config)
 
 
@@ -281,7 +281,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 @contextmanager
 def predicting() -> Iterator[None]:
-    """What cannot be predicted is a failure of the command."""
+    """Turn what cannot be predicted into a failure of the command."""
     from karmada.prediction.errors import PredictionError
 
     try:
@@ -291,7 +291,7 @@ def predicting() -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """The message without prefixes, for errors that are reported with their place."""
+    """Return the message without prefixes, for errors that are reported with their place."""
     from karmada.kube.client.transport import ConnectionFailed
     from karmada.kube.objects.errors import ApiError
 
@@ -314,7 +314,7 @@ def _of_system(error: OSError) -> str:
 
 
 def describe(error: Any) -> str:
-    """An error of a server, as kubectl shows it."""
+    """Return an error of a server, as kubectl shows it."""
     if error.http_code == 401:
         return f"error: You must be logged in to the server ({error.message})"
     if error.status_reason == "Invalid":
@@ -334,7 +334,7 @@ def _causes(error: Any) -> str:
 
 
 def _unreachable(error: Exception) -> str:
-    """A server that gave no answer, in kubectl's words where it has any."""
+    """Return the error of a server that gave no answer, in kubectl's words where it has any."""
     import socket
     import ssl
 
@@ -355,13 +355,13 @@ def _unreachable(error: Exception) -> str:
 
 
 def _silent_member(error: Exception) -> tuple[str, str]:
-    """The member that did not respond in time, and the message; the proxy itself is not the problem."""
+    """Return the member that did not respond in time, and the message; the proxy itself is not the problem."""
     found = _SILENT_MEMBER.search(str(error))
     return (found[1], found[2]) if found else ("", "")
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """What an error came from, in the end: HTTP libraries wrap the system's errors."""
+    """Return what an error came from, in the end: HTTP libraries wrap the system's errors."""
     inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error.__cause__
     return error if inner is None or inner is error else _innermost(inner)
 

@@ -61,7 +61,7 @@ def require_files(filenames: Sequence[str], kustomize: str) -> None:
 
 
 def read_files(filenames: Sequence[str], kustomize: str = "", recursive: bool = False) -> list[Source]:
-    """All objects, in the order of the files; Failure names the file and, if it is malformed, the line."""
+    """Return all objects, in the order of the files; Failure names the file and, if it is malformed, the line."""
     if filenames and kustomize:
         raise connect.failure("only one of -f or -k can be specified")
     if kustomize:
@@ -74,7 +74,7 @@ def read_files(filenames: Sequence[str], kustomize: str = "", recursive: bool = 
 
 
 def read_documents(word: str) -> list[Any]:
-    """What a file (or URL, or - for standard input) holds, whether these are objects or not."""
+    """Return what a file (or URL, or - for standard input) holds, whether these are objects or not."""
     return [document for name, read in _readers([word], False) for document in _documents(read(), name)]
 
 
@@ -82,7 +82,7 @@ def read_documents(word: str) -> list[Any]:
 
 
 def _readers(words: Sequence[str], recursive: bool) -> list[tuple[str, Callable[[], bytes]]]:
-    """What is to be read, known to exist before the first of it is read."""
+    """Return what is to be read, known to exist before the first of it is read."""
     readers: list[tuple[str, Callable[[], bytes]]] = []
     for word in words:
         if word == "-":
@@ -156,7 +156,7 @@ def _fetch(url: str) -> bytes:
 
 
 def _kustomized(directory: str) -> bytes:
-    """What the kustomization makes; kustomize, or else the one inside kubectl, does the work."""
+    """Return what the kustomization makes; kustomize, or else the one inside kubectl, does the work."""
     import shutil
     import subprocess
 
@@ -171,7 +171,7 @@ def _kustomized(directory: str) -> bytes:
 
 
 def _complaint(text: str) -> str:
-    """What a program said was wrong, without what it puts around it; kubectl may say it as a line of a log."""
+    """Return what a program said was wrong, without what it puts around it; kubectl may say it as a line of a log."""
     import re
 
     logged = re.search(r' err="((?:[^"\\]|\\.)*)"', text)
@@ -184,7 +184,7 @@ def _complaint(text: str) -> str:
 
 
 def parse_objects(text: bytes, name: str) -> list[Obj]:
-    """The objects of a YAML or JSON text that came from the file `name`."""
+    """Return the objects of a YAML or JSON text that came from the file `name`."""
     return [obj for document in _documents(text, name) for obj in _objects(document, name)]
 
 
@@ -248,7 +248,7 @@ def _yaml_documents(text: bytes, name: str) -> list[Any]:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Whether it could not be written again; how deep Python's own parser goes depends on its version."""
+    """Return whether it could not be written again; how deep Python's own parser goes depends on its version."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [child for one in level for child in _children(one)]

@@ -62,7 +62,7 @@ async def named_object(session: Session, word: str) -> Obj:
 
 
 def pod_selector(obj: Obj, doing: str) -> str:
-    """The selector of a workload's pods; `doing` begins what is said of an object that has none."""
+    """Return the selector of a workload's pods; `doing` begins what is said of an object that has none."""
     from karmada.kube.objects.gvk import GVK
     from karmada.kube.objects.selectors import labels_from, labels_from_map
 
@@ -81,7 +81,7 @@ def pod_selector(obj: Obj, doing: str) -> str:
 
 
 async def pods_of(session: Session, obj: Obj, order: Order, seconds: float, doing: str) -> list[Obj]:
-    """The pod itself, or those of the workload, the best first; waits for one to come when there is none."""
+    """Return the pod itself, or those of the workload, the best first; waits for one to come when there is none."""
     if obj["kind"] == "Pod":
         return [obj]
     selector = pod_selector(obj, doing)
@@ -110,7 +110,7 @@ async def _first_to_come(client: Client, namespace: str, selector: str, version:
 
 
 async def cluster_hint(control: Session, word: str, *, otherwise: str = "") -> str:
-    """Which value of --cluster POD or TYPE/NAME needs, from a look into the members; `otherwise` is another way."""
+    """Return the --cluster that POD or TYPE/NAME needs, from a look into the members; `otherwise`: another way."""
     from karmada.cli.targeting.session import chosen_members, from_each
     from karmada.kube.objects.errors import NotFound
 
@@ -132,7 +132,7 @@ async def cluster_hint(control: Session, word: str, *, otherwise: str = "") -> s
 
 
 def best_to_read(pod: Obj) -> tuple[Any, ...]:
-    """Where something runs, runs longest, and has failed most often."""
+    """Return the sort key of a container: where something runs, runs longest, and has failed most often comes first."""
     phases = {"Unknown": 1, "Pending": 2}
     ready = _ready_since(pod)
     return (
@@ -229,12 +229,12 @@ class Containers(NamedTuple):
 
 
 def preferred(pod: Obj) -> str:
-    """The container that the pod itself says is the one to take; "" if it says nothing."""
+    """Return the container that the pod itself says is the one to take; "" if it says nothing."""
     return str((pod["metadata"].get("annotations") or {}).get(DEFAULT_CONTAINER, ""))
 
 
 def defaulted(pod: Obj, notify: Callable[[str], None]) -> str:
-    """The first container; the others are listed when there are several."""
+    """Return the first container; the others are listed when there are several."""
     containers = Containers.of(pod)
     name = str(containers.main[0]["name"])
     if containers.several:
@@ -243,7 +243,7 @@ def defaulted(pod: Obj, notify: Callable[[str], None]) -> str:
 
 
 def chosen_container(pod: Obj, name: str, notify: Callable[[str], None]) -> Obj:
-    """The named container, or the pod's preferred, or its first."""
+    """Return the named container, or the pod's preferred, or its first."""
     containers = Containers.of(pod)
     if not name:
         found = containers.find(preferred(pod)) or containers.find(defaulted(pod, notify))
@@ -273,7 +273,7 @@ def notifier(quiet: bool) -> Callable[[str], None]:
 
 
 async def pod_from(session: Session, word: str, filenames: Sequence[str], seconds: float) -> Obj:
-    """The pod to enter: of POD or TYPE/NAME, or of the one object that is in a file."""
+    """Return the pod to enter: of POD or TYPE/NAME, or of the one object that is in a file."""
     if filenames:
         from karmada.cli.targeting.files import read_files
 

@@ -47,7 +47,7 @@ def parse_targets(catalog: Catalog, words: Sequence[str], namespace: str) -> lis
 
 
 def resource_types(catalog: Catalog, word: str) -> list[Mapping]:
-    """The type a word names, or all types of the category it names."""
+    """Return the type a word names, or all types of the category it names."""
     found = catalog.named(word)
     if found is not None:
         return [found]

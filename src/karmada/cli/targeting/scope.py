@@ -46,7 +46,7 @@ def one_cluster_flags(command: F) -> F:
 
 
 def chosen_cluster(scope: str, cluster: str) -> str:
-    """The member a command of one server is meant for; "" for the control plane."""
+    """Return the member that a command of one server is meant for; "" for the control plane."""
     if scope == MEMBERS and not cluster:
         raise connect.failure("must specify a member cluster")
     return cluster if scope != KARMADA else ""

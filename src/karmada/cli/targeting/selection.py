@@ -63,7 +63,7 @@ async def choose(
     subresource: str = "",
     fetch: bool = True,
 ) -> list[Chosen]:
-    """The selected objects, in the order of the request; without `fetch`, named ones are not read."""
+    """Return the selected objects, in the order of the request; without `fetch`, named ones are not read."""
     import asyncio
 
     if sources:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CONTROL_PLANE = "Karmada"
-"""What tables call the control plane among the clusters."""
+"""Name of the control plane among the clusters in tables."""
 MEMBER_SECONDS = 10.0
 """For how long a member may not answer a request."""
 
@@ -36,10 +36,10 @@ class Session:
     client: Client
     namespace: str
     namespace_given: bool = False
-    """By a flag, rather than by the kubeconfig."""
+    """True if a flag named the namespace, rather than the kubeconfig."""
 
     async def get(self, gvr: GVR, name: str, namespace: str = "", *, subresource: str = "") -> Obj:
-        """An object by name; NotFound is that of its namespace, if that does not exist."""
+        """Return an object by name; NotFound is that of its namespace, if that does not exist."""
         from karmada.kube.objects.errors import NotFound
 
         try:
@@ -48,7 +48,7 @@ class Session:
             raise await self.what_is_missing(error, namespace) from None
 
     async def what_is_missing(self, error: NotFound, namespace: str) -> NotFound:
-        """The NotFound to report for an object that was requested by name: that of its namespace first, as in kubectl.
+        """Return the NotFound for an object that was requested by name: that of its namespace first, as in kubectl.
 
         One more request, and only after a failure; `default` always exists.
         """
@@ -76,7 +76,7 @@ async def control_plane(kubeconfig: str = "", context: str = "", namespace: str 
 
 @asynccontextmanager
 async def member(control: Session, cluster: str) -> AsyncIterator[Session]:
-    """The member behind the control plane's proxy, Ready or not; ApiError when there is no such cluster."""
+    """Yield a client of the member behind the control plane's proxy, Ready or not; ApiError when it does not exist."""
     connect.check_name(cluster)
     await control.client.get(clusters_gvr(), cluster)
     async with through_proxy(control, cluster) as session:
@@ -87,7 +87,7 @@ async def member(control: Session, cluster: str) -> AsyncIterator[Session]:
 async def one_server(
     kubeconfig: str = "", context: str = "", cluster: str = "", namespace: str = ""
 ) -> AsyncIterator[Session]:
-    """The member, or with "" the control plane."""
+    """Yield a client of the member, or with "" of the control plane."""
     async with control_plane(kubeconfig, context, namespace) as control:
         if not cluster:
             yield control
@@ -105,7 +105,7 @@ def clusters_gvr() -> GVR:
 
 @asynccontextmanager
 async def through_proxy(control: Session, cluster: str) -> AsyncIterator[Session]:
-    """The member, of which the caller knows already that it exists."""
+    """Yield a client of a member, of which the caller knows already that it exists."""
     url = f"{control.config.server.rstrip('/')}/apis/cluster.karmada.io/v1alpha1/clusters/{cluster}/proxy"
     config = replace(control.config, server=url, timeout=MEMBER_SECONDS)
     async with connect.connected(config) as client:
@@ -113,7 +113,7 @@ async def through_proxy(control: Session, cluster: str) -> AsyncIterator[Session
 
 
 async def chosen_members(control: Session, names: Sequence[str] = ()) -> list[str]:
-    """The named clusters, or all; Failure names those that do not exist."""
+    """Return the named clusters, or all; Failure names those that do not exist."""
     listed = await control.client.list_all(clusters_gvr(), metadata_only=True)
     existing = [cluster["metadata"]["name"] for cluster in listed.items]
     wanted = [name for word in names for name in word.split(",") if name]
@@ -130,7 +130,7 @@ async def from_each(
     *,
     named: Collection[str],
 ) -> tuple[dict[str, T], dict[str, str]]:
-    """The same work in several members at once: results, and errors by cluster, both in the order of the clusters.
+    """Do the same work in several members at once; return results, and errors by cluster, in their order.
 
     A failing member does not affect the others; one that cannot be reached matters only if it is `named`.
     """

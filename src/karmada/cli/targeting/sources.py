@@ -30,14 +30,14 @@ TABLE = (
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """What to read from each source; `namespace` "" means all."""
+    """The objects to read from each source; `namespace` "" means all."""
 
     words: Sequence[str]
     namespace: str
     selector: str = ""
     tables: bool = True
     whole_objects: bool = False
-    """Whether the rows of tables bring more than the metadata of their objects."""
+    """True if the rows of tables bring more than the metadata of their objects."""
     field_selector: str = ""
 
     @property
@@ -46,7 +46,7 @@ class ReadRequest:
 
 
 class Part(NamedTuple):
-    """What one source has of one target: a Table, a list, or a single object."""
+    """The response of one source for one target: a Table, a list, or a single object."""
 
     source: str
     target: Target
@@ -60,7 +60,7 @@ class Trouble(NamedTuple):
     message: str
     absent: bool = False
     key: object = None
-    """What it is about; None: everything."""
+    """Subject of the trouble; None: everything."""
     unreachable: bool = False
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Findings:
     members: int = 0
 
     def forgive_absence(self) -> None:
-        """An object that one source has may be missing in others; one that none has is reported once."""
+        """Drop errors for an object that another source has; one that none has is reported once."""
         had = {key_of(part.target) for part in self.parts}
         reported: set[object] = set()
         kept = []
@@ -100,7 +100,7 @@ async def opened(control: Session, clusters: Sequence[str]) -> AsyncIterator[lis
 
 
 async def members_of(control: Session, names: Sequence[str], *, optional: bool) -> list[str]:
-    """The selected members; with `optional` there may be no such thing as members."""
+    """Return the selected members; with `optional` there may be no such thing as members."""
     from karmada.kube.objects.errors import NotFound
 
     try:
@@ -112,7 +112,7 @@ async def members_of(control: Session, names: Sequence[str], *, optional: bool) 
 
 
 async def guess(control: Session, request: ReadRequest) -> list[Target] | connect.Failure:
-    """The targets as the control plane understands the words, or what it does not understand."""
+    """Return the targets as the control plane understands the words, or what it does not understand."""
     try:
         return await targets_at(control, request)
     except connect.Failure as failure:
@@ -128,7 +128,7 @@ async def gather(
     with_control_plane: bool,
     own_kinds_here_only: bool = False,
 ) -> Findings:
-    """The results and errors of all sources, in order."""
+    """Return the results and errors of all sources, in order."""
     lookups = []
     if with_control_plane:
         lookups.append(_look(control, request, understood, trusted=True))
@@ -147,12 +147,12 @@ async def gather(
 
 
 def is_own(mapping: Mapping) -> bool:
-    """Whether it is one of the control plane's own kinds, which members know nothing of."""
+    """Return whether it is one of the control plane's own kinds, which members know nothing of."""
     return mapping.gvr.group.endswith(".karmada.io")
 
 
 def _plain(request: ReadRequest, targets: list[Target]) -> bool:
-    """Whether every word names one type, rather than a category."""
+    """Return whether every word names one type, rather than a category."""
     if any("/" in word for word in request.words):
         return True
     names = max(1, len(request.words) - 1)
@@ -160,7 +160,7 @@ def _plain(request: ReadRequest, targets: list[Target]) -> bool:
 
 
 async def targets_at(source: Session, request: ReadRequest) -> list[Target]:
-    """The targets as this server understands the words."""
+    """Return the targets as this server understands the words."""
     return parse_targets(await source.client.mapper.catalog(), request.words, request.namespace)
 
 
@@ -201,7 +201,7 @@ def trouble_of(source: Session, error: Exception, key: object = None) -> Trouble
 
 
 async def settled(control: Session, troubles: Sequence[Trouble], named: Sequence[str]) -> list[Trouble]:
-    """The troubles, with one for each unreachable member, and none for one that need not be reached."""
+    """Return the troubles, with one for each unreachable member, and none for one that need not be reached."""
     silent = {one.source: one.message for one in troubles if one.unreachable and one.source != control.name}
     failures = await settle(control, silent, [name for word in named for name in word.split(",")])
     kept: list[Trouble] = []
@@ -214,14 +214,14 @@ async def settled(control: Session, troubles: Sequence[Trouble], named: Sequence
 
 
 def not_served(error: Exception) -> bool:
-    """A path that is not there, rather than an object: nobody says of what kind or name it would be."""
+    """Return a path that is not there, rather than an object: nobody says of what kind or name it would be."""
     from karmada.kube.objects.errors import NotFound
 
     return isinstance(error, NotFound) and not error.details.get("name")
 
 
 async def own_version(source: Session, target: Target) -> Target:
-    """The same resource as this server has it."""
+    """Return the resource in the version that this server has."""
     catalog = await source.client.mapper.catalog()
     wanted = target.mapping.gvr
     found = catalog.by_group_resource.get(wanted.group_resource) or catalog.named(wanted.resource)
@@ -254,7 +254,7 @@ def path_of(target: Target) -> str:
 
 
 def selection(request: ReadRequest) -> dict[str, str]:
-    """The query of a list or a watch."""
+    """Return the query of a list or a watch."""
     query = {"labelSelector": request.selector, "fieldSelector": request.field_selector}
     if request.whole_objects and request.tables:
         query["includeObject"] = "Object"
@@ -267,7 +267,7 @@ async def _get(source: Session, request: ReadRequest, target: Target, accept: st
 
 
 async def _list(source: Session, request: ReadRequest, target: Target, accept: str) -> Obj:
-    """All pages as one; from the start without pages when the snapshot they are of is gone."""
+    """Return all pages as one; from the start without pages when the snapshot they are of is gone."""
     from karmada.kube.objects.errors import Expired, Gone
 
     query = selection(request)

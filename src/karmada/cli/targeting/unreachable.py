@@ -23,7 +23,7 @@ _PULL = "it is in Pull mode and the control plane cannot reach it ({error}); use
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Whether the proxy may have failed rather than the member: its own errors are plain 500s."""
+    """Return whether the proxy may have failed rather than the member: its own errors are plain 500s."""
     from karmada.kube.client.transport import ConnectionFailed
     from karmada.kube.objects.errors import ApiError
 
@@ -33,7 +33,7 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 async def settle(control: Session, errors: Mapping[str, str], named: Collection[str]) -> dict[str, str]:
-    """Those of the unreachable members' errors that are failures of the command; warns of the others."""
+    """Return the errors of unreachable members that are failures of the command; warn of the others."""
     failures: dict[str, str] = {}
     for cluster, message in errors.items():
         problem = await _problem(control, cluster, message)
@@ -45,7 +45,7 @@ async def settle(control: Session, errors: Mapping[str, str], named: Collection[
 
 
 async def _problem(control: Session, cluster: str, error: str) -> str:
-    """What the registration lacks, and the remedy; "" when the member should be reachable."""
+    """Return what the registration lacks, and the remedy; "" when the member should be reachable."""
     from karmada.cli.targeting.session import clusters_gvr
     from karmada.kube.objects.errors import ApiError
 

@@ -89,7 +89,7 @@ class Answers:
 async def usage_of_pods(
     request: MetricsRequest, clusters: Sequence[str], everywhere: bool, way: tuple[str, str, str]
 ) -> tuple[Answers, str]:
-    """The metrics, and the namespace that was read."""
+    """Return the metrics, and the namespace that was read."""
     from dataclasses import replace
 
     from karmada.cli.targeting import session
@@ -113,7 +113,7 @@ async def usage_of_nodes(request: MetricsRequest, clusters: Sequence[str], way: 
 async def _from_each(
     control: Session, clusters: Sequence[str], request: MetricsRequest, work: Callable[[Session], Awaitable[list[T]]]
 ) -> tuple[dict[str, list[T]], dict[str, str]]:
-    """A member without the requested name is skipped, as long as another one has it."""
+    """Return the usage of each member; one without the requested name is skipped, as long as another one has it."""
     from karmada.cli.targeting import session
     from karmada.kube.objects.errors import NotFound
 

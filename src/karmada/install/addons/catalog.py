@@ -27,14 +27,14 @@ class Addon:
     rights: Sequence[Obj] = ()
     """Roles of the control plane that it brings."""
     per_cluster: bool = False
-    """Whether there is one for each member."""
+    """True if there is one for each member."""
     configured: bool = True
-    """Whether it is a client of the control plane by the Secret that `init` has put there for it."""
+    """True if it is a client of the control plane by the Secret that `init` has put there for it."""
     built_in: bool = False
-    """Whether a control plane in one Deployment has it already."""
+    """True if a control plane in one Deployment has it already."""
 
     def deployment(self, cluster: str) -> str:
-        """Its name."""
+        """Return the name of its account."""
         return workloads.estimator_name(cluster) if self.per_cluster else self.name
 
     def control_plane(self, settings: Settings) -> list[Obj]:
@@ -42,7 +42,7 @@ class Addon:
         return self.served_by(self.name, settings.namespace, settings.domain, settings.authority)
 
     def served_by(self, service: str, in_namespace: str, domain: str, authority: bytes) -> list[Obj]:
-        """The same, where its Service in the host cluster has this name."""
+        """Return the addon for a Service of this name in the host cluster."""
         if not self.apis:
             return []
         apis = [api_service(api, service, in_namespace, authority, *order) for api, order in self.apis.items()]
@@ -74,11 +74,11 @@ ADDONS: Mapping[str, Addon] = {
         Addon(name=DASHBOARD, host=workloads.dashboard, configured=False),
     )
 }
-"""By name, in the order in which they are listed, enabled and disabled."""
+"""Addons by name, in the order in which they are listed, enabled and disabled."""
 
 
 def chosen(names: Sequence[str], cluster: str) -> tuple[list[Addon], list[str]]:
-    """The addons that a command is about, and what to warn of; InstallError for names that make no sense."""
+    """Return the addons that a command is about, and what to warn of; InstallError for names that make no sense."""
     known = f"known: {', '.join(ADDONS)}, {ALL}"
     if not names:
         raise InstallError(f"at least one addon must be named ({known})")

@@ -70,7 +70,7 @@ class Addons:
     # enable
 
     async def enable(self, addons: Sequence[Addon], board: Board) -> None:
-        """All start together and are awaited in turn; InstallError for what is missing, before anything is changed."""
+        """Start all addons together and await each; InstallError for what is missing, before anything is changed."""
         namespace = self.settings.namespace
         api_server = await self._api_server()
         await self._check_secrets(addons)
@@ -139,7 +139,7 @@ class Addons:
     # disable
 
     async def disable(self, addons: Sequence[Addon], say: Say) -> None:
-        """What is not there counts as removed."""
+        """Remove addons; what is not there counts as removed."""
         api_server = await found(self.host, DEPLOYMENTS, API_SERVER, self.settings.namespace)
         for addon in addons:
             if _is_built_in(addon, api_server):
@@ -149,7 +149,7 @@ class Addons:
             say(f"{addon.deployment(self.settings.cluster)} is disabled")
 
     async def _disable(self, addon: Addon) -> None:
-        """The way to it first, so that nobody is sent to a server that is gone."""
+        """Remove an addon; the way to it first, so that nobody is sent to a server that is gone."""
         namespace, name = self.settings.namespace, addon.deployment(self.settings.cluster)
         for api in addon.apis:
             await _delete(self.karmada, API_SERVICES, api)

@@ -14,7 +14,7 @@ _FILES = ("certificate-authority", "client-certificate", "client-key")
 
 
 def self_contained(path: Path, context: str = "") -> bytes:
-    """Of this context, by default the current one; InstallError for what cannot be used elsewhere."""
+    """Return the kubeconfig of a context, by default the current one; InstallError for what works only here."""
     try:
         loaded = Kubeconfig.load(path)
         loaded.resolve(context)

@@ -23,11 +23,11 @@ class Settings:
     cluster: str = ""
     """The member of an estimator."""
     member_kubeconfig: bytes = b""
-    """By which the estimator reaches it."""
+    """Kubeconfig by which the estimator reaches the member."""
     store: Sequence[str] = ()
     """The flags by which the API server of the control plane reaches its etcd."""
     authority: bytes = b""
-    """By which the control plane verifies servers in the host cluster."""
+    """Authority by which the control plane verifies servers in the host cluster."""
 
     hosts: Sequence[str] = ()
     """Names by which browsers reach the dashboard, besides those of its Service."""

@@ -29,7 +29,7 @@ def store_flags(api_server: Obj, etcd: Obj | None, namespace: str, domain: str) 
 
 
 def is_all_in_one(api_server: Obj) -> bool:
-    """Whether this Deployment is a whole control plane."""
+    """Return whether this Deployment is a whole control plane."""
     command: Sequence[str] = list(command_of(api_server))
     return bool(command) and command[0].rpartition("/")[2] == "karmada"
 

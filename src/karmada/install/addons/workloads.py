@@ -157,13 +157,13 @@ def dashboard(settings: Settings) -> list[Obj]:
 
 
 def _service_names(service: str, settings: Settings) -> list[str]:
-    """By which clients in the host cluster reach it."""
+    """Return the names by which clients in the host cluster reach a Service."""
     short = f"{service}.{settings.namespace}"
     return [service, short, f"{short}.svc", service_host(service, settings.namespace, settings.domain)]
 
 
 def _anonymous_kubeconfig(settings: Settings) -> str:
-    """The address and the authority of the control plane, and nobody's credentials."""
+    """Return the address and the authority of the control plane, and nobody's credentials."""
     cluster = {
         "server": api_server_url(settings.namespace, settings.domain),
         "certificate-authority-data": base64.b64encode(settings.authority).decode(),

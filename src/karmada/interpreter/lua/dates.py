@@ -32,7 +32,7 @@ def _field(fields: dict[str, Any], name: str, default: int | None = None) -> int
 
 
 def date_text(arguments: list[Any], now: Callable[[], float]) -> Any:
-    """A time as text, or as its fields when the form is `*t`."""
+    """Return a time as text, or as its fields when the form is `*t`."""
     form = arguments[0] if arguments and arguments[0] is not None else "%c"
     seconds = arguments[1] if len(arguments) > 1 else None
     if not isinstance(form, str):

@@ -39,7 +39,10 @@ NONE = References()
 
 
 def resolved(value: Any, references: References = NONE, *, is_list: bool = False) -> Any:
-    """A returned value with its empty tables made out. `is_list` says what the value as a whole is meant to be."""
+    """Return a returned value with its empty tables made out.
+
+    `is_list` says what the value as a whole is meant to be.
+    """
     if value == []:
         return [] if is_list else {}
     return _resolved(value, references, ())

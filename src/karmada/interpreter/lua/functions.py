@@ -133,7 +133,7 @@ def _with_texts(requirements: Any) -> Any:
 
 
 def _shaped(value: Any, shape: type[T]) -> Obj:
-    """The value if it has the shape, without what the shape does not know."""
+    """Return the value if it has the shape, without what the shape does not know."""
     try:
         made: Obj = msgspec.to_builtins(msgspec.convert(value, shape))
     except msgspec.ValidationError as error:

@@ -96,7 +96,7 @@ class Declarative:
         return call() if script.source in self._quick else await asyncio.to_thread(call)
 
     def _timed(self, script: LuaScript, function: Callable[..., T], *arguments: Any) -> T:
-        """By the processor's time, whatever the outcome: that a thread had to wait for its turn makes nothing slow."""
+        """Yield, and measure the processor's time whatever the outcome: a thread that waited its turn is not slow."""
         began = time.thread_time()
         try:
             return function(script, *arguments)

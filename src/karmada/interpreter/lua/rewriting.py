@@ -29,7 +29,7 @@ _FIELD_STARTS = frozenset("{,;")
 
 
 def with_ordered_tables(source: str) -> str:
-    """The same script, with its constructors wrapped. What runs it passes the wrapping function as `...`."""
+    """Return the script with its constructors wrapped. What runs it passes the wrapping function as `...`."""
     out = [f"local {ORDERED} = ...; "]
     open_: list[tuple[bool, list[str]]] = []
     before: list[tuple[str, str]] = []
@@ -63,7 +63,7 @@ def _kind(match: re.Match[str]) -> str:
 
 
 def _field(before: list[tuple[str, str]]) -> list[str]:
-    """The field that an equals sign after these tokens gives a value to, as a text of Lua: `x =` or `["x"] =`."""
+    """Return the field that an equals sign after these tokens gives a value to, as a text of Lua: `x =`, `["x"] =`."""
     kinds, texts = [kind for kind, _ in before], [text for _, text in before]
     if len(before) > 1 and kinds[-1] == "name" and texts[-2] in _FIELD_STARTS:
         return [f'"{texts[-1]}"']

@@ -21,7 +21,7 @@ RULES: dict[Operation, str] = {
 
 
 def script_of(customization: Obj, operation: Operation) -> str:
-    """The text of a customization for an operation, "" when it has none."""
+    """Return the text of a customization for an operation, "" when it has none."""
     rules = (customization.get("spec") or {}).get("customizations") or {}
     return (rules.get(RULES[operation]) or {}).get("luaScript") or ""
 

@@ -29,6 +29,6 @@ class LuaScript:
             return vm.check(self.source)
 
     def call(self, function: str, *arguments: Any, results: int = 1) -> Result:
-        """The first `results` values that the function returns; those it does not return are nil."""
+        """Return the first `results` values that the function returns; those it does not return are nil."""
         with self._pool.vm() as vm:
             return vm.call(self.source, function, arguments, results, self._library)

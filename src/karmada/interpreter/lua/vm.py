@@ -24,7 +24,7 @@ from karmada.kube.objects.memo import Memo
 SECONDS = 1.0
 MEMORY = 64 << 20
 _SLACK = 4 << 20
-"""What answers of the host may need on top of a script's memory."""
+"""Memory that responses of the host may need on top of a script's."""
 _TIDY = 4 << 20
 """A VM that holds more than this after a run is cleaned."""
 _COMPILED = 64
@@ -37,7 +37,7 @@ class LuaError(InterpreterError):
 
 
 class Result(NamedTuple):
-    """What a function returned: the Lua types of the values, and the values, as many as were requested."""
+    """The results of a function: the Lua types of the values, and the values, as many as were requested."""
 
     kinds: tuple[str, ...]
     values: list[Any]
@@ -131,7 +131,7 @@ class VM:
         return self._ends - time.monotonic()
 
     def _from_script(self, name: bytes, arguments: bytes) -> tuple[bool, Any]:
-        """A function of the library; errors are values, so that no script gets hold of an exception."""
+        """Return a function of the library; errors are values, so that no script gets hold of an exception."""
         used = self._lua.get_memory_used()
         if used > self._limit + _SLACK:
             return False, _NO_MEMORY

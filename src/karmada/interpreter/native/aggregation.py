@@ -35,7 +35,7 @@ _VOLUME_PHASES = ("Failed", "Pending", "Available", "Bound", "Released")
 
 
 def reported(reports: Iterable[Report]) -> list[Obj]:
-    """The statuses there are."""
+    """Return the statuses there are."""
     return [report.status for report in reports if report.status is not None]
 
 
@@ -44,7 +44,7 @@ def total(statuses: Iterable[Obj], field: str) -> int:
 
 
 def times(statuses: Iterable[Obj], field: str) -> list[str]:
-    """The times there are in a field, earliest first."""
+    """Return the times there are in a field, earliest first."""
     found = [text(status, field) for status in statuses if status.get(field)]
     try:
         return sorted(found, key=parse_time)
@@ -68,7 +68,7 @@ def _workload(counters: tuple[Counter, ...]) -> Aggregator:
 
 
 def _is_current(status: Obj, generation: int) -> bool:
-    """Whether what a cluster counts follows the template as it is now."""
+    """Return whether what a cluster counts follows the template as it is now."""
     return (
         number(status, "observedGeneration") >= number(status, "generation")
         and number(status, "resourceTemplateGeneration") >= generation
@@ -106,12 +106,12 @@ def _foremost(phases: Sequence[str], order: Sequence[str]) -> Obj:
 
 
 def _phases(reports: Sequence[Report]) -> list[str]:
-    """A cluster that has not reported yet counts as one where nothing has started."""
+    """Return the report of a cluster; one that has not reported yet counts as one where nothing has started."""
     return ["Pending" if report.status is None else text(report.status, "phase") for report in reports]
 
 
 def _pod(_: Obj, reports: Sequence[Report]) -> Obj | None:
-    """The phase, and of every container in any cluster whether it is ready and what it does."""
+    """Return the phase, and of every container in any cluster whether it is ready and what it does."""
     if not reports:
         return None
     new = _foremost(_phases(reports), _POD_PHASES)
@@ -183,11 +183,11 @@ AGGREGATORS: dict[GVK, Aggregator] = {
     DISRUPTION_BUDGET: _disruption_budget,
     AUTOSCALER: _autoscaler,
 }
-"""Those that need no clock; see layer.py for the conditions of Deployments and the status of Jobs."""
+"""Aggregators that need no clock; layer.py has the conditions of Deployments and the status of Jobs."""
 
 
 def with_status(obj: Obj, status: Obj | None) -> Obj:
-    """The template with a status; the template itself when that changes nothing (a null is nothing)."""
+    """Return the template with a status; the template itself when that changes nothing (a null is nothing)."""
     old = obj.get("status") or {}
     if status is None or old == status or {key: value for key, value in old.items() if value is not None} == status:
         return obj

@@ -17,7 +17,7 @@ _Port = tuple[int, str, str | None]
 
 
 def service_status(obj: Obj, reports: Sequence[Report]) -> Obj | None:
-    """None for a Service that is not balanced from outside."""
+    """Return None for a Service that is not balanced from outside."""
     if section(obj, "spec").get("type") != "LoadBalancer":
         return None
     return _merged(reports, with_mode=True)
@@ -45,7 +45,7 @@ def _port(port: Obj) -> _Port:
 
 
 def _rank(key: _Key) -> Any:
-    """By name, what has none last; then by address; then by mode, what has none last."""
+    """Return the sort key: by name, what has none last; then by address; then by mode, what has none last."""
     hostname, address, mode = key
     return not hostname, hostname, address, mode is None, mode or ""
 

@@ -42,7 +42,7 @@ def job_status(obj: Obj, reports: Sequence[Report], now: float) -> Obj | None:
 
 
 def _finished(status: Obj) -> str:
-    """How a Job has ended, if it has."""
+    """Return how a Job has ended, if it has."""
     for condition in entries(status, "conditions"):
         if condition.get("type") in (_COMPLETE, _FAILED) and condition.get("status") == "True":
             return str(condition["type"])

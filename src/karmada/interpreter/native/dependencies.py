@@ -51,14 +51,14 @@ def _stateful_set(obj: Obj) -> list[Obj]:
 
 
 def _ingress(obj: Obj) -> list[Obj]:
-    """Its certificates; one without a name is reported as it is and fails."""
+    """Return the certificates of an Ingress; one without a name is reported as it is and fails."""
     namespace = meta.namespace(obj)
     tls = entries(section(obj, "spec"), "tls")
     return [reference("v1", "Secret", namespace, entry.get("secretName") or "") for entry in tls]
 
 
 def _service_import(obj: Obj) -> list[Obj]:
-    """The Service that stands in for the imported one, and its addresses."""
+    """Return the Service that stands in for the imported one, and its addresses."""
     service, namespace = derived_service_name(meta.name(obj)), meta.namespace(obj)
     slices: Obj = {
         "apiVersion": "discovery.k8s.io/v1",

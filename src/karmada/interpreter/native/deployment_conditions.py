@@ -25,12 +25,12 @@ _VERDICTS: dict[frozenset[bool | None], tuple[str, str, str]] = {
     frozenset({True}): _IS_AVAILABLE,
     frozenset({False}): _IS_NOT_AVAILABLE,
 }
-"""By what the clusters say; anything else is a disagreement, or nothing is known."""
+"""Verdict by what the clusters say; anything else is a disagreement, or nothing is known."""
 _DEFAULT = "25%"
 
 
 def with_conditions(template: Obj, status: Obj, reports: Sequence[Report], now: float) -> Obj:
-    """The aggregated status with the conditions on which all clusters agree, and without those they do not."""
+    """Return the aggregated status with only the conditions on which all clusters agree."""
     statuses = [report.status for report in reports if report.status is not None]
     everywhere = bool(reports) and len(statuses) == len(reports)
     verdicts = {_available(template, found) for found in statuses} if everywhere else set()
@@ -53,7 +53,7 @@ def _put(conditions: list[Obj], kind: str, wanted: tuple[str, str, str] | None, 
 
 
 def _available(template: Obj, status: Obj) -> bool | None:
-    """What the counters of one cluster prove."""
+    """Return what the counters of one cluster prove."""
     available = number(status, "availableReplicas")
     existing = available + number(status, "unavailableReplicas")
     if not existing and section(template, "spec").get("replicas") != 0:
@@ -64,7 +64,7 @@ def _available(template: Obj, status: Obj) -> bool | None:
 
 
 def _fewest_desired(template: Obj, existing: int) -> int:
-    """The smallest number of desired replicas of which a rollout may have made so many."""
+    """Return the smallest number of desired replicas of which a rollout may have made so many."""
     surge = _rollout(template).get("maxSurge", _DEFAULT)
     if isinstance(surge, int):
         return max(0, existing - surge)
@@ -75,7 +75,7 @@ def _fewest_desired(template: Obj, existing: int) -> int:
 
 
 def _least(template: Obj, desired: int) -> int:
-    """How many of the desired replicas must be available."""
+    """Return how many of the desired replicas must be available."""
     strategy = section(section(template, "spec"), "strategy")
     if strategy.get("type") == "Recreate":
         return desired

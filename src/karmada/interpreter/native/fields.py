@@ -24,7 +24,7 @@ def number(fields: Obj, name: str) -> int:
 
 
 def section(fields: Obj, name: str) -> Obj:
-    """An object inside an object; read-only."""
+    """Return an object inside an object; read-only."""
     value = fields.get(name)
     if value.__class__ is dict:
         return value
@@ -34,7 +34,7 @@ def section(fields: Obj, name: str) -> Obj:
 
 
 def entries(fields: Obj, name: str) -> list[Obj]:
-    """A list of objects; read-only."""
+    """Return a list of objects; read-only."""
     value = fields.get(name)
     if value is None:
         return _NONE

@@ -22,7 +22,7 @@ from karmada.kube.objects.types import Obj
 
 
 def _observed(obj: Obj, status: Obj) -> bool:
-    """Whether the counters follow the spec as it is now."""
+    """Return whether the counters follow the spec as it is now."""
     return number(status, "observedGeneration") == meta.generation(obj)
 
 

@@ -49,7 +49,7 @@ class Native:
         }
 
     def enabled(self, gvk: GVK, operation: Operation) -> bool:
-        """A status can be reflected for every kind; the other operations depend on the kind."""
+        """Return whether the layer has an operation: reflecting a status for every kind, others by the kind."""
         return operation == operations.INTERPRET_STATUS or gvk in self._tables.get(operation, ())
 
     def get_replicas(self, obj: Obj) -> Replicas:

@@ -32,7 +32,7 @@ def whole_status(obj: Obj) -> Obj | None:
 
 
 def template_generation(obj: Obj) -> int:
-    """The generation of the template that an object in a cluster was made from."""
+    """Return the generation of the template that an object in a cluster was made from."""
     written = meta.annotations(obj).get(TEMPLATE_GENERATION) or ""
     if _INTEGER.fullmatch(written) is None:
         raise InterpreterError(f'strconv.ParseInt: parsing "{written}": invalid syntax')

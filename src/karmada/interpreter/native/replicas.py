@@ -24,7 +24,7 @@ def _replicas(spec: Obj) -> tuple[int, Obj]:
 
 
 def _parallelism(spec: Obj) -> tuple[int, Obj]:
-    """A Job never runs more Pods at once than it needs in all."""
+    """Return how many Pods a Job runs at once: never more than it needs in all."""
     count = number(spec, "parallelism")
     if spec.get("completions") is not None:
         count = min(count, number(spec, "completions"))
@@ -46,7 +46,7 @@ COUNTS: dict[GVK, Callable[[Obj], tuple[int, Obj]]] = {
 
 
 def revised(obj: Obj, field: str, replicas: int) -> Obj:
-    """The template with another number; one that leaves the number to the server is left alone."""
+    """Return the template with another number; one that leaves the number to the server is left alone."""
     spec = section(obj, "spec")
     if field not in spec:
         return obj

@@ -33,14 +33,14 @@ _POD_FIELDS = ("nodeName", "serviceAccountName", "volumes")
 
 
 def _with(obj: Obj, path: tuple[str, ...], value: object) -> Obj:
-    """The object with a value at a path."""
+    """Return the object with a value at a path."""
     if len(path) == 1:
         return {**obj, path[0]: value}
     return {**obj, path[0]: _with(section(obj, path[0]), path[1:], value)}
 
 
 def _taken(target: Obj, source: Obj, fields: Iterable[str]) -> Obj:
-    """The target with fields as the source has them, also where it has none."""
+    """Return the target with fields as the source has them, also where it has none."""
     result = dict(target)
     for field in fields:
         if source.get(field) is None:
@@ -51,7 +51,7 @@ def _taken(target: Obj, source: Obj, fields: Iterable[str]) -> Obj:
 
 
 def _deployment(desired: Obj, observed: Obj) -> Obj:
-    """The cluster scales it, when a label of the template says so."""
+    """Return the replicas of the cluster, which scales it when a label of the template says so."""
     if meta.labels(desired).get(RETAIN_REPLICAS) != TRUE:
         return desired
     replicas = section(observed, "spec").get("replicas")
@@ -61,7 +61,7 @@ def _deployment(desired: Obj, observed: Obj) -> Obj:
 
 
 def _pod(desired: Obj, observed: Obj) -> Obj:
-    """Where it runs, as whom, and the volumes that were put into it when it was admitted."""
+    """Retain where a Pod runs, as whom, and the volumes that its admission put into it."""
     there = section(observed, "spec")
     spec = _taken(section(desired, "spec"), there, _POD_FIELDS)
     for field in ("containers", "initContainers"):
@@ -77,7 +77,7 @@ def _mounted(container: Obj, found: dict[str | None, Obj]) -> Obj:
 
 
 def _service(desired: Obj, observed: Obj) -> Obj:
-    """Its address, and the port for health checks."""
+    """Retain the address of a Service, and the port for health checks."""
     there = section(observed, "spec")
     kept: Obj = {}
     if number(there, "healthCheckNodePort") > 0:
@@ -88,7 +88,7 @@ def _service(desired: Obj, observed: Obj) -> Obj:
 
 
 def _service_account(desired: Obj, observed: Obj) -> Obj:
-    """What the cluster has added to its Secrets."""
+    """Return what the cluster has added to its Secrets."""
     added: Obj = {}
     for field in ("secrets", "imagePullSecrets"):
         wanted = entries(desired, field)
@@ -100,19 +100,19 @@ def _service_account(desired: Obj, observed: Obj) -> Obj:
 
 
 def _claim(desired: Obj, observed: Obj) -> Obj:
-    """The volume it was bound to."""
+    """Retain the volume a claim was bound to."""
     volume = text(section(observed, "spec"), "volumeName")
     return _with(desired, ("spec", "volumeName"), volume) if volume else desired
 
 
 def _volume(desired: Obj, observed: Obj) -> Obj:
-    """The claim that has it."""
+    """Retain the claim that has a volume."""
     claim = section(observed, "spec").get("claimRef")
     return desired if claim is None else _with(desired, ("spec", "claimRef"), claim)
 
 
 def _job(desired: Obj, observed: Obj) -> Obj:
-    """The labels by which it knows its Pods."""
+    """Retain the labels by which a Job knows its Pods."""
     there = section(observed, "spec")
     selected = section(there, "selector").get("matchLabels")
     if selected is not None:
@@ -124,7 +124,7 @@ def _job(desired: Obj, observed: Obj) -> Obj:
 
 
 def _secret(desired: Obj, observed: Obj) -> Obj:
-    """A token that the cluster has made."""
+    """Retain a token that the cluster has made."""
     if desired.get("type") != TOKEN_SECRET or observed.get("data") is None:
         return desired
     return {**desired, "data": observed["data"]}

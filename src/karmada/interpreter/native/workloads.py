@@ -16,7 +16,7 @@ from karmada.kube.objects.gvk import GVK
 class Counter(NamedTuple):
     field: str
     always: bool = False
-    """Whether a zero is written down, too."""
+    """True if a zero is written down, too."""
 
 
 _REPLICAS = Counter("replicas", always=True)

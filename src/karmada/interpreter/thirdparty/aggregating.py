@@ -14,7 +14,7 @@ from karmada.kube.objects.types import Obj
 
 
 def with_status(obj: Obj, status: Obj | None) -> Obj:
-    """The template with this status; without one when nothing is left of it."""
+    """Return the template with this status; without one when nothing is left of it."""
     made = dense(status or {})
     if made:
         return {**obj, "status": made}
@@ -22,12 +22,12 @@ def with_status(obj: Obj, status: Obj | None) -> Obj:
 
 
 def only_status(obj: Obj, reports: Sequence[Report]) -> Obj | None:
-    """The template with the status of its only cluster as it is; None when there are several."""
+    """Return the template with the status of its only cluster as it is; None when there are several."""
     return with_status(obj, reports[0].status) if len(reports) == 1 else None
 
 
 def updated(obj: Obj, **fields: Any) -> Obj:
-    """The template with these fields of its status set, or removed where None; the others stay."""
+    """Return the template with these fields of its status set, or removed where None; the others stay."""
     return with_status(obj, {**section(obj, "status"), **fields})
 
 
@@ -37,7 +37,7 @@ def sums(reports: Iterable[Report], fields: Iterable[str]) -> dict[str, Number]:
 
 
 def values(reports: Iterable[Report], field: str) -> list[Any]:
-    """What clusters have in a field, in their order; without those that have nothing."""
+    """Return what clusters have in a field, in their order; without those that have nothing."""
     return [status[field] for status in reported(reports) if status.get(field) is not None]
 
 
@@ -53,7 +53,7 @@ def last_text(reports: Iterable[Report], field: str, default: Any = "") -> Any:
 
 
 def latest(reports: Iterable[Report], field: str, default: str | None = None) -> str | None:
-    """The greatest text: the latest time, since all are written in the same form."""
+    """Return the greatest text: the latest time, since all are written in the same form."""
     return max([text(status, field) for status in reported(reports) if status.get(field)], default=default)
 
 
@@ -62,7 +62,7 @@ def earliest(reports: Iterable[Report], field: str) -> str | None:
 
 
 def observed_generation(obj: Obj, reports: Sequence[Report]) -> Number:
-    """The template's generation when every cluster has observed it, what it was before otherwise."""
+    """Return the template's generation when every cluster has observed it, what it was before otherwise."""
     generation = meta.generation(obj)
     if all(_is_current(report.status or {}, generation) for report in reports):
         return generation

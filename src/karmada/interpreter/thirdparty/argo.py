@@ -27,13 +27,13 @@ def _healthy(obj: Obj) -> bool:
 
 
 def _retain(desired: Obj, observed: Obj) -> Obj:
-    """Its status is no subresource, so that of the cluster stays with it."""
+    """Retain the cluster's status, which is no subresource."""
     retained = retain_suspend(desired, observed)
     return retained if observed.get("status") is None else {**retained, "status": observed["status"]}
 
 
 def _dependencies(obj: Obj) -> list[Obj]:
-    """What its spec has in common with that of a Pod, and the account of its executor."""
+    """Return what its spec has in common with that of a Pod, and the account of its executor."""
     spec, namespace = section(obj, "spec"), meta.namespace(obj)
     shared = ("volumes", "imagePullSecrets", "serviceAccountName")
     claims = [meta.name(claim) for claim in entries(spec, "volumeClaimTemplates")]

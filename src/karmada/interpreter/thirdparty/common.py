@@ -15,7 +15,10 @@ from karmada.kube.objects.types import Obj
 
 
 def replicas_at(field: str, default: int | None = None) -> Count:
-    """The number in a field of the spec, of Pods of spec.template. Without a default it has to be there."""
+    """Return the number in a field of the spec, of Pods of spec.template.
+
+    Without a default it has to be there.
+    """
 
     def count(obj: Obj, needs: Needs) -> Replicas:
         found = at(obj, "spec", field)
@@ -33,7 +36,7 @@ def revise_at(field: str) -> Revise:
 
 
 def retain_suspend(desired: Obj, observed: Obj) -> Obj:
-    """Whether it is suspended is up to the cluster."""
+    """Return whether it is suspended is up to the cluster."""
     suspend = at(observed, "spec", "suspend")
     return desired if suspend is None else replaced(desired, ("spec", "suspend"), suspend)
 
@@ -69,7 +72,7 @@ def ready_because(*reasons: str) -> Healthy:
 
 
 def has_condition(obj: Obj, kind: str) -> bool:
-    """Whether a condition of this type is true."""
+    """Return whether a condition of this type is true."""
     return any(
         condition.get("type") == kind and condition.get("status") == "True"
         for condition in objects_at(obj, "status", "conditions")
@@ -81,7 +84,7 @@ def template_dependencies(template: Obj | None, namespace: str) -> list[Obj]:
 
 
 def dependencies_of_template(obj: Obj) -> list[Obj]:
-    """What the Pods of spec.template refer to."""
+    """Return what the Pods of spec.template refer to."""
     return template_dependencies(at(obj, "spec", "template"), meta.namespace(obj))
 
 

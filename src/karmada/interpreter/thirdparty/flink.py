@@ -33,7 +33,7 @@ _SLOTS = "taskmanager.numberOfTaskSlots"
 
 
 def _healthy(obj: Obj) -> bool:
-    """A job that cannot start is healthy once it is known why: waiting would not change it."""
+    """Return the health; a job that cannot start is healthy once it is known why: waiting would not change it."""
     status = section(obj, "status")
     state = at(status, "jobStatus", "state")
     if state is None:
@@ -89,7 +89,7 @@ def _replicas(obj: Obj, _: Needs) -> Replicas:
 
 
 def _of_pods(obj: Obj) -> Obj:
-    """What the common template of all Pods demands besides resources."""
+    """Return what the common template of all Pods demands besides resources."""
     pod = section(section(section(obj, "spec"), "podTemplate"), "spec")
     claim = {field: pod[field] for field in ("nodeSelector", "tolerations") if pod.get(field)}
     needs: Obj = {"nodeClaim": claim} if claim else {}

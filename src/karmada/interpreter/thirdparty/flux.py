@@ -39,12 +39,12 @@ _KUBECONFIG = ("spec", "kubeConfig", "secretRef", "name")
 
 
 def _common(obj: Obj, reports: Sequence[Report]) -> Obj:
-    """What all of them aggregate."""
+    """Return what all of them aggregate."""
     return {"observedGeneration": observed_generation(obj, reports), "conditions": merged_conditions(reports)}
 
 
 def _texts(obj: Obj, reports: Sequence[Report], fields: Sequence[str]) -> Obj:
-    """The last text of a cluster, or else what the template has; nothing when there are no clusters."""
+    """Return the last text of a cluster, or else what the template has; nothing when there are no clusters."""
     if not reports:
         return dict.fromkeys(fields, "")
     status = section(obj, "status")
@@ -86,7 +86,7 @@ def _kustomization_status(obj: Obj, reports: Sequence[Report], _: str) -> Obj:
 
 
 def _source_status(*texts: str) -> Aggregate:
-    """The last artifact, and these texts."""
+    """Return the last artifact, and these texts."""
 
     def aggregate(obj: Obj, reports: Sequence[Report], _: str) -> Obj:
         found = {field: last_text(reports, field) for field in texts}

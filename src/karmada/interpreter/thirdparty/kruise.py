@@ -72,7 +72,7 @@ def _counted(counters: Sequence[str], texts: Iterable[str] = (), *, default: Any
 
 
 def _united_status(obj: Obj, reports: Sequence[Report], _: str) -> Obj:
-    """Of conditions of the same type the last cluster's counts."""
+    """Return the status of all clusters; of conditions of the same type the last cluster's counts."""
     by_type = {condition.get("type"): condition for condition in all_conditions(reports)}
     conditions = {"conditions": list(by_type.values())} if by_type else {}
     return updated(
@@ -119,7 +119,7 @@ def _broadcast_status(obj: Obj, reports: Sequence[Report], _: str) -> Obj:
 
 
 def _how_ended(reports: Iterable[Report]) -> list[str]:
-    """Of each cluster, whether its Job is Complete or Failed; one that says nothing counts as the one before it."""
+    """Return for each cluster whether its Job is Complete or Failed; a silent one counts as the one before it."""
     ended, end = [], ""
     for report in reports:
         conditions = entries(report.status or {}, "conditions")
@@ -137,7 +137,7 @@ def _broadcast_healthy(obj: Obj) -> bool:
 
 
 def _retain_labels(desired: Obj, observed: Obj) -> Obj:
-    """The labels by which it knows its Pods."""
+    """Retain the labels by which a Job knows its Pods."""
     path = ("spec", "template", "metadata", "labels")
     labels = at(observed, *path)
     return desired if labels is None else replaced(desired, path, labels)
@@ -152,7 +152,7 @@ def _sidecar_reflected(_: Obj, status: Obj) -> Obj:
 
 
 def _sidecar_status(obj: Obj, reports: Sequence[Report], _: str) -> Obj:
-    """A new object around the sums: nothing else of the template is returned."""
+    """Return a new object around the sums: nothing else of the template is returned."""
     if not reports:
         raise InterpreterError("SidecarSet: no cluster reports a status to aggregate")
     head: Obj = {field: obj[field] for field in ("apiVersion", "kind", "metadata") if field in obj}

@@ -94,7 +94,7 @@ def _notebook_condition(kind: str, reason: str, message: str, now: str) -> Obj:
 
 
 def _mpi_components(obj: Obj, needs: Needs) -> list[Obj]:
-    """One for each role that has Pods; workers are optional."""
+    """Return one for each role that has Pods; workers are optional."""
     roles = section(section(obj, "spec"), "mpiReplicaSpecs")
     return [
         {
@@ -148,7 +148,7 @@ def _mpi_replicas(reports: Sequence[Report]) -> dict[str, dict[str, Number]]:
 
 
 def _newest(conditions: Sequence[Obj]) -> list[Obj]:
-    """The latest condition of each type; those without a time cannot be compared."""
+    """Return the latest condition of each type; those without a time cannot be compared."""
     newest: dict[str, Obj] = {}
     for condition in conditions:
         kind = text(condition, "type")

@@ -32,7 +32,7 @@ _NOW = ("lastProbeTime", "lastTransitionTime")
 
 
 def _components(specs: str, roles: Sequence[str]) -> Components:
-    """One for each role that there is."""
+    """Return one for each role that there is."""
 
     def components(obj: Obj, needs: Needs) -> list[Obj]:
         found = section(section(obj, "spec"), specs)
@@ -62,12 +62,12 @@ def _healthy(obj: Obj) -> bool:
 
 
 def _reset(obj: Obj) -> Obj:
-    """No cluster runs it."""
+    """Return the status for a resource that no cluster runs."""
     return updated(obj, startTime=None, completionTime=None, replicaStatuses=None, conditions=None)
 
 
 def _counted(reports: Sequence[Report], roles: Sequence[str]) -> Obj:
-    """What both kinds aggregate in the same way."""
+    """Return what both kinds aggregate in the same way."""
     statuses = [section(status, "replicaStatuses") for status in reported(reports)]
     return {
         "startTime": earliest(reports, "startTime"),
@@ -80,7 +80,7 @@ def _counted(reports: Sequence[Report], roles: Sequence[str]) -> Obj:
 
 
 def _true(conditions: Iterable[Obj], *kinds: str) -> list[str]:
-    """Which of these conditions are true, in their order."""
+    """Return which of these conditions are true, in their order."""
     return [found["type"] for found in conditions if found.get("status") == "True" and found.get("type") in kinds]
 
 
@@ -104,7 +104,7 @@ def _pytorch_status(obj: Obj, reports: Sequence[Report], _: str) -> Obj:
 
 
 def _pytorch_end(conditions: Iterable[Obj]) -> str:
-    """How it ended in a cluster, "" when it did not; a failure outweighs a success."""
+    """Return how it ended in a cluster, "" when it did not; a failure outweighs a success."""
     return min(_true(conditions, "Failed", "Succeeded"), default="")
 
 
@@ -165,7 +165,7 @@ def _tensorflow_status(obj: Obj, reports: Sequence[Report], now: str) -> Obj:
 
 
 def _tensorflow_end(conditions: Iterable[Obj]) -> str:
-    """How it ended in a cluster, "" when it did not; the last such condition counts."""
+    """Return how it ended in a cluster, "" when it did not; the last such condition counts."""
     return next(reversed(_true(conditions, "Failed", "Succeeded")), "")
 
 

@@ -28,7 +28,7 @@ def _healthy(obj: Obj) -> bool:
 
 
 def _status(obj: Obj, reports: Sequence[Report], _: str) -> Obj:
-    """A new status: nothing of the template's stays."""
+    """Return a new status: nothing of the template's stays."""
     if not reports:
         return obj
     counts = values(reports, "rulecount")

@@ -119,7 +119,7 @@ class ThirdParty:
 
 
 def _checked(value: Obj, shape: type[msgspec.Struct], path: str) -> Obj:
-    """The value, which must have this shape: what users wrote into an object may have none."""
+    """Return the value, which must have this shape: what users wrote into an object may have none."""
     try:
         msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
@@ -128,7 +128,7 @@ def _checked(value: Obj, shape: type[msgspec.Struct], path: str) -> Obj:
 
 
 def _call(operation: Operation, obj: Obj, *arguments: Any) -> Any:
-    """The result of the kind's function; whatever an object of an unexpected shape makes it raise is its error."""
+    """Return the result of the kind's function; what it raises for an object of another shape is its error."""
     function = _FUNCTIONS[gvk_of(obj), operation]
     try:
         return function(obj, *arguments)

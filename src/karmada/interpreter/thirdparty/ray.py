@@ -45,7 +45,7 @@ def _groups(cluster: Obj) -> list[Obj]:
 
 
 def _cluster_at(*path: str) -> Callable[[Obj], Obj]:
-    """Where a kind has the spec of a cluster."""
+    """Return where a kind has the spec of a cluster."""
 
     def find(obj: Obj) -> Obj:
         for field in path:
@@ -80,7 +80,7 @@ def _components(cluster_of: Callable[[Obj], Obj]) -> Components:
 
 
 def _dependencies(cluster_of: Callable[[Obj], Obj], *more: str) -> Find:
-    """What the Pods of a cluster refer to, and those of templates in more fields of the spec."""
+    """Return what the Pods of a cluster refer to, and those of templates in more fields of the spec."""
 
     def find(obj: Obj) -> list[Obj]:
         cluster = cluster_of(obj)
@@ -104,7 +104,7 @@ def _plain_pod(pod: Obj) -> Obj:
 
 
 def _without_spec(aggregate: Callable[[Obj, Sequence[Report]], Obj]) -> Aggregate:
-    """The status of several clusters, or of a single one as it is; nothing but the status is of interest."""
+    """Return the status of several clusters, or of a single one as it is; nothing but the status is of interest."""
 
     def aggregated(obj: Obj, reports: Sequence[Report], _: str) -> Obj:
         if not reports:
@@ -176,7 +176,7 @@ def _job_status(obj: Obj, reports: Sequence[Report]) -> Obj:
 
 
 def _worst(found: Iterable[Obj], field: str, ranks: Mapping[str, int]) -> Obj:
-    """The one with the greatest rank in a field, the first of several; what is not known has the least."""
+    """Return the one with the greatest rank in a field, the first of several; what is not known has the least."""
     return max(found, key=lambda status: ranks.get(text(status, field), 0))
 
 
@@ -210,7 +210,7 @@ def _largest(requests: Iterable[Obj], name: str) -> str | None:
 
 
 def _service_revised(obj: Obj, replicas: int) -> Obj:
-    """One of the replicas is the head; the others are divided as the workers are now."""
+    """Return the service with these replicas: one is the head, the others are divided as the workers are now."""
     groups = _groups(_service_cluster(obj))
     if not groups:
         return obj
@@ -251,7 +251,7 @@ def _service_status(obj: Obj, reports: Sequence[Report]) -> Obj:
 
 
 def _active(reports: Sequence[Report]) -> Obj | None:
-    """The first cluster's, with the worst state that each application has anywhere."""
+    """Return the first cluster's, with the worst state that each application has anywhere."""
     found = values(reports, "activeServiceStatus")
     if not found:
         return None

@@ -44,7 +44,7 @@ def _components(obj: Obj, _: Needs) -> list[Obj]:
 
 
 def _overhead_factor(spec: Obj) -> Number:
-    """The share of its memory that an application needs besides; more where it is not all inside a JVM."""
+    """Return the share of its memory that an application needs besides; more where it is not all inside a JVM."""
     language = spec.get("type")
     if not isinstance(language, str):
         raise InterpreterError("spec.type: required, one of Java, Scala, Python, R")
@@ -80,7 +80,7 @@ def _needs(spec: Obj, role: str, factor: Number) -> Obj:
 
 
 def _memory(pod: Obj, factor: Number, path: str) -> str:
-    """Its memory and the overhead, in the smaller of their units."""
+    """Return its memory and the overhead, in the smaller of their units."""
     memory, unit = _parsed(pod.get("memory") or "1g", f"{path}.memory")
     if pod.get("memoryOverhead"):
         overhead, overhead_unit = _parsed(pod["memoryOverhead"], f"{path}.memoryOverhead")

@@ -20,28 +20,28 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.AS
 
 
 def at(obj: Obj, *path: str) -> Any:
-    """The value at a path, None when it or something on the way to it is missing."""
+    """Return the value at a path, None when it or something on the way to it is missing."""
     for field in path[:-1]:
         obj = section(obj, field)
     return obj.get(path[-1])
 
 
 def objects_at(obj: Obj, *path: str) -> list[Obj]:
-    """The list of objects at a path, empty when it is missing."""
+    """Return the list of objects at a path, empty when it is missing."""
     for field in path[:-1]:
         obj = section(obj, field)
     return entries(obj, path[-1])
 
 
 def replaced(obj: Obj, path: tuple[str, ...], value: Any) -> Obj:
-    """The object with a value at a path; it shares everything else."""
+    """Return the object with a value at a path; it shares everything else."""
     if len(path) == 1:
         return {**obj, path[0]: value}
     return {**obj, path[0]: replaced(section(obj, path[0]), path[1:], value)}
 
 
 def amount(fields: Obj, name: str) -> Number:
-    """A number, 0 when it is missing."""
+    """Return a number, 0 when it is missing."""
     value = fields.get(name)
     return 0 if value is None else required_number(value, name)
 
@@ -53,7 +53,7 @@ def required_number(value: Any, name: str) -> Number:
 
 
 def numeric(value: Any) -> Number | None:
-    """A number, also one written as text; None for everything else."""
+    """Return a number, also one written as text; None for everything else."""
     if isinstance(value, str):
         found = float(value) if _NUMBER.fullmatch(value.strip()) else math.inf
         return whole(found) if math.isfinite(found) else None
@@ -61,18 +61,18 @@ def numeric(value: Any) -> Number | None:
 
 
 def count_or(default: int, value: Any) -> int:
-    """A number, cut to a whole one; the default when it is none."""
+    """Return a number, cut to a whole one; the default when it is none."""
     found = numeric(value)
     return default if found is None else int(found)
 
 
 def whole(value: Number) -> Number:
-    """A number without a fraction as int, so that it is written without a point."""
+    """Return a number without a fraction as int, so that it is written without a point."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def quantity(value: Any, name: str) -> Quantity:
-    """An amount that is not negative, 0 when it is missing."""
+    """Return an amount that is not negative, 0 when it is missing."""
     try:
         found = Quantity.parse(0 if value is None else value)
     except (TypeError, ValueError) as error:

@@ -66,7 +66,7 @@ def _status(obj: Obj, reports: Sequence[Report], now: str) -> Obj:
 
 
 def _tasks(reports: Iterable[Report]) -> Obj:
-    """How many Pods of each task are in each phase."""
+    """Return how many Pods of each task are in each phase."""
     counts: dict[str, dict[str, Number]] = {}
     for tasks in values(reports, "taskStatusCount"):
         for task, found in tasks.items():
@@ -96,7 +96,7 @@ def _ended(phase: str, reason: str, message: str) -> Obj:
 
 
 def _conditions(reports: Iterable[Report]) -> list[Obj]:
-    """All of the first cluster where something went wrong, else the latest of each status."""
+    """Return all of the first cluster where something went wrong, else the latest of each status."""
     found = [entries(status, "conditions") for status in reported(reports)]
     for conditions in found:
         if any(condition.get("status") in _BROKEN for condition in conditions):

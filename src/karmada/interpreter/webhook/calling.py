@@ -25,7 +25,7 @@ from karmada.kube.server.outbound.webhooks import WebhookCallFailed, WebhookClie
 
 USER_AGENT: Final = "karmada-interpreter"
 MOST_CALLS: Final = 64
-"""Of one webhook at the same time."""
+"""Most calls of one webhook at the same time."""
 _SLOW_SECONDS: Final = 0.5
 log = get_logger("interpreter.webhooks")
 
@@ -40,7 +40,7 @@ class Calls:
         self._lines: WeakKeyDictionary[Hook, _Line] = WeakKeyDictionary()
 
     async def post(self, hook: Hook, body: bytes) -> Obj:
-        """The JSON object of a 2xx response."""
+        """Return the JSON object of a 2xx response."""
         trust = self._trust(hook)
         try:
             return parse_answer(await self._answer(hook, trust, body))

@@ -46,7 +46,7 @@ class Hook:
     seconds: float
     """How long a call may take."""
     versions: tuple[str, ...]
-    """Of ResourceInterpreterContext, that it accepts."""
+    """Versions of ResourceInterpreterContext that it accepts."""
 
     @classmethod
     def of(cls, configuration: str, raw: Obj) -> Hook:
@@ -63,13 +63,13 @@ class Hook:
 
 
 def compile_hooks(configurations: Iterable[Obj]) -> list[Hook]:
-    """All webhooks in the order of their ids: the first that matches is the one that is called."""
+    """Return all webhooks in the order of their ids: the first that matches is called."""
     found = (Hook.of(obj["metadata"]["name"], raw) for obj in configurations for raw in obj.get("webhooks") or ())
     return sorted(found, key=lambda hook: hook.id)
 
 
 def concerned_by(configuration: Obj) -> Callable[[GVK], bool]:
-    """Whether a configuration has any rule about a kind."""
+    """Return whether a configuration has any rule about a kind."""
     rules = tuple(_all_rules(configuration))
     return lambda gvk: any(rule.concerns(gvk) for rule in rules)
 

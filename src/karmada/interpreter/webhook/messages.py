@@ -51,7 +51,7 @@ def request(
     replicas: int = 0,
     items: Sequence[Obj] = (),
 ) -> Obj:
-    """The request about an object, with a uid of its own."""
+    """Return the request about an object, with a uid of its own."""
     group, version, kind = gvk_of(obj)
     metadata = obj.get("metadata") or {}
     made: Obj = {
@@ -70,7 +70,7 @@ def request(
 
 
 def body(versions: Sequence[str], made: Obj) -> bytes:
-    """Of the POST to a webhook that accepts these versions."""
+    """Return the body of the POST to a webhook that accepts these versions."""
     prefix = "could not create ResourceInterpreterContext objects:"
     if not set(versions) & set(VERSIONS):
         known = ", ".join(VERSIONS)
@@ -82,7 +82,7 @@ def body(versions: Sequence[str], made: Obj) -> bytes:
 
 
 def response(answer: Obj, operation: Operation, uid: str) -> InterpreterResponse:
-    """The response, if it is one to the request with this uid and has what its operation needs."""
+    """Return the response, if it is one to the request with this uid and has what its operation needs."""
     try:
         found = ResourceInterpreterContext.of(answer).response
     except msgspec.ValidationError as error:
@@ -121,7 +121,7 @@ def _check_patch(found: InterpreterResponse) -> None:
 
 
 def patched(obj: Obj, found: InterpreterResponse) -> Obj:
-    """The object with the patch of a response; ValueError with what is wrong with the patch."""
+    """Return the object with the patch of a response; ValueError with what is wrong with the patch."""
     if not found.patch:
         return obj
     try:

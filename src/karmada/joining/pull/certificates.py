@@ -69,7 +69,7 @@ class CertificateRequest:
 
 
 def agent_subject(user: str) -> x509.Name:
-    """Of a user in the group of agents."""
+    """Return the subject of a user in the group of agents."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -101,7 +101,7 @@ def _key_pem(key: PrivateKey) -> bytes:
 async def obtain_certificate(
     client: Client, request: CertificateRequest, *, timeout: float, clock: Clock = SYSTEM, progress: Progress = quiet
 ) -> Credentials:
-    """The certificate, once it is approved and signed; JoinError when it is refused or not there in time."""
+    """Return the certificate, once it is approved and signed; JoinError when it is refused or not there in time."""
     await client.create(CSRS, request.to_object())
     name = request.name
     progress(

@@ -59,7 +59,7 @@ class Discovery:
 async def discover(
     connect: Connect, discovery: Discovery, *, clock: Clock = SYSTEM, progress: Progress = quiet
 ) -> RestConfig:
-    """How the control plane is reached and verified, without credentials; JoinError when its identity is not proven."""
+    """Return how the control plane is reached and verified, without credentials; JoinError for an unproven identity."""
     try:
         return await _discover(connect, discovery, clock, progress)
     except ValueError as error:
@@ -88,7 +88,7 @@ async def _discover(connect: Connect, discovery: Discovery, clock: Clock, progre
 async def _cluster_info(
     connect: Connect, config: RestConfig, discovery: Discovery, clock: Clock, progress: Progress
 ) -> dict[str, str]:
-    """The data of cluster-info, once it has the token's signature; the last reason that it had not when time is up."""
+    """Return the data of cluster-info once it has the token's signature; the last reason it had not when time is up."""
     problem = f"no response within {format_duration(discovery.timeout)}"
 
     async def read() -> dict[str, str]:
@@ -128,7 +128,7 @@ def _pause(timeout: float) -> float:
 
 
 def _is_distrust(error: BaseException | None) -> bool:
-    """Whether the server's certificate is not accepted: trying again does not change that."""
+    """Return whether the server's certificate is not accepted: trying again does not change that."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return True
@@ -149,7 +149,7 @@ def _signed_text(data: dict[str, str], discovery: Discovery) -> str:
 
 
 def _authority(text: str) -> bytes:
-    """The certificates of the one cluster in the kubeconfig of cluster-info; files that it may name are not read."""
+    """Return the certificates of the one cluster in the kubeconfig of cluster-info; files it names are not read."""
     try:
         clusters = Kubeconfig.parse(text).clusters
         data = [cluster.get("certificate-authority-data") or "" for cluster in clusters.values()]

@@ -27,7 +27,7 @@ KUBECONFIG_KEY: Final = "karmada-kubeconfig"
 KUBECONFIG_FOLDER: Final = "/etc/kubeconfig"
 AGENT_ACCOUNT: Final = "karmada-agent-sa"
 CONTROL_PLANE: Final = "karmada-apiserver"
-"""What kubeconfigs of agents call the control plane."""
+"""Name of the control plane in kubeconfigs of agents."""
 _RBAC: Final = "rbac.authorization.k8s.io"
 _OURS: Final = {well_known.SYSTEM: well_known.TRUE}
 _APP: Final = {"app": well_known.AGENT}
@@ -56,7 +56,7 @@ class Placed(NamedTuple):
 
 
 def agent_rights(cluster: str, namespace: str) -> list[Placed]:
-    """What the agent of a cluster may do in the control plane; namespaces are not among them.
+    """Return what the agent of a cluster may do in the control plane; namespaces are not among them.
 
     Leases are limited to those of the cluster, so that no agent can keep another cluster alive.
     """
@@ -73,7 +73,7 @@ def agent_rights(cluster: str, namespace: str) -> list[Placed]:
 
 
 def agent_lease(cluster: str, namespace: str) -> Placed:
-    """By which the agents of a cluster elect their leader."""
+    """Return the lease by which the agents of a cluster elect their leader."""
     metadata = {"name": f"{well_known.AGENT}-{cluster}", "namespace": namespace}
     return Placed(LEASES, {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": metadata})
 
@@ -134,7 +134,7 @@ class Agent:
 
     cluster: str
     api_endpoint: str
-    """By which the control plane reaches the cluster, as far as it can."""
+    """Return the endpoint by which the control plane reaches the cluster, as far as it can."""
     image: str
     namespace: str = well_known.NAMESPACE_SYSTEM
     cluster_namespace: str = well_known.NAMESPACE_CLUSTER
@@ -180,7 +180,7 @@ def agent_objects(agent: Agent, kubeconfig: bytes) -> list[Placed]:
 
 
 def agents_own_objects(agent: Agent) -> list[Placed]:
-    """What the agent creates in the cluster for the control plane: accounts in a namespace, and the right of one."""
+    """Return what the agent creates in the cluster for the control plane: accounts in a namespace, and a right."""
     account = well_known.service_account_name(agent.cluster)
     role = well_known.cluster_role_name(account)
     return [

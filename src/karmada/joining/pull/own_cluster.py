@@ -43,7 +43,7 @@ async def register_own_cluster(
     report: Collection[str] = EVERYTHING,
     clock: Clock = SYSTEM,
 ) -> Obj:
-    """The Cluster. JoinError when the name or the cluster is taken; ApiError where rights are missing.
+    """Return the Cluster. JoinError when the name or the cluster is taken; ApiError where rights are missing.
 
     `report` says which credentials the control plane gets: those to work with, those to impersonate users with.
     """

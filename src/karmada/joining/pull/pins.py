@@ -11,7 +11,7 @@ _SIZE: Final = 32
 
 
 def pins_of(pem: bytes) -> list[str]:
-    """One for each certificate; ValueError when there is none to read."""
+    """Return one for each certificate; ValueError when there is none to read."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
     from cryptography.x509 import load_pem_x509_certificates
 

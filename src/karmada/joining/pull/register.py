@@ -64,12 +64,12 @@ class Registration:
 
     @property
     def timeout(self) -> float:
-        """Of discovery, of each certificate and of the rollout."""
+        """Time limit of discovery, of each certificate and of the rollout."""
         return self.discovery.timeout
 
 
 async def preflight(member: Client, namespace: str) -> list[str]:
-    """What of an agent is in the cluster already, and would be in the way."""
+    """Return what of an agent is in the cluster already, and would be in the way."""
     wanted = [
         (SECRETS, "Secret", KUBECONFIG_SECRET),
         (SERVICE_ACCOUNTS, "ServiceAccount", AGENT_ACCOUNT),
@@ -120,7 +120,7 @@ class Registering:
 
     @asynccontextmanager
     async def _generator(self, bootstrap: Client, control: RestConfig) -> AsyncIterator[Client]:
-        """The control plane as the RBAC generator; its certificate request is deleted at the end."""
+        """Yield the control plane as the RBAC generator; its certificate request is deleted at the end."""
         name = f"agent-rbac-generator-{self.registration.name}{random_suffix()}"
         credentials = await self._certificate(bootstrap, name, well_known.RBAC_GENERATOR)
         identity = replace(

@@ -17,7 +17,7 @@ _PODS: Final = GVR("", "v1", "pods")
 
 
 def is_rolled_out(deployment: Obj) -> bool:
-    """Whether every replica is of the current template and available."""
+    """Return whether every replica is of the current template and available."""
     spec, status = deployment["spec"], deployment.get("status") or {}
     wanted = spec.get("replicas", 1)
     counts = [status.get(field, 0) for field in ("replicas", "updatedReplicas", "availableReplicas")]

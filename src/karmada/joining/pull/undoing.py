@@ -43,7 +43,7 @@ class Undo:
             raise
 
     async def run(self, report: Progress) -> None:
-        """Every step, whatever happens to the others."""
+        """Undo every step, whatever happens to the others."""
         while self._steps:
             what, step = self._steps.pop()
             try:

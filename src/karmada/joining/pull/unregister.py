@@ -81,7 +81,7 @@ async def control_plane_of(member: Client, namespace: str, agent: str) -> RestCo
 
 
 def _flag(pod: Obj, flag: str) -> str:
-    """Of the first container; the last one counts."""
+    """Return a flag of the first container; the last one counts."""
     container = pod["containers"][0]
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     return next((word.removeprefix(flag) for word in reversed(words) if word.startswith(flag)), "")
@@ -111,7 +111,7 @@ async def unregister(
     clock: Clock = SYSTEM,
     progress: Progress = quiet,
 ) -> list[Placed]:
-    """What is left in the control plane: the agent's rights, unless the caller may delete them (`with_rights`).
+    """Return what is left in the control plane: the agent's rights, unless the caller may delete them (`with_rights`).
 
     A Cluster that is gone already, or that its agent never created, is no error if the agent is still there.
     """
@@ -146,7 +146,7 @@ async def _is_agent_of(member: Client, namespace: str, agent: str, cluster: str)
 
 
 async def _delete(control: Client, cluster: Obj, wait: float, clock: Clock, progress: Progress) -> None:
-    """The Works, then the Cluster, within `wait` seconds."""
+    """Delete the Works, then the Cluster, within `wait` seconds."""
     name, started = meta.name(cluster), clock.monotonic()
     await _delete_works(control, name, wait, clock)
     progress(f"the works of cluster {name} are deleted, and what they had created in it")
@@ -155,7 +155,7 @@ async def _delete(control: Client, cluster: Obj, wait: float, clock: Clock, prog
 
 
 async def _delete_works(control: Client, name: str, wait: float, clock: Clock) -> None:
-    """Those that are there now; others that appear meanwhile are deleted with the Cluster."""
+    """Delete the Works that are there now; others that appear meanwhile are deleted with the Cluster."""
     space = well_known.execution_namespace(name)
     works = (await control.list_all(Work.gvr, space)).items
     for work in works:
@@ -176,14 +176,14 @@ async def _delete_works(control: Client, name: str, wait: float, clock: Clock) -
 
 
 async def _delete_requests(control: Client, user: str) -> None:
-    """The certificate requests of an agent: those that it sent itself, and the one it was registered with."""
+    """Delete the certificate requests of an agent: its own, and the one it was registered with."""
     for request in (await control.list_all(CSRS)).items:
         if request["spec"].get("username") == user or requested_user(request) == user:
             await delete_if_exists(control, CSRS, meta.name(request), uid=meta.uid(request))
 
 
 def _member_objects(cluster: str, namespace: str, agent: str, where: str) -> Iterator[tuple[GVR, str, str]]:
-    """The accounts that the control plane used, then the agent."""
+    """Yield the accounts that the control plane used, then the agent."""
     account = well_known.service_account_name(cluster)
     role = well_known.cluster_role_name(account)
     yield SERVICE_ACCOUNTS, account, where

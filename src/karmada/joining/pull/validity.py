@@ -20,12 +20,12 @@ class Validity(NamedTuple):
         return self.end - self.start
 
     def remaining(self, now: float) -> float:
-        """The part of the time that is left; 0 and less when it is over."""
+        """Return the part of the time that is left; 0 and less when it is over."""
         return (self.end - now) / self.seconds if self.seconds > 0 else 0.0
 
 
 def validity(chain: Sequence[x509.Certificate]) -> Validity:
-    """All of them must be valid."""
+    """Return until when all certificates are valid."""
     return Validity(
         max(certificate.not_valid_before_utc.timestamp() for certificate in chain),
         min(certificate.not_valid_after_utc.timestamp() for certificate in chain),

@@ -85,7 +85,7 @@ def decide(
     now: float,
     down_window: float = DOWN_WINDOW,
 ) -> Decision:
-    """The replicas to set for those that the metrics recommend; the recommendation is added to the history.
+    """Return the replicas to set for those that the metrics recommend; the recommendation is added to the history.
 
     `down_window` is in seconds, for autoscalers that do not set their own.
     """
@@ -103,7 +103,7 @@ def decide(
 
 
 def _highest(history: History, wanted: int, now: float, window: float) -> tuple[int, tuple[str, str]]:
-    """A recommendation that is exactly as old as the window still counts here."""
+    """Return the recommendations of the window; one that is exactly as old as it still counts here."""
     recent = [moment for moment in history.recommendations if moment.at >= now - window]
     history.recommendations = [*recent, Moment(now, wanted)]
     stable = max(wanted, *(moment.replicas for moment in recent)) if recent else wanted
@@ -161,7 +161,7 @@ def _at_period_start(history: History, current: int, seconds: int, now: float) -
 
 
 def up_limit(history: History, current: int, rules: Obj, now: float) -> int:
-    """The most replicas that policies allow now; selectPolicy Max takes the most generous, Min the strictest."""
+    """Return the most replicas that policies allow now; selectPolicy Max takes the most generous, Min the strictest."""
     if rules.get("selectPolicy") == "Disabled":
         return current
     allowed = []
@@ -173,7 +173,7 @@ def up_limit(history: History, current: int, rules: Obj, now: float) -> int:
 
 
 def down_limit(history: History, current: int, rules: Obj, now: float) -> int:
-    """The fewest replicas that policies allow now."""
+    """Return the fewest replicas that policies allow now."""
     if rules.get("selectPolicy") == "Disabled":
         return current
     allowed = []

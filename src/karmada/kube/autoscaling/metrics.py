@@ -46,16 +46,16 @@ class Metrics(Protocol[K]):
     """The metrics an autoscaler reads; pods have keys. Selectors are in their text form, `""` selects everything."""
 
     async def resource(self, namespace: str, selector: str, resource: str, container: str) -> dict[K, PodMetric]:
-        """What pods use of a resource: all their containers together, or the one that is named."""
+        """Return what pods use of a resource: all their containers together, or the one that is named."""
 
     async def pods(self, namespace: str, selector: str, metric: str, metric_selector: str) -> dict[K, PodMetric]:
-        """A metric of the pods themselves."""
+        """Return a metric of the pods themselves."""
 
     async def object(self, namespace: str, described: Obj, metric: str, metric_selector: str) -> int:
-        """A metric of one object: `described` names its apiVersion, kind and name."""
+        """Return a metric of one object: `described` names its apiVersion, kind and name."""
 
     async def external(self, namespace: str, metric: str, metric_selector: str) -> list[int]:
-        """The values of a metric that describes nothing in the cluster."""
+        """Return the values of a metric that describes nothing in the cluster."""
 
 
 class MetricsSource(Protocol):
@@ -68,7 +68,7 @@ class MetricsSource(Protocol):
         """MetricValues of custom.metrics.k8s.io that describe pods."""
 
     async def object_value(self, namespace: str, described: Obj, metric: str, metric_selector: str) -> int:
-        """The value of custom.metrics.k8s.io for one object."""
+        """Return the value of custom.metrics.k8s.io for one object."""
 
 
 class MetricsClient:
@@ -129,7 +129,7 @@ class MetricsClient:
         return items
 
     async def _path_of(self, namespace: str, described: Obj) -> str:
-        """The only namespace that an autoscaler may look at is its own, whatever name it gives."""
+        """Return the metric of an object in the autoscaler's own namespace, whatever namespace it names."""
         gvk = GVK.parse(described.get("apiVersion") or "v1", described["kind"])
         if (gvk.group, gvk.kind) == ("", "Namespace"):
             return f"namespaces/{namespace}/metrics"
@@ -139,7 +139,7 @@ class MetricsClient:
 
 
 async def _worded(api: str, what: str, request: Awaitable[Any]) -> Any:
-    """The response; failures become a MetricsError."""
+    """Return the response; failures become a MetricsError."""
     try:
         return await request
     except ApiError as error:
@@ -151,7 +151,7 @@ async def _worded(api: str, what: str, request: Awaitable[Any]) -> Any:
 
 
 def usage_of(item: Obj, resource: str, container: str) -> PodMetric | None:
-    """Of PodMetrics, for all containers or the named one; a pod without a number for one of them has none at all."""
+    """Return the usage of all containers or the named one; None for a pod without a number for one of them."""
     total = 0
     containers = item.get("containers") or ()
     if container:
@@ -172,7 +172,7 @@ def usage_of(item: Obj, resource: str, container: str) -> PodMetric | None:
 
 
 def value_of(item: Obj) -> PodMetric:
-    """Of a MetricValue, of either version."""
+    """Return the value of a MetricValue, of either version."""
     seconds = float(item.get("windowSeconds") or item.get("window") or _DEFAULT_WINDOW)
     return PodMetric(Quantity.parse(item["value"]).milli(), parse_time(item["timestamp"]), seconds)
 
@@ -202,7 +202,7 @@ class NamedMetrics:
 
 
 def selector_text(metric: Obj) -> str:
-    """A metric's own selector in the text form."""
+    """Return a metric's own selector in the text form."""
     selector = metric.get("selector")
     try:
         return str(labels_from(selector)) if selector else ""

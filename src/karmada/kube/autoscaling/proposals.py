@@ -27,13 +27,13 @@ class Proposals:
 
     @property
     def blocked(self) -> bool:
-        """Whether failures forbid to use the others: they might have proposed more."""
+        """Return whether failures forbid to use the others: they might have proposed more."""
         best = self.best
         return best is None or (bool(self.failures) and best.replicas < self.current)
 
     @property
     def problem(self) -> str:
-        """What failed, in one text; empty if nothing did."""
+        """Return what failed, in one text; empty if nothing did."""
         if not self.failures:
             return ""
         count = f"{len(self.failures)} invalid out of {len(self.readings)}"

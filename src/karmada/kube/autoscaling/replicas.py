@@ -27,7 +27,7 @@ _NO_PODS = "no pods returned by selector while calculating replica count"
 
 
 class Tolerances(NamedTuple):
-    """Of a HorizontalPodAutoscaler, by direction."""
+    """The tolerances of a HorizontalPodAutoscaler, by direction."""
 
     down: float = 0.1
     up: float = 0.1
@@ -41,7 +41,7 @@ class Rules:
     """How replicas are computed."""
 
     tolerates: Callable[[float], bool] = Tolerances().allow
-    """Whether a ratio of usage to target is near enough to 1."""
+    """True if a ratio of usage to target is near enough to 1."""
     calibration: float = 1.0
     """The part of all replicas that the pods are of."""
     cpu_initialization: float = 300.0
@@ -49,7 +49,7 @@ class Rules:
     initial_readiness: float = 30.0
     """A pod that has not been ready later than this after its start has never been ready."""
     no_values: str = "did not receive metrics for targeted pods (pods might be unready)"
-    """What is reported when no pod has a value that counts."""
+    """Message for the case that no pod has a value that counts."""
 
     def replicas(self, ratio: float, pods: int) -> int:
         """So many times the pods that were measured, of all clusters."""
@@ -240,7 +240,7 @@ def ready_pods(pods: Collection[Obj]) -> int:
 
 
 def by_value(current: int, pods: Collection[Obj], usage: int, target: int, rules: Rules) -> Proposal:
-    """One value for all pods together, which falls as they become more."""
+    """Return one value for all pods together, which falls as they become more."""
     ratio = usage / target
     if not current:
         return Proposal(math.ceil(ratio), usage)
@@ -249,7 +249,7 @@ def by_value(current: int, pods: Collection[Obj], usage: int, target: int, rules
 
 
 def by_share(existing: int, usage: int, target: int, rules: Rules) -> Proposal:
-    """One value, of which each pod is to have a share; `existing` are the replicas that there are."""
+    """Return one value, of which each pod is to have a share; `existing` are the replicas that there are."""
     needed = rules.replicas(usage / target, 1)
     if not existing:
         return Proposal(needed, 0)

@@ -31,7 +31,7 @@ def action_of(before: int, after: int) -> Action:
 
 
 def unparsable(error: ValueError) -> str:
-    """What is wrong with a selector."""
+    """Return what is wrong with a selector."""
     return f"couldn't convert selector into a corresponding internal selector object: {error}"
 
 
@@ -45,9 +45,9 @@ class Round:
     current: int = field(init=False)
     desired: int = field(init=False)
     readings: list[Obj] | None = None
-    """What the metrics are now; None leaves what the status has from before."""
+    """Present values of the metrics; None leaves what the status has from before."""
     action: Action = "none"
-    """What was done to the target."""
+    """Change that was made to the target."""
 
     def __post_init__(self) -> None:
         self.status = dict(self.hpa.get("status") or {})

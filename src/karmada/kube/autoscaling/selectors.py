@@ -52,7 +52,7 @@ class PodSelectors:
         return sorted(found)
 
     def ambiguity(self, key: Key, selector: str, pods: Iterable[Obj]) -> str:
-        """What is wrong, for people, if others select some of these pods; else an empty text."""
+        """Return what is wrong, for people, if others select some of these pods; else an empty text."""
         others = self.others(key, pods)
         if not others:
             return ""

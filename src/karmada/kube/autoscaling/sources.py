@@ -32,7 +32,7 @@ class SourceFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target(Generic[K]):
-    """What is scaled: its wanted and existing replicas, and its pods."""
+    """The scaled object: its wanted and existing replicas, and its pods."""
 
     namespace: str
     selector: str
@@ -158,7 +158,7 @@ class Sources(Generic[K]):
         return self._of_object(source, found, rules)
 
     def _of_object(self, source: Obj, found: Proposal, rules: Rules) -> Reading:  # noqa: ARG002 - some calibrate here
-        """What is reported of a metric that describes one object."""
+        """Return what is reported of a metric that describes one object."""
         described, metric = source["describedObject"], source["metric"]
         current = {_AMOUNTS[source["target"]["type"]]: _shown(found.usage)}
         shown = {"describedObject": described, "metric": metric, "current": current}
@@ -204,7 +204,7 @@ def _shown(milli: int) -> str:
 
 
 def printed(selector: Obj | None) -> str:
-    """A selector as Go prints the struct: that is how it gets into messages."""
+    """Return a selector as Go prints the struct: that is how it gets into messages."""
     if selector is None:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))

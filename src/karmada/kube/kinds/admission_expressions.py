@@ -67,7 +67,7 @@ def _is_identifier(name: str) -> bool:
 
 
 def _compiled(errors: list[FieldError], path: str, expression: str, known: Environment) -> Type:
-    """The type of a variable; unknown if it does not compile."""
+    """Return the type of a variable; unknown if it does not compile."""
     from karmada.kube.schema.cel import CompileError
     from karmada.kube.schema.cel.admission import result_type
     from karmada.kube.schema.cel.types import DYN
@@ -92,7 +92,7 @@ def _check(
 def match_conditions(
     errors: list[FieldError], path: str, conditions: list[Obj] | None, declared: Declared | None = None
 ) -> None:
-    """Of webhooks, or (with what it declares) of a policy."""
+    """Validate the match conditions of webhooks, or (with what it declares) of a policy."""
     if not conditions:
         return
     from karmada.kube.schema.cel.types import BOOL
@@ -115,7 +115,7 @@ def match_conditions(
 
 
 def validation(errors: list[FieldError], path: str, raw: Obj, declared: Declared) -> None:
-    """One validation of a ValidatingAdmissionPolicy."""
+    """Validate one validation of a ValidatingAdmissionPolicy."""
     from karmada.kube.schema.cel.types import BOOL, STRING
 
     known = declared.environment()
@@ -163,7 +163,7 @@ def audit_annotations(errors: list[FieldError], path: str, found: list[Obj], pol
 
 
 def mutation(errors: list[FieldError], path: str, raw: Obj, declared: Declared) -> None:
-    """One mutation of a MutatingAdmissionPolicy: exactly the patch that its type names."""
+    """Validate one mutation of a MutatingAdmissionPolicy: exactly the patch that its type names."""
     kind = raw.get("patchType")
     if not kind:
         errors.append(required(f"{path}.patchType"))

@@ -189,7 +189,7 @@ def _resources(errors: list[FieldError], path: str, resources: list[str]) -> Non
 
 
 def client_config(errors: list[FieldError], path: str, config: Obj) -> None:
-    """The clientConfig of a webhook: exactly one of URL and Service."""
+    """Validate the clientConfig of a webhook: exactly one of URL and Service."""
     url: str | None = config.get("url")
     service: Obj | None = config.get("service")
     if (url is None) == (service is None):
@@ -266,7 +266,7 @@ def validate_mutating_policy(obj: Obj) -> list[FieldError]:
 
 
 def _policy(errors: list[FieldError], spec: Obj) -> expressions.Declared:
-    """The common rules of validating and mutating policies; returns the variables that their expressions may use."""
+    """Validate what both types of policies have; return the variables that their expressions may use."""
     checks.one_of(errors, "spec.failurePolicy", spec.get("failurePolicy"), _POLICIES)
     declared = expressions.Declared(spec)
     if spec.get("paramKind") is not None:

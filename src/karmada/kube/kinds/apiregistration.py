@@ -13,7 +13,7 @@ _MAX_GROUP_PRIORITY, _MAX_VERSION_PRIORITY = 20000, 1000
 
 
 def local_available(since: str) -> Obj:
-    """The condition of an APIService that needs no backend."""
+    """Return the condition of an APIService that needs no backend."""
     return {
         "type": "Available",
         "status": "True",

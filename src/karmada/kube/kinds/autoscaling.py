@@ -76,7 +76,7 @@ def reference_errors(errors: list[FieldError], path: str, reference: Obj) -> Non
 
 
 def _api_version(errors: list[FieldError], path: str, reference: Obj) -> None:
-    """Nothing in the core group can be scaled but ReplicationControllers."""
+    """Validate the apiVersion of a target: in the core group only ReplicationControllers can be scaled."""
     version = reference.get("apiVersion") or ""
     if version.count("/") > 1:
         errors.append(invalid(path, version, f"unexpected GroupVersion string: {version}"))
@@ -187,7 +187,7 @@ def validate_status(obj: Obj, _old: Obj) -> list[FieldError]:
 
 
 def validate_change(obj: Obj, old: Obj) -> list[FieldError]:
-    """A target that was stored without a group may stay."""
+    """Return the errors of a target; one that was stored without a group may stay."""
     targets = [(one.get("spec") or {}).get("scaleTargetRef") for one in (obj, old)]
     return validate(obj, new_target=targets[0] != targets[1])
 

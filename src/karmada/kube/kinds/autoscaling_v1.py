@@ -31,7 +31,7 @@ def _pick(source: Obj, names: dict[str, str]) -> Obj:
 
 
 def _flat_metric(kind: str, source: Obj, values: str, prefix: str) -> Obj:
-    """One metric of v2 (`values` holds its target or current numbers) in the form of v1."""
+    """Return one metric of v2 (`values` holds its target or current numbers) in the form of v1."""
     numbers = source.get(values) or {}
     if kind in ("resource", "containerResource"):
         flat = _pick(source, {"name": "name", "container": "container"})
@@ -52,7 +52,7 @@ def _flat_metric(kind: str, source: Obj, values: str, prefix: str) -> Obj:
 
 
 def _deep_metric(kind: str, flat: Obj, values: str, prefix: str) -> Obj:
-    """The way back."""
+    """Return the object in the form of v2."""
     numbers = _pick(
         flat,
         {
@@ -100,7 +100,7 @@ def _cpu_utilization(metric: Obj, values: str) -> int | None:
 
 
 def _split(metrics: list[Obj] | None, values: str) -> tuple[int | None, Obj | None, list[Obj]]:
-    """The first CPU utilisation, the metric it came from, and the metrics besides it."""
+    """Return the first CPU utilisation, the metric it came from, and the metrics besides it."""
     for index, metric in enumerate(metrics or ()):
         utilization = _cpu_utilization(metric, values)
         if utilization is not None:
@@ -136,7 +136,7 @@ def _lower(name: str) -> str:
 
 
 def _imported(value: Any) -> Any:
-    """The way back: field names begin with small letters, and what is null is not there."""
+    """Return the form of the API: field names begin with small letters, and what is null is not there."""
     if isinstance(value, dict):
         return {_lower(key): _imported(item) for key, item in value.items() if item is not None}
     return [_imported(item) for item in value] if isinstance(value, list) else value
@@ -172,7 +172,7 @@ def from_v2(obj: Obj) -> Obj:
 
 
 def _load(annotations: Obj, key: str) -> Any:
-    """The content of an annotation; nothing for text that is no JSON."""
+    """Return the content of an annotation; nothing for text that is no JSON."""
     try:
         return orjson.loads(annotations[key])
     except (KeyError, ValueError):

@@ -67,7 +67,7 @@ def default_cronjob(obj: Obj) -> None:
 
 
 def prepare_job(obj: Obj) -> None:
-    """The selector and the labels that tie pods to this Job."""
+    """Add the selector and the labels that tie pods to this Job."""
     obj["status"] = {}
     spec, meta = obj["spec"], obj["metadata"]
     if spec.get("manualSelector"):
@@ -199,7 +199,7 @@ def _schedule(errors: list[FieldError], spec: Obj) -> None:
 
 
 def validate_job_status(obj: Obj, old: Obj) -> list[FieldError]:
-    """A Job that becomes complete met its criteria, has a start and an end, and no pod runs any more."""
+    """Validate that a Job that becomes complete met its criteria, has a start and an end, and runs no pod any more."""
     errors = FieldErrors()
     status = obj.get("status") or {}
     checks.non_negative(errors, "status", status, "active", "succeeded", "failed", "terminating")
@@ -237,7 +237,7 @@ def update_job(obj: Obj, old: Obj) -> list[FieldError]:
 
 
 def _elastic(new: Obj, was: Obj) -> bool:
-    """An indexed Job may change its size when completions and parallelism move together."""
+    """Return whether completions and parallelism move together: then an indexed Job may change its size."""
     if new.get("completionMode") != "Indexed" or was.get("completionMode") != "Indexed":
         return False
     return new.get("completions") is not None and new.get("completions") == new.get("parallelism")
@@ -248,7 +248,7 @@ def _never_started(old: Obj) -> bool:
 
 
 def _with_scheduling_of(template: Obj, before: Obj) -> Obj:
-    """The new template with the old one's metadata and scheduling directives."""
+    """Return the new template with the old one's metadata and scheduling directives."""
     spec, was = dict(template.get("spec") or {}), before.get("spec") or {}
     for key in _SCHEDULING:
         checks.put_back(spec, was, key)
@@ -266,7 +266,7 @@ def _spec(obj: Obj) -> Any:
 
 
 def _indexed_warnings(*path: str) -> Callable[[Obj], Iterator[str]]:
-    """A job with more indexes than its status can hold."""
+    """Yield a job with more indexes than its status can hold."""
 
     def warnings(obj: Obj) -> Iterator[str]:
         spec = obj

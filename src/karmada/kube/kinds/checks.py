@@ -42,7 +42,7 @@ def add_invalid(errors: list[FieldError], path: str, value: Any, messages: Itera
 
 
 def named(errors: list[FieldError], path: str, value: Any, check: Callable[[str], list[str]], detail: str = "") -> None:
-    """A required name of the given form."""
+    """Validate a required name of the given form."""
     if not value:
         errors.append(required(path, detail))
     else:
@@ -140,7 +140,7 @@ def _selector_requirement(errors: list[FieldError], path: str, requirement: Obj)
 
 
 def selector_text(selector: Obj) -> Obj:
-    """A selector as an error shows it: without empty fields."""
+    """Return a selector as an error shows it: without empty fields."""
     return {key: value for key, value in selector.items() if value}
 
 
@@ -149,7 +149,7 @@ def selector_text(selector: Obj) -> Obj:
 
 @lru_cache(maxsize=8192)
 def quantity(value: str | float) -> Quantity | None:
-    """The parsed quantity, or None when it is none."""
+    """Return the parsed quantity, or None when it is none."""
     try:
         return Quantity.parse(value)
     except ValueError:
@@ -158,7 +158,7 @@ def quantity(value: str | float) -> Quantity | None:
 
 @lru_cache(maxsize=8192)
 def canonical_quantity(value: str | float) -> str | float:
-    """The form that is stored; what is no quantity stays as it is, for validation to refuse."""
+    """Return the form that is stored; what is no quantity stays as it is, for validation to refuse."""
     parsed = quantity(value)
     return value if parsed is None else str(parsed)
 
@@ -208,7 +208,7 @@ def int_or_percent(errors: list[FieldError], path: str, value: Any) -> None:
 
 
 def percent_of(value: Any) -> int | None:
-    """The number before the percent sign; None for what is no percentage."""
+    """Return the number before the percent sign; None for what is no percentage."""
     return int(value[:-1]) if isinstance(value, str) and _PERCENT.fullmatch(value) else None
 
 

@@ -36,7 +36,7 @@ def _bytes(text: str) -> int:
 
 
 def _decoded(text: str) -> int:
-    """The number of bytes that a base64 text stands for."""
+    """Return the number of bytes that a base64 text stands for."""
     return len(text) * 3 // 4 - text.count("=", -2)
 
 

@@ -54,7 +54,7 @@ Volumes = Mapping[str, bool]
 def containers(
     errors: list[FieldError], path: str, found: Sequence[Obj], volumes: Volumes, taken: set[str], host_network: bool
 ) -> None:
-    """A list of containers; `taken` are the names used before it, and grows."""
+    """Validate a list of containers; `taken` are the names used before it, and grows."""
     host_ports: set[tuple[str, int, str]] = set()
     for index, container in enumerate(found):
         place = f"{path}[{index}]"

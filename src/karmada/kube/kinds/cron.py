@@ -38,7 +38,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def local_zone() -> tzinfo:
-    """The time zone of this process: that of TZ, else of the machine, else UTC."""
+    """Return the time zone of this process: that of TZ, else of the machine, else UTC."""
     name = os.environ.get("TZ", "").lstrip(":")
     try:
         if name:
@@ -50,7 +50,7 @@ def local_zone() -> tzinfo:
 
 
 def next_time(schedule: Schedule, after: float, zone: tzinfo = UTC) -> float | None:
-    """The first time after a moment; None when there is none."""
+    """Return the first time after a moment; None when there is none."""
     if schedule.every:
         return after // 1 + schedule.every
     zone = zone_of(schedule.zone) if schedule.zone else zone
@@ -91,7 +91,7 @@ def _day_matches(schedule: Schedule, wall: datetime) -> bool:
 
 
 def _next_day(schedule: Schedule, wall: datetime) -> int:
-    """The beginning of the next day, or of the next month when this one is not wanted."""
+    """Return the beginning of the next day, or of the next month when this one is not wanted."""
     if wall.month in schedule.months:
         day = wall.date() + timedelta(days=1)
     else:
@@ -101,7 +101,7 @@ def _next_day(schedule: Schedule, wall: datetime) -> int:
 
 
 def upcoming(schedule: Schedule, since: float, now: float, zone: tzinfo = UTC) -> float | None:
-    """The first time after now; `since` is where a schedule of the form "every …" counts from."""
+    """Return the first time after now; `since` is where a schedule of the form "every …" counts from."""
     if schedule.every:
         first = since // 1 + schedule.every
         return first if first > now else first + ((now - first) // schedule.every + 1) * schedule.every
@@ -109,7 +109,7 @@ def upcoming(schedule: Schedule, since: float, now: float, zone: tzinfo = UTC) -
 
 
 def missed(schedule: Schedule, since: float, now: float, zone: tzinfo = UTC) -> Missed:
-    """What fired after `since` and not after `now`."""
+    """Return what fired after `since` and not after `now`."""
     first = next_time(schedule, since, zone)
     if first is None or first > now:
         return Missed(None, 0)
@@ -126,7 +126,7 @@ def missed(schedule: Schedule, since: float, now: float, zone: tzinfo = UTC) -> 
 
 
 def _latest(schedule: Schedule, fired: float, now: float, zone: tzinfo) -> float:
-    """The last time up to now, given one; between `low` and it something fires, from `high` on nothing does."""
+    """Return the last time up to now, given one; between `low` and it something fires, from `high` on nothing does."""
     low, high = int(fired) - 1, int(now // 1) + 1
     while high - low > 1:
         middle = (low + high) // 2

@@ -103,7 +103,7 @@ def _mark_deleting(crd: Obj) -> None:
 
 
 def validate(crd: Obj, old: Obj | None = None) -> list[FieldError]:
-    """The errors of a definition; schemas equal to those of `old` are not validated again."""
+    """Return the errors of a definition; schemas equal to those of `old` are not validated again."""
     spec = crd.get("spec") or {}
     named = [] if old is not None else _name_errors(crd, spec)  # neither the name nor what it must match changes
     errors = [*named, *_approval_errors(crd, spec), *_spec_errors(spec)]
@@ -126,7 +126,7 @@ def validate(crd: Obj, old: Obj | None = None) -> list[FieldError]:
 
 
 def _places(versions: list[Obj], key: str, together: str) -> list[tuple[str, Obj]]:
-    """The path of errors in a field of the versions: the top-level field if all versions have the same, else each."""
+    """Return the path of errors in a field of the versions: the top-level field if all have the same, else each."""
     if versions and versions[0].get(key) and all(version.get(key) == versions[0][key] for version in versions):
         return [(together, versions[0])]
     return [(f"spec.versions[{index}]", version) for index, version in enumerate(versions)]
@@ -148,7 +148,7 @@ def is_protected(group: str) -> bool:
 
 
 def approval(crd: Obj) -> tuple[str, str]:
-    """The reason and message of the KubernetesAPIApprovalPolicyConformant condition of a protected group."""
+    """Return the reason and message of the KubernetesAPIApprovalPolicyConformant condition of a protected group."""
     value = meta.annotations(crd).get(APPROVED_ANNOTATION) or ""
     if not value:
         text = f'protected groups must have approval annotation "{APPROVED_ANNOTATION}", {_APPROVAL_HELP}'
@@ -347,7 +347,7 @@ def _column_errors(column: Obj, path: str) -> Iterator[FieldError]:
 
 
 def _stored_errors(crd: Obj) -> Iterator[FieldError]:
-    """Every version that objects may be stored in must still exist."""
+    """Yield the errors of versions that are gone although objects may be stored in them."""
     status = crd.get("status") or {}
     if "storedVersions" not in status:
         return

@@ -41,7 +41,7 @@ def compile_error(path: str) -> str:
 
 
 def schema_errors(version: Obj, at: str, path: str) -> list[FieldError]:
-    """What is wrong with a version's schema, which is `at` that place, and what refers to it."""
+    """Return what is wrong with a version's schema, which is `at` that place, and what refers to it."""
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if not schema:
         return [required(at)]
@@ -58,7 +58,7 @@ def schema_errors(version: Obj, at: str, path: str) -> list[FieldError]:
 
 
 def _digest(value: Any) -> bytes | None:
-    """None for what JSON does not carry; that is for the judgement to report."""
+    """Return None for what JSON does not carry; that is for the judgement to report."""
     try:
         return hashlib.sha256(orjson.dumps(value)).digest()
     except TypeError:
@@ -80,7 +80,7 @@ def _judge(schema: Obj, selectable: list[Obj], at: str, path: str) -> list[Field
 
 
 def _default_errors(node: Node, path: str) -> Iterator[FieldError]:
-    """A default must fit the schema it stands in."""
+    """Return the errors of a default, which must fit the schema it stands in."""
     if node.checks is None or not node.checks.has_defaults:
         return
     if node.default is not UNSET:

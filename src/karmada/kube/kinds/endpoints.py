@@ -134,7 +134,7 @@ def update_slice(obj: Obj, old: Obj) -> list[FieldError]:
 
 
 def _slice_generation(obj: Obj) -> Any:
-    """Everything but metadata, and labels."""
+    """Return everything but metadata, and labels."""
     outside = {key: value for key, value in obj.items() if key != "metadata"}
     return outside, obj["metadata"].get("labels") or None
 

@@ -32,7 +32,7 @@ _NEW_IMMUTABLE = (
 
 
 def to_core(obj: Obj) -> Obj:
-    """An events.k8s.io/v1 Event as it is stored."""
+    """Return an events.k8s.io/v1 Event as it is stored."""
     new = _renamed(obj, _NEW_TO_CORE, "v1")
     for key in ("reportingComponent", "reportingInstance"):
         new.setdefault(key, "")
@@ -42,7 +42,7 @@ def to_core(obj: Obj) -> Obj:
 
 
 def from_core(obj: Obj) -> Obj:
-    """A stored Event as events.k8s.io/v1 shows it."""
+    """Return a stored Event as events.k8s.io/v1 shows it."""
     new = _renamed(obj, _CORE_TO_NEW, "events.k8s.io/v1")
     for key in ("reportingController", "reportingInstance"):
         if not new.get(key):
@@ -78,7 +78,7 @@ def validate_core(obj: Obj) -> list[FieldError]:
 
 
 def _new_style(errors: list[FieldError], obj: Obj, controller: str, message: str) -> None:
-    """What every event with an eventTime must have."""
+    """Validate what every event with an eventTime must have."""
     checks.named(errors, controller, obj.get(controller), names.qualified_name)
     for key in ("reportingInstance", "action", "reason"):
         if not obj.get(key):
@@ -135,7 +135,7 @@ def _text(key: str) -> Callable[[Obj], str]:
 
 
 def _source(obj: Obj) -> str:
-    """The component that reports, by its old name or its new one."""
+    """Return the component that reports, by its old name or its new one."""
     return (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or ""
 
 

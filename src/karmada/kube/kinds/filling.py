@@ -8,7 +8,7 @@ from karmada.kube.objects.types import Obj
 
 
 def part(holder: Obj, key: str) -> Obj:
-    """The object under this key, made when there is none."""
+    """Return the object under this key, made when there is none."""
     found: Obj | None = holder.get(key)
     if found is None:
         found = holder[key] = {}
@@ -21,18 +21,18 @@ def fill(holder: Obj, key: str, value: Any) -> None:
 
 
 def fill_text(holder: Obj, key: str, value: str) -> None:
-    """An empty string counts as absent."""
+    """Fill in a text; an empty string counts as absent."""
     if not holder.get(key):
         holder[key] = value
 
 
 def set_zero(obj: Obj, *keys: str) -> None:
-    """A fresh status with the counters that are printed even when they are zero."""
+    """Make a fresh status with the counters that are printed even when they are zero."""
     obj["status"] = dict.fromkeys(keys, 0)
 
 
 def take_metadata(live: Obj, body: Obj) -> None:
-    """The labels, annotations, finalizers and owners of a body."""
+    """Take the labels, annotations, finalizers and owners of a body."""
     given, meta = body.get("metadata") or {}, live["metadata"]
     for key in ("labels", "annotations", "finalizers", "ownerReferences"):
         if given.get(key):
@@ -42,7 +42,7 @@ def take_metadata(live: Obj, body: Obj) -> None:
 
 
 def take_version(live: Obj, body: Obj) -> None:
-    """The resourceVersion (and uid) of a body, as a precondition; without any the write is unconditional."""
+    """Take the resourceVersion (and uid) of a body as a precondition; without any the write is unconditional."""
     given = body.get("metadata") or {}
     live["metadata"].pop("resourceVersion", None)
     for key in ("resourceVersion", "uid"):

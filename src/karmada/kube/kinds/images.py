@@ -6,7 +6,7 @@ from functools import lru_cache
 
 
 def image_tag(image: str) -> str:
-    """The tag of a reference; `latest` when it names neither a tag nor a digest, "" when only a digest."""
+    """Return the tag of a reference; `latest` when it names neither a tag nor a digest, "" when only a digest."""
     name, _, digest = image.partition("@")
     _, colon, tag = name.rpartition("/")[2].partition(":")
     if colon:

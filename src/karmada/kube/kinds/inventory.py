@@ -78,7 +78,7 @@ _DEPRECATIONS = {
     "Endpoints": (33, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
     "ComponentStatus": (19, "v1 ComponentStatus is deprecated in v1.19+"),
 }
-"""By core kind: the minor version that deprecated it, and the warning."""
+"""Deprecations by core kind: the minor version that deprecated it, and the warning."""
 _PLAIN_SERVICE_NAMES = 36
 """The minor version from which on Service names are plain DNS labels."""
 
@@ -164,7 +164,7 @@ class Row(NamedTuple):
 
 
 def _upsert(strategy: Strategy) -> Strategy:
-    """A PUT to a name that does not exist creates."""
+    """Return whether a PUT to a name that does not exist creates."""
     return replace(strategy, create_on_update=True)
 
 
@@ -290,7 +290,7 @@ _CONVERTED: Mapping[GVK, _Shared] = {
 
 
 def builtin_resources(defs: Definitions, reserve: Reserve | None = None, clock: Clock | None = None) -> list[Resource]:
-    """The built-in kinds of one Kubernetes version; Services get their addresses from `reserve`."""
+    """Return the built-in kinds of one Kubernetes version; Services get their addresses from `reserve`."""
     known = defs.kinds()
     found = [_resource(row, defs) for row in ROWS if GVK.parse(row.version, row.kind) in known]
     minor = int(defs.version.split(".")[1])

@@ -144,7 +144,7 @@ def _success_rule(errors: list[FieldError], path: str, rule: Obj, completions: i
 
 
 def count_indexes(text: str, completions: int) -> int:
-    """How many indexes "1,3-5,7" names; ValueError unless they grow and are below the completions."""
+    """Return how many indexes "1,3-5,7" names; ValueError unless they grow and are below the completions."""
     total, last = 0, -1
     for part in text.split(",") if text else ():
         limits = part.split("-")

@@ -14,7 +14,7 @@ _OBJECTS = (
     "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims",
     "services.nodeports", "services.loadbalancers",
 )  # fmt: skip
-"""What is counted by the piece."""
+"""Resources that are counted by the piece."""
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _OF_QUOTAS = frozenset(
     {

@@ -32,7 +32,7 @@ def metadata_errors(
     builtin: bool = False,
     path: str = "metadata",
 ) -> list[FieldError]:
-    """The errors of the metadata; an existing object's name was validated when it was created.
+    """Return the errors of the metadata; an existing object's name was validated when it was created.
 
     Built-in kinds refuse finalizers without a domain, custom resources only warn of them.
     """

@@ -28,7 +28,7 @@ def prepare_namespace(obj: Obj) -> None:
 
 
 def prepare_namespace_update(obj: Obj, old: Obj) -> None:
-    """The main endpoint does not write spec.finalizers."""
+    """Restore spec.finalizers, which the main endpoint does not write."""
     finalizers = (old.get("spec") or {}).get("finalizers")
     if finalizers:
         part(obj, "spec")["finalizers"] = list(finalizers)
@@ -72,7 +72,7 @@ def finalize_errors(obj: Obj, _old: Obj) -> list[FieldError]:
 
 
 def is_held(obj: Obj) -> bool:
-    """Whether spec.finalizers block the deletion."""
+    """Return whether spec.finalizers block the deletion."""
     return bool((obj.get("spec") or {}).get("finalizers"))
 
 

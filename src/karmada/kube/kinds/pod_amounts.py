@@ -12,7 +12,7 @@ Usage = dict[str, Quantity]
 
 
 def pod_resources(spec: Obj, kind: str) -> Usage:
-    """What a pod requests (or is limited to) in all: its containers and sidecars together, or its greediest init
+    """Return what a pod requests (or is limited to) in all: its containers and sidecars together, or its greediest init
     container with the sidecars started before it, whichever is more; plus the runtime's overhead.
     """
     total: Usage = {}

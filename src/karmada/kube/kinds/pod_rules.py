@@ -293,7 +293,7 @@ def pod_annotations(errors: list[FieldError], path: str, found: Mapping[str, str
 
 
 def template(errors: list[FieldError], path: str, found: Obj) -> None:
-    """A PodTemplateSpec: its labels, annotations and spec."""
+    """Validate a PodTemplateSpec: its labels, annotations and spec."""
     meta = found.get("metadata") or {}
     if meta.get("labels"):
         checks.labels(errors, f"{path}.metadata.labels", meta["labels"])

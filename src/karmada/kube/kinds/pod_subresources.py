@@ -84,7 +84,7 @@ def mark_evicted(pod: Obj, now: float) -> Obj:
 
 
 def take_ephemeral(pod: Obj, wanted: Obj) -> Obj:
-    """The live Pod with the ephemeral containers of `wanted`."""
+    """Return the live Pod with the ephemeral containers of `wanted`."""
     containers = (wanted.get("spec") or {}).get("ephemeralContainers") or []
     for container in containers:
         default_container(container)
@@ -114,7 +114,7 @@ def ephemeral_errors(pod: Obj, old: Obj) -> list[FieldError]:
 
 
 def take_resize(pod: Obj, wanted: Obj) -> Obj:
-    """The live Pod with the resources and resize policies of `wanted`'s containers of the same names."""
+    """Return the live Pod with the resources and resize policies of `wanted`'s containers of the same names."""
     for kind in ("containers", "initContainers"):
         requested = {c.get("name"): c for c in (wanted.get("spec") or {}).get(kind) or ()}
         for container in pod["spec"].get(kind) or ():

@@ -65,7 +65,7 @@ def for_pods(pod: Obj, old: Obj | None) -> list[str]:
 
 
 def for_template(*path: str, label: bool = True, more: Callable[[Obj], Iterator[str]] | None = None) -> Warnings:
-    """The warnings of a workload whose template is there; `label` if its name becomes a part of Pods' names."""
+    """Return the warnings of a workload whose template is there; `label` if its name becomes a part of Pods' names."""
     place = ".".join(path)
 
     def warnings(obj: Obj, old: Obj | None) -> list[str]:
@@ -234,7 +234,7 @@ def _projected_overlaps(name: str, sources: list[Obj]) -> Iterator[str]:
 
 
 def _projection(source: Obj) -> tuple[str, list[str]]:
-    """How a source is called, and the paths of its files."""
+    """Return how a source is called, and the paths of its files."""
     for kind, shown in (("configMap", "ConfigMap"), ("secret", "Secret")):
         found = source.get(kind) or {}
         if found.get("items"):
@@ -307,7 +307,7 @@ def _amounts(path: str, resources: Obj) -> Iterator[str]:
 
 
 def _environment(path: str, variables: list[Obj]) -> Iterator[str]:
-    """A variable that is defined again and does not build upon the value before."""
+    """Yield a variable that is defined again and does not build upon the value before."""
     seen: set[str] = set()
     for index, variable in enumerate(variables):
         name, value = variable.get("name") or "", variable.get("value") or ""
@@ -335,7 +335,7 @@ def _ports(containers: list[tuple[str, Obj]]) -> Iterator[str]:
 
 
 def _relation(port: Obj, other: Obj) -> str:
-    """How two definitions of the same port and protocol conflict; "" if they do not."""
+    """Return how two definitions of the same port and protocol conflict; "" if they do not."""
     number, number_of_other = port.get("hostPort") or 0, other.get("hostPort") or 0
     address, address_of_other = port.get("hostIP") or "", other.get("hostIP") or ""
     if (number, address) == (number_of_other, address_of_other):

@@ -203,7 +203,7 @@ def grace_period(pod: Obj, requested: int | None) -> int:
 
 
 def generation(pod: Obj) -> Any:
-    """The node is not part of what the user requested: the scheduler sets it."""
+    """Return the parts of a Pod whose changes count: the node is set by the scheduler and is no part of them."""
     return {key: value for key, value in (pod.get("spec") or {}).items() if key != "nodeName"}
 
 

@@ -31,7 +31,7 @@ def containers_of(spec: Obj) -> Iterator[Obj]:
 
 
 def default_template(template: Obj) -> None:
-    """A PodTemplateSpec."""
+    """Fill in the defaults of a PodTemplateSpec."""
     default_pod_spec(template.setdefault("spec", {}))
 
 
@@ -222,7 +222,7 @@ _VOLUME_SOURCES: dict[str, Callable[[Obj], None]] = {
 
 
 def default_volume_source(source: Obj) -> None:
-    """The part that Pods' volumes and PersistentVolumes have in common."""
+    """Fill in the part that Pods' volumes and PersistentVolumes have in common."""
     for key, value in source.items():
         fill = _VOLUME_SOURCES.get(key)
         if fill is not None and isinstance(value, dict):

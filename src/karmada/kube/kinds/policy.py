@@ -68,7 +68,7 @@ POD_DISRUPTION_BUDGET = Strategy(
 
 
 def evict(pod: Obj, budgets: Iterable[Obj], now: float) -> Obj | None:
-    """Whether this Pod may be evicted; `budgets` are those of its namespace.
+    """Return whether this Pod may be evicted; `budgets` are those of its namespace.
 
     Returns the budget to store first (None: no budget changes); an ApiError when the eviction is refused.
     """

@@ -32,7 +32,7 @@ _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 def usage(resource: GroupResource, obj: Obj) -> Usage:
-    """The usage of an object, by resource name."""
+    """Return the usage of an object, by resource name."""
     found: Usage = {f"count/{resource}": _ONE}
     if resource.group == "" and resource.resource in _PLAIN_COUNTS:
         found[resource.resource] = _ONE
@@ -46,7 +46,7 @@ def usage(resource: GroupResource, obj: Obj) -> Usage:
 
 
 def _pod_usage(found: Usage, pod: Obj) -> Usage:
-    """A pod that has ended runs nothing any more: only the object itself still counts."""
+    """Return the usage of a pod; of one that has ended only the object itself counts."""
     if (pod.get("status") or {}).get("phase") in TERMINAL:
         return {"count/pods": _ONE}
     spec = pod.get("spec") or {}
@@ -90,7 +90,7 @@ def _claim_usage(claim: Obj) -> Usage:
 
 
 def constrained(quota: Obj) -> dict[str, Any]:
-    """What a quota limits, according to status.hard: only that is enforced."""
+    """Return what a quota limits, according to status.hard: only that is enforced."""
     found: dict[str, Any] = (quota.get("status") or {}).get("hard") or {}
     return found
 
@@ -121,7 +121,7 @@ def missing(quota: Obj, pod: Obj) -> list[str]:
 
 
 def _kind_of(name: str) -> tuple[str | None, str]:
-    """Whether a name in a quota limits requests or limits, and of which resource; storage and counts are neither."""
+    """Return whether a name in a quota limits requests or limits, and of which resource; storage and counts neither."""
     for prefix, kind in _NEEDED_KINDS:
         plain = name.removeprefix(prefix)
         if plain != name:
@@ -133,7 +133,7 @@ def _kind_of(name: str) -> tuple[str | None, str]:
 
 
 def in_scope(quota: Obj, resource: GroupResource, obj: Obj) -> bool:
-    """Whether an object is in the scopes of a quota."""
+    """Return whether an object is in the scopes of a quota."""
     spec = quota.get("spec") or {}
     wanted = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
     wanted += (spec.get("scopeSelector") or {}).get("matchExpressions") or []
@@ -184,5 +184,5 @@ def _crosses_namespaces(affinity: Obj) -> bool:
 
 
 def limited_resources(names: Iterable[str], counts: Mapping[str, Quantity]) -> list[str]:
-    """Of the names a quota limits, those that an object counts for, in order."""
+    """Return which of the names that a quota limits an object counts for, in order."""
     return sorted(name for name in names if name in counts)

@@ -23,7 +23,7 @@ _COUNTED_BY_NAME = frozenset({"configmaps", "replicationcontrollers", "resourceq
 
 
 def resource_of(name: str) -> GroupResource | None:
-    """Which objects count for what a quota limits under this name; None when that is unknown."""
+    """Return which objects count for what a quota limits under this name; None when that is unknown."""
     if name.startswith("count/"):
         plural, _, group = name.removeprefix("count/").partition(".")
         return GroupResource(group, plural)
@@ -44,7 +44,7 @@ def hard_of(quota: Obj) -> dict[str, str]:
 
 
 def resources_of(quota: Obj) -> set[GroupResource]:
-    """The resources whose objects count for a quota."""
+    """Return the resources whose objects count for a quota."""
     return {resource for name in hard_of(quota) if (resource := resource_of(name)) is not None}
 
 

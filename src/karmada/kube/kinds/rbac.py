@@ -69,7 +69,7 @@ def validate_cluster_role(role: Obj) -> list[FieldError]:
 
 
 def aggregate(role: Obj, all_roles: Iterable[Obj]) -> list[Any] | None:
-    """The rules an aggregating ClusterRole should have; None if it has them (or does not aggregate)."""
+    """Return the rules an aggregating ClusterRole should have; None if it has them (or does not aggregate)."""
     aggregation = role.get("aggregationRule")
     if not aggregation:
         return None

@@ -28,14 +28,14 @@ class Reader(Protocol):
     def get(self, resource: GroupResource, namespace: str, name: str) -> Obj | None: ...
 
     def list(self, resource: GroupResource, namespace: str = "") -> list[Obj]:
-        """All objects of a resource, of one namespace or (with "") of all."""
+        """Return all objects of a resource, of one namespace or (with "") of all."""
 
 
 class Reservation(Protocol):
     """Something taken for an object while it is being written (an address, a port)."""
 
     def finish(self, stored: bool | None) -> None:
-        """The write was stored (keep it), was not (release it), or the outcome is unknown (None: keep it)."""
+        """Keep or release it: the write was stored, was not, or (None: keep it) the outcome is unknown."""
 
 
 Reserve: TypeAlias = Callable[[Obj, Obj | None], Awaitable[Reservation | None]]
@@ -45,21 +45,21 @@ class Scale(Protocol):
     """How a kind exposes its replicas through the scale subresource."""
 
     def get(self, obj: Obj) -> Obj:
-        """The autoscaling/v1 Scale of an object; InternalError when it has none to show."""
+        """Return the autoscaling/v1 Scale of an object; InternalError when it has none to show."""
 
     def view(self, obj: Obj) -> Obj:
-        """The Scale a write starts from: like `get`, but replicas that are not there count as 0."""
+        """Return the Scale a write starts from: like `get`, but replicas that are not there count as 0."""
 
     def set(self, obj: Obj, replicas: int) -> None:
         """In place."""
 
 
 def _nothing(obj: Obj) -> None:
-    """No defaults."""
+    """Fill in nothing."""
 
 
 def _keep(obj: Obj, old: Obj) -> None:
-    """Nothing to carry over."""
+    """Carry nothing over."""
 
 
 def _no_errors(_obj: Obj) -> list[FieldError]:
@@ -76,12 +76,12 @@ def _no_warnings(_obj: Obj, _old: Obj | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """What is specific to a kind. Functions get plain objects; those marked "in place" mutate `obj`."""
+    """The rules of a kind. Functions get plain objects; those marked "in place" mutate `obj`."""
 
     default: Callable[[Obj], None] = _nothing
     """Fill in the kind's defaults, in place; runs after decoding and again after mutating admission."""
     default_status: Callable[[Obj], None] | None = None
-    """The same for a write to /status, where nothing but the status is touched; None: `default`."""
+    """Fill in defaults of a write to /status, in place, touching nothing but the status; None: `default`."""
     prepare_create: Callable[[Obj], None] = _nothing
     """In place, after defaults and mutating admission, once uid and name are set (e.g. Job selectors)."""
     prepare_update: Callable[[Obj, Obj], None] = _keep
@@ -113,7 +113,7 @@ class Strategy:
     graceful: Callable[[Obj, int | None], int] | None = None
     """(obj, requested seconds or None) → grace period of a deletion; None: deletion is immediate."""
     deleting: Callable[[Obj], bool] | None = None
-    """Whether something besides metadata.finalizers blocks a deletion (a Namespace's spec.finalizers)."""
+    """True if something besides metadata.finalizers blocks a deletion (a Namespace's spec.finalizers)."""
     mark_deleting: Callable[[Obj], None] | None = None
     """In place: what else the start of a deletion sets (a Namespace's phase)."""
     orphan_by_default: bool = False
@@ -130,7 +130,7 @@ class Strategy:
     fields: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
     """Field selectors besides metadata.name and metadata.namespace."""
     indexed: frozenset[str] = frozenset()
-    """Those of `fields` by which objects are found without a look at all of them."""
+    """Fields, of those in `fields`, by which objects are found without a look at all of them."""
 
 
 @dataclass(frozen=True, slots=True)

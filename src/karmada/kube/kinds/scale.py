@@ -11,7 +11,7 @@ _METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 def scale_of(obj: Obj, spec: Obj, status: Obj) -> Obj:
-    """The Scale object of a workload."""
+    """Return the Scale object of a workload."""
     meta = obj["metadata"]
     return {
         "kind": SCALE.kind,
@@ -42,7 +42,7 @@ class WorkloadScale:
         return self.get(obj)
 
     def selector(self, obj: Obj) -> str:
-        """The workload's selector as one line."""
+        """Return the workload's selector as one line."""
         selector = (obj.get("spec") or {}).get("selector")
         if not selector:
             return ""

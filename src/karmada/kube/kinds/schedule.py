@@ -32,7 +32,7 @@ _WORDS = {
 
 
 class Schedule(NamedTuple):
-    """What the fields of a schedule allow, or, with `every` above 0, the seconds between two times.
+    """The times that the fields of a schedule allow, or, with `every` above 0, the seconds between two times.
 
     `any_day` and `any_weekday` say that the field was left open: of two restricted ones either is enough.
     """
@@ -51,7 +51,7 @@ class Schedule(NamedTuple):
 
 
 def schedule_problem(text: str) -> str:
-    """What is wrong with a schedule; empty when nothing is."""
+    """Return what is wrong with a schedule; empty when nothing is."""
     try:
         parse_schedule(text)
     except ValueError as error:
@@ -101,7 +101,7 @@ def _from_fields(text: str) -> Schedule:
 
 
 def _open(field: str) -> bool:
-    """A star without a step."""
+    """Return a star without a step."""
     return any(part in ("*", "?", "*/1", "?/1") for part in field.split(","))
 
 
@@ -145,7 +145,7 @@ def _number(text: str, words: dict[str, int]) -> int:
 
 @lru_cache(maxsize=256)
 def zone_is_known(name: str) -> bool:
-    """An IANA time zone; on a machine without the database every plausible name passes."""
+    """Return an IANA time zone; on a machine without the database every plausible name passes."""
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

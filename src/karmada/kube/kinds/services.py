@@ -54,7 +54,7 @@ def is_headless(spec: Obj) -> bool:
 
 
 def cluster_ips(spec: Obj) -> list[str]:
-    """The addresses a Service has or requests."""
+    """Return the addresses a Service has or requests."""
     found = spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
     return [ip for ip in found if ip and ip != NONE]
 
@@ -256,7 +256,7 @@ def _affinity(errors: list[FieldError], spec: Obj) -> None:
 
 
 def address_errors(obj: Obj) -> list[FieldError]:
-    """The errors of the addresses that a Service requests; checked before any are allocated."""
+    """Return the errors of the addresses that a Service requests; checked before any are allocated."""
     errors = FieldErrors()
     _addresses(errors, {**(obj.get("spec") or {}), "externalIPs": None})
     return errors

@@ -37,7 +37,7 @@ _BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\r?\n(.*?)\r?\n?-----END \1--
 
 
 def _is_request_block(pem: bytes) -> bool:
-    """Whether the first block of text that is base64 between its marks is a certificate request."""
+    """Return whether the first block of text that is base64 between its marks is a certificate request."""
     for kind, body in _BLOCK.findall(pem):
         try:
             base64.b64decode(b"".join(body.split()), validate=True)
@@ -48,7 +48,7 @@ def _is_request_block(pem: bytes) -> bool:
 
 
 def load_csr(pem: bytes) -> x509.CertificateSigningRequest:
-    """A PKCS#10 request that can be read in full and is signed by its own key; ValueError otherwise."""
+    """Return a PKCS#10 request that can be read in full and is signed by its own key; ValueError otherwise."""
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
 
@@ -138,7 +138,7 @@ def with_condition(csr: Obj, new: Obj) -> Obj:
 
 
 def load_certificate(encoded: str) -> x509.Certificate | None:
-    """The first certificate of a status.certificate; None if there is none to read."""
+    """Return the first certificate of a status.certificate; None if there is none to read."""
     from cryptography import x509
 
     try:
@@ -148,7 +148,7 @@ def load_certificate(encoded: str) -> x509.Certificate | None:
 
 
 def requested_user(obj: Obj) -> str:
-    """The user of the certificate that is requested; "" when that cannot be read."""
+    """Return the user of the certificate that is requested; "" when that cannot be read."""
     try:
         return parse_request(request_pem(obj)).common_name
     except ValueError:

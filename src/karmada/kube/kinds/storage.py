@@ -184,7 +184,7 @@ def update_volume(obj: Obj, old: Obj) -> list[FieldError]:
 
 
 def _only_secret_changed(new: Obj, was: Obj) -> bool:
-    """A CSI volume may get the secret for its expansion later."""
+    """Return whether nothing changed but the secret for a CSI volume's expansion, which may come later."""
     if set(new) != {"csi"} or set(was) != {"csi"}:
         return False
     secrets = ("controllerExpandSecretRef", "nodeExpandSecretRef")

@@ -41,7 +41,7 @@ ALL_USAGES: frozenset[str] = frozenset(_KEY_USAGES) | frozenset(_EXTENDED)
 
 
 def key_usage(usages: Iterable[str]) -> x509.KeyUsage | None:
-    """None without any such usage: an empty extension would make the certificate invalid."""
+    """Return None without any such usage: an empty extension would make the certificate invalid."""
     from cryptography import x509
 
     bits = dict.fromkeys(_KEY_USAGES.values(), False)

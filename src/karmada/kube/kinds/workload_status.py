@@ -13,7 +13,7 @@ UpdateRule: TypeAlias = Callable[[Obj, Obj], list[FieldError]]
 
 
 def _status_rules(*counters: str, within: tuple[str, ...] = (), available: str = "") -> UpdateRule:
-    """No counter is negative, those in `within` are at most the replicas, and collisions of hashes only grow.
+    """Validate counters: none is negative, those in `within` are at most the replicas, collisions only grow.
 
     `available` is what the ready replicas are called where the available ones must not be more.
     """

@@ -122,7 +122,7 @@ def default_pod_template(obj: Obj) -> None:
 
 
 def selector_and_template(errors: list[FieldError], spec: Obj, kind: str) -> bool:
-    """A selector that is not empty, and a template whose labels it selects; whether the template was checked."""
+    """Return a selector that is not empty, and a template whose labels it selects; whether the template was checked."""
     selector = spec.get("selector")
     template = spec.get("template") or {}
     before = len(errors)
@@ -296,7 +296,7 @@ def _selector_and_pods(spec: Obj) -> list[FieldError]:
 
 
 def _with_claims(spec: Obj, claims: list[Obj]) -> Obj:
-    """A spec whose template has the volumes that the claims will become."""
+    """Return a spec whose template has the volumes that the claims will become."""
     template = spec.get("template") or {}
     pod = template.get("spec") or {}
     mounted = [

@@ -64,7 +64,7 @@ def apply(
     custom: bool = False,
     reset: Reset | None = None,
 ) -> Obj:
-    """The live object (None: there is none yet) with `config` applied, managedFields included.
+    """Return the live object (None: there is none yet) with `config` applied, managedFields included.
 
     The result is `live` itself if that changes nothing.
     """
@@ -164,7 +164,7 @@ class _Job:
         return (live if merged == live else merged), sort_entries(survivors)
 
     def _entry(self, previous: Obj | None, fields: FieldSet, unchanged: bool) -> Obj | None:
-        """The applier's entry; one that changed nothing in the object has no new time."""
+        """Return the applier's entry; one that changed nothing in the object has no new time."""
         if not fields:
             return None
         if (
@@ -191,7 +191,7 @@ class _Job:
 
 
 def _remove(place: Place, value: Any, last: FieldSet, still: FieldSet) -> Any:
-    """The value without the paths of `last` that have no owner any more; None if nothing is left of it.
+    """Return the value without the paths of `last` that have no owner any more; None if nothing is left of it.
 
     A declared field counts as held while anything below it is. A map key or list item must be held itself: who owns
     only a field inside it does not keep it, so an applier can remove the items it added. A path is removed with
@@ -264,7 +264,7 @@ def _conflicts(others: list[Obj], changed: FieldSet) -> Conflicts:
 
 
 def conflict_error(conflicts: Conflicts) -> Conflict:
-    """The 409 that names every path and its owner."""
+    """Return the 409 that names every path and its owner."""
     listed: list[tuple[str, list[str]]] = []
     for entry, fields in sorted(conflicts, key=lambda conflict: _sort_name(conflict[0])):
         listed.append((_owner(entry), [text(path) for path in paths(fields)]))
@@ -296,7 +296,7 @@ def _owner(entry: Obj) -> str:
 
 
 def _last_applied_and_unchanged(root: Place, live: Obj, api_version: str) -> FieldSet:
-    """The paths that a client-side `kubectl apply` set and that were not changed since: kubectl may take them over."""
+    """Return the paths of a client-side `kubectl apply` that did not change since: kubectl may take them over."""
     annotation = ((live.get("metadata") or {}).get("annotations") or {}).get(LAST_APPLIED)
     if not annotation:
         return {}

@@ -22,17 +22,17 @@ _KIND_ORDER: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
 
 
 def is_member(node: FieldSet | None) -> bool:
-    """Whether the path that leads to this subtree is itself in the set."""
+    """Return whether the path that leads to this subtree is itself in the set."""
     return node is not None and (not node or "." in node)
 
 
 def item_key(keys: dict[str, Any]) -> str:
-    """The path element of an associative list's item."""
+    """Return the path element of an associative list's item."""
     return "k:" + orjson.dumps(keys, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def member_key(value: Any) -> str:
-    """The path element of a set's member."""
+    """Return the path element of a set's member."""
     return "v:" + orjson.dumps(value).decode()
 
 
@@ -58,7 +58,7 @@ def _union_below(a: FieldSet, b: FieldSet) -> FieldSet:
 
 
 def all_of(sets: Iterable[FieldSet]) -> FieldSet:
-    """The union of many."""
+    """Return the union of many."""
     out: FieldSet = LEAF
     for one in sets:
         out = union(out, one)
@@ -66,7 +66,7 @@ def all_of(sets: Iterable[FieldSet]) -> FieldSet:
 
 
 def difference(a: FieldSet, b: FieldSet) -> FieldSet:
-    """The paths of `a` that are not in `b`; a path in `b` does not remove those below it."""
+    """Return the paths of `a` that are not in `b`; a path in `b` does not remove those below it."""
     out: FieldSet | None = None
     for key, less in b.items():
         have = a.get(key)
@@ -84,7 +84,7 @@ def difference(a: FieldSet, b: FieldSet) -> FieldSet:
 
 
 def _difference_below(a: FieldSet, b: FieldSet) -> FieldSet | None:
-    """What is left of a subtree; None: nothing."""
+    """Return what is left of a subtree; None: nothing."""
     if not a:
         return None if is_member(b) else a
     if not b:
@@ -104,7 +104,7 @@ def _without_self(a: FieldSet) -> FieldSet | None:
 
 
 def without(a: FieldSet, b: FieldSet) -> FieldSet:
-    """The paths of `a` that are neither in `b` nor below a path of `b`."""
+    """Return the paths of `a` that are neither in `b` nor below a path of `b`."""
     out: FieldSet | None = None
     for key, less in b.items():
         have = a.get(key)
@@ -122,7 +122,7 @@ def without(a: FieldSet, b: FieldSet) -> FieldSet:
 
 
 def within(a: FieldSet, b: FieldSet) -> FieldSet:
-    """The paths of `a` that are in `b` or below a path of `b`."""
+    """Return the paths of `a` that are in `b` or below a path of `b`."""
     out: FieldSet = {}
     for key, part in b.items():
         have = a.get(key)
@@ -162,7 +162,7 @@ def is_subset(a: FieldSet, b: FieldSet) -> bool:
 
 
 def valid(tree: Any, depth: int = 0) -> bool:
-    """Whether something a client sent is a field set, and not deeper than any object."""
+    """Return whether something a client sent is a field set, and not deeper than any object."""
     if not isinstance(tree, dict) or depth > _MAX_DEPTH:
         return False
     for key, below in tree.items():
@@ -190,7 +190,7 @@ def _valid_element(key: Any) -> bool:
 
 
 def paths(tree: FieldSet) -> Iterator[tuple[str, ...]]:
-    """Every path of the set: at each level first the owned elements, then what is below them, both sorted."""
+    """Yield every path of the set: at each level first the owned elements, then what is below them, both sorted."""
     yield from _paths(tree, ())
 
 
@@ -209,7 +209,7 @@ def _element_order(key: str) -> tuple[int, Any]:
 
 
 def from_paths(*many: tuple[str, ...]) -> FieldSet:
-    """The set of some paths."""
+    """Return the set of some paths."""
     tree: FieldSet = {}
     for path in many:
         one: FieldSet = LEAF
@@ -220,7 +220,7 @@ def from_paths(*many: tuple[str, ...]) -> FieldSet:
 
 
 def text(path: tuple[str, ...]) -> str:
-    """A path as people read it: `.spec.containers[name="c"].image`."""
+    """Return a path as people read it: `.spec.containers[name="c"].image`."""
     return "".join(map(_element_text, path))
 
 

@@ -55,7 +55,10 @@ def check_size(ops: Sequence[Any]) -> None:
 
 
 def apply_json_patch(doc: Any, ops: Any, dialect: Dialect) -> Any:
-    """The patched document. Raises ValueError for what is no JSON patch, JsonPatchError for an operation that fails."""
+    """Return the patched document.
+
+    Raises ValueError for what is no JSON patch, JsonPatchError for an operation that fails.
+    """
     if not isinstance(ops, list) or not all(isinstance(op, dict) for op in ops):
         raise ValueError("a JSON patch must be an array of objects")
     document = _Document(doc, dialect)
@@ -77,7 +80,7 @@ def json_equal(a: Any, b: Any) -> bool:
 
 
 def parse_pointer(text: Any, dialect: Dialect = Dialect.STRICT) -> list[str]:
-    """The unescaped parts of a JSON pointer; none for the document itself."""
+    """Return the unescaped parts of a JSON pointer; none for the document itself."""
     if not isinstance(text, str):
         raise JsonPatchError("operation without a path")
     if not text:
@@ -109,7 +112,7 @@ class _Document:
         return mine
 
     def _parent_of(self, parts: list[str], text: str) -> Any:
-        """The container of the last part, it and everything above it private."""
+        """Return the container of the last part, it and everything above it private."""
         self.root = parent = self._own_child(self.root, text)
         for part in parts[:-1]:
             key = self._key_of(parent, part, text)
@@ -121,7 +124,7 @@ class _Document:
         return self._own(_container(value, text))
 
     def get(self, text: Any) -> Any:
-        """The value at a path; a missing member of the last container is null where the dialect allows it."""
+        """Return the value at a path; a missing member of the last container is null where the dialect allows it."""
         value, parts = self.root, self.parts(text)
         for number, part in enumerate(parts):
             parent = _container(value, text)
@@ -176,14 +179,14 @@ class _Document:
             raise JsonPatchError(f"the whole document cannot {what}")
 
     def source(self, op: Obj) -> list[str]:
-        """The parts of `from`."""
+        """Return the parts of `from`."""
         parts = self.parts(op.get("from"))
         if not parts:
             self._refuse_root("be moved or copied")
         return parts
 
     def _position(self, parent: list[Any], part: str, text: str) -> int:
-        """Where `add` inserts: there is one place more than there are elements."""
+        """Return where `add` inserts: there is one place more than there are elements."""
         return len(parent) if part == "-" else self._index(part, len(parent) + 1, text)
 
     def _key_of(self, parent: Any, part: str, text: str) -> Any:

@@ -65,7 +65,7 @@ _CUSTOM_STATUS_RESET: Final = Reset(only=_STATUS)
 def reset_of(
     subresource: str, *, has_status: bool, custom: bool = False, status_keeps: tuple[str, ...] = ()
 ) -> Reset | None:
-    """What an endpoint does not write: main ignores status where there is a status subresource, /status the rest.
+    """Return what an endpoint does not write: main ignores status where /status exists, and /status the rest.
 
     `status_keeps` names the metadata that /status does not write, besides the spec.
     """
@@ -94,7 +94,7 @@ def update_managers(
     custom: bool = False,
     reset: Reset | None = None,
 ) -> list[Obj]:
-    """The managedFields of `new`, written by `manager` over `old` (None: a create).
+    """Return the managedFields of `new`, written by `manager` over `old` (None: a create).
 
     The stored list itself if nothing changed.
     """
@@ -116,7 +116,7 @@ def update_managers(
 
 
 def _owned(fields: FieldSet, reset: Reset | None) -> FieldSet:
-    """What of these a writer may own."""
+    """Return what of these a writer may own."""
     if fields and reset is not None:
         fields = reset.keep(fields)
     return without_system_fields(fields) if fields else fields
@@ -128,7 +128,7 @@ _MAX_INTERNED_BYTES: Final = 8192
 
 
 def intern_fields(fields: FieldSet) -> FieldSet:
-    """The one shared copy of a set: objects of a kind mostly have the same few, and each is kilobytes of dicts."""
+    """Return the one shared copy of a set: objects of a kind have the same few, and each is kilobytes of dicts."""
     key = orjson.dumps(fields)
     found = _interned.get(key)
     if found is not None:
@@ -141,7 +141,7 @@ def intern_fields(fields: FieldSet) -> FieldSet:
 
 
 def make_entry(manager: str, operation: str, api_version: str, subresource: str, now: str, fields: FieldSet) -> Obj:
-    """An entry; without a time (`now` empty, or written through /scale) as Kubernetes has it."""
+    """Return an entry; without a time (`now` empty, or written through /scale) as Kubernetes has it."""
     entry: Obj = {
         "manager": manager or "unknown",
         "operation": operation,
@@ -157,20 +157,20 @@ def make_entry(manager: str, operation: str, api_version: str, subresource: str,
 
 
 def identity(entry: Obj) -> tuple[str, str, str, str]:
-    """The identity of an entry: that of an applier does not include its apiVersion."""
+    """Return the identity of an entry: that of an applier does not include its apiVersion."""
     operation = entry.get("operation", "")
     version = "" if operation == APPLY else entry.get("apiVersion", "")
     return entry.get("manager", ""), operation, version, entry.get("subresource", "")
 
 
 def entries_of(obj: Obj | None) -> list[Obj]:
-    """The managedFields of an object; an empty list when it has none."""
+    """Return the managedFields of an object; an empty list when it has none."""
     entries: list[Obj] = ((obj or _EMPTY_META).get("metadata") or _EMPTY_META).get("managedFields") or []
     return entries
 
 
 def with_entries(obj: Obj, entries: list[Obj]) -> Obj:
-    """The object with these managedFields; itself if it has them already."""
+    """Return the object with these managedFields; itself if it has them already."""
     metadata = obj.get("metadata") or _EMPTY_META
     if metadata.get("managedFields") is entries or not (entries or metadata.get("managedFields")):
         return obj
@@ -181,7 +181,7 @@ def with_entries(obj: Obj, entries: list[Obj]) -> Obj:
 
 
 def _entries_to_start_with(old: Obj | None, new: Obj, subresource: str) -> list[Obj]:
-    """What the client sent, if it may and did send a valid list, else what is stored."""
+    """Return what the client sent, if it may and did send a valid list, else what is stored."""
     stored = entries_of(old)
     if subresource:
         return stored
@@ -240,7 +240,7 @@ def _move(entries: list[Obj], changed: FieldSet, removed: FieldSet, writer: Obj)
 
 
 def release(entry: Obj, changed: FieldSet, removed: FieldSet) -> Obj | None:
-    """The entry without these paths; itself if it had none of them, None if nothing is left."""
+    """Return the entry without these paths; itself if it had none of them, None if nothing is left."""
     fields = entry.get("fieldsV1") or LEAF
     left = difference(fields, changed) if changed else fields
     if removed:
@@ -321,7 +321,7 @@ def same_value(old: Any, new: Any) -> bool:
 
 
 def same_but_times(old: Obj, new: Obj) -> bool:
-    """Whether two objects differ in nothing but the times of their managedFields."""
+    """Return whether two objects differ in nothing but the times of their managedFields."""
     if old is new:
         return True
     if len(old) != len(new):
@@ -343,12 +343,12 @@ def _same_metadata(old: Obj, new: Obj) -> bool:
 
 
 def _timeless(entries: list[Obj]) -> dict[tuple[str, ...], Obj]:
-    """By identity: the time is also what entries are sorted by."""
+    """Return an entry's identity without its time, by which entries are also sorted."""
     return {identity(entry): {key: value for key, value in entry.items() if key != "time"} for entry in entries}
 
 
 def after_admission(before: list[Obj], obj: Obj) -> tuple[Obj, str]:
-    """The admitted object and a warning: entries that mutating admission broke are put back, with one (else "")."""
+    """Return the admitted object, with entries that admission broke put back, and a warning then (else "")."""
     sent = (obj.get("metadata") or _EMPTY_META).get("managedFields")
     if sent is None or sent is before:
         return obj, ""

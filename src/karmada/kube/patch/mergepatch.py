@@ -12,7 +12,7 @@ from karmada.kube.patch.jsonpatch import json_equal
 
 
 def apply_merge_patch(doc: Any, patch: Any) -> Any:
-    """The patched document; neither input is changed."""
+    """Return the patched document; neither input is changed."""
     if not isinstance(patch, dict):
         return patch
     out = dict(doc) if isinstance(doc, dict) else {}
@@ -27,7 +27,7 @@ def apply_merge_patch(doc: Any, patch: Any) -> Any:
 
 
 def create_merge_patch(a: Obj, b: Obj) -> Obj:
-    """The smallest merge patch that turns `a` into `b` (as far as one can: a null in `b` is an absent member)."""
+    """Return the smallest merge patch that turns `a` into `b`; a null in `b` counts as an absent member."""
     patch: Obj = {key: None for key in a if key not in b}
     for key, value in b.items():
         if key not in a:

@@ -20,7 +20,7 @@ _MISSING: Final = object()
 
 
 def added(place: Place | None, value: Any) -> FieldSet:
-    """The subtree of a value that was not there: all its paths and itself."""
+    """Return the subtree of a value that was not there: all its paths and itself."""
     if place is None or not value:
         return LEAF
     out = _paths_below(place, value)
@@ -31,7 +31,7 @@ def added(place: Place | None, value: Any) -> FieldSet:
 
 
 def _paths_below(place: Place, value: Any) -> FieldSet:
-    """A fresh dict of all paths strictly below a value; empty when there are none."""
+    """Return a fresh dict of all paths strictly below a value; empty when there are none."""
     kind = place.kind
     if value.__class__ is dict:
         if kind == STRUCT:
@@ -55,7 +55,7 @@ def _paths_below(place: Place, value: Any) -> FieldSet:
 
 
 def _items(place: Place, items: list[Any], of_item: Any) -> FieldSet:
-    """The items of an associative list by key; one that occurs twice is owned as a whole."""
+    """Return the items of an associative list by key; one that occurs twice is owned as a whole."""
     out: FieldSet = {}
     child = place.items
     for item in items:
@@ -67,7 +67,7 @@ def _items(place: Place, items: list[Any], of_item: Any) -> FieldSet:
 
 
 def created(place: Place, value: Any) -> FieldSet:
-    """The paths below a value compared with the empty form of its type.
+    """Return the paths below a value compared with the empty form of its type.
 
     In that form the structs that are held by value and the lists that are never left out exist already.
     """
@@ -168,7 +168,7 @@ def _compare_items(place: Place, old: list[Any], new: list[Any]) -> tuple[FieldS
 
 
 def _compare_one(place: Place, key: str, old: list[Any], new: list[Any], changed: FieldSet, removed: FieldSet) -> None:
-    """The items of one key, in the old and in the new list; several items of a key count as one value."""
+    """Compare the items of one key in the old and new list; several items of a key count as one value."""
     child = place.items
     if len(old) == 1 and len(new) == 1 and child is not None:
         more, less = _differ(child, old[0], new[0])
@@ -196,7 +196,7 @@ def _index(place: Place, items: list[Any]) -> dict[str, list[Any]]:
 
 
 def applied(place: Place, config: Any) -> FieldSet:
-    """The paths strictly below an applied value that its manager owns."""
+    """Return the paths strictly below an applied value that its manager owns."""
     kind = place.kind
     if config.__class__ is list:
         if kind == KEYED:
@@ -228,7 +228,7 @@ def _applied_item(place: Place | None, item: Any) -> FieldSet:
 
 
 def collapse(place: Place, fields: FieldSet) -> FieldSet:
-    """The set as the type now divides it: what lies below a value that is owned as a whole becomes that value.
+    """Return the set as the type now divides it: what lies below a value that is owned as a whole becomes that value.
 
     A schema may have turned atomic since the set was written.
     """

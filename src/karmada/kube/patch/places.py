@@ -66,7 +66,7 @@ _LONG: Final = 256
 
 @lru_cache(maxsize=4096)
 def _item_named(key: str, value: str) -> str:
-    """The path element of an item with one key, which is text: containers, volumes, variables."""
+    """Return the path element of an item with one key, which is text: containers, volumes, variables."""
     return "k:" + orjson.dumps({key: value}).decode()
 
 
@@ -81,11 +81,11 @@ class Place:
         self.kind = kind_of(node)
         self.fields: _Fields = _Fields(self, root)
         self.values: Place | None = None
-        """Of a MAP; None: the values are leaves."""
+        """Values of a MAP; None: the values are leaves."""
         self.items: Place | None = None
-        """Of a KEYED list; None: an item is owned as a whole."""
+        """Items of a KEYED list; None: an item is owned as a whole."""
         self.keys: tuple[tuple[str, Any], ...] = ()
-        """Of a KEYED list: the key fields and their defaults (UNSET: none), sorted by name."""
+        """Key fields of a KEYED list and their defaults (UNSET: none), sorted by name."""
         if node is None:
             return
         if self.kind == MAP:
@@ -98,7 +98,7 @@ class Place:
             )
 
     def key_of(self, item: dict[str, Any]) -> str:
-        """The path element of an item of a KEYED list; key fields that are missing take their default."""
+        """Return the path element of an item of a KEYED list; key fields that are missing take their default."""
         if len(self.keys) == 1:
             key, value = self.keys[0][0], item.get(self.keys[0][0])
             if value.__class__ is str and len(value) < _LONG:
@@ -111,13 +111,13 @@ class Place:
         return "k:" + orjson.dumps(named).decode()
 
     def below(self, name: str) -> Place | None:
-        """The place of a member of a STRUCT, MAP or ANY; None: a leaf."""
+        """Return the place of a member of a STRUCT, MAP or ANY; None: a leaf."""
         if self.kind == STRUCT:
             return self.fields[name][1]
         return self.values if self.kind == MAP else ANY
 
     def declares(self, name: str) -> bool:
-        """Whether the type of a STRUCT names this member; unknown fields it does not."""
+        """Return whether the type of a STRUCT names this member; unknown fields it does not."""
         fields = self.fields
         return name in fields or (fields[name] is not None and name in fields)
 
@@ -149,7 +149,7 @@ class _Fields(dict[str, tuple[str, Place | None, bool]]):
 
 
 def _in_empty_form(node: Node, name: str, child: Node) -> bool:
-    """Whether an object of a built-in type has this field before anything was set in it."""
+    """Return whether an object of a built-in type has this field before anything was set in it."""
     if child.type == "array":
         return bool(node.always or node.omit_empty or node.required) and name not in node.omit_empty
     return name in node.always or name in node.zeros
@@ -176,7 +176,7 @@ def _list_kind(node: Node) -> int:
 
 
 def _branch(node: Node | None, custom: bool) -> Place | None:
-    """The place of a node; None for a leaf, so that loops recognise leaves without inspecting them."""
+    """Return the place of a node; None for a leaf, so that loops recognise leaves without inspecting them."""
     kind = kind_of(node)
     if kind == LEAF_KIND:
         return None
@@ -189,7 +189,7 @@ _SCHEMALESS: Final = Node(type="object", preserve=True, properties={"apiVersion"
 
 @lru_cache(maxsize=1024)
 def root_place(node: Node | None, custom: bool) -> Place:
-    """The place of a whole object; kept for the node's next object."""
+    """Return the place of a whole object; kept for the node's next object."""
     whole = node if node is not None and node.properties else _SCHEMALESS
     return Place(whole, custom, root=True)
 
@@ -202,7 +202,7 @@ _NEVER_OWNED_META: Final = frozenset({".", *(f"f:{key}" for key in SYSTEM_META)}
 
 
 def without_system_fields(fields: FieldSet) -> FieldSet:
-    """The set without the fields that have no owner: type and identity of the object."""
+    """Return the set without the fields that have no owner: type and identity of the object."""
     meta = fields.get("f:metadata")
     if meta is None and _NEVER_OWNED.isdisjoint(fields):
         return fields  # as most writes of a status

@@ -25,7 +25,7 @@ _DIRECTIVES: Final = (_PATCH, _RETAIN_KEYS, _DELETE_SCALARS + "/", _ORDER + "/")
 
 
 def apply_strategic_merge_patch(obj: Obj, patch: Any, node: Node | None) -> Obj:
-    """The patched object. Raises BadRequest, Invalid or a plain ApiError as an API server does."""
+    """Return the patched object. Raises BadRequest, Invalid or a plain ApiError as an API server does."""
     if not isinstance(patch, dict):
         raise BadRequest("invalid JSON document")
     return _merge_object(obj, patch, node)
@@ -84,7 +84,7 @@ def strategies_of(node: Node | None) -> frozenset[str]:
 
 
 def _clean(value: Any) -> Any:
-    """A value that has no counterpart to merge with: without nulls, directives and what these delete."""
+    """Return a value that has no counterpart to merge with: without nulls, directives and what these delete."""
     if isinstance(value, dict):
         return {
             key: _clean(item)
@@ -101,7 +101,7 @@ def _marked(value: Any) -> bool:
 
 
 def _field_named(key: str, directive: str) -> str:
-    """The field that `$directive/field` names."""
+    """Return the field that `$directive/field` names."""
     name = key[len(directive) + 1 :]
     if not name or key[len(directive)] != "/":
         raise BadRequest(_bad_format("setElementOrder list" if directive == _ORDER else "primitive list"))
@@ -162,7 +162,7 @@ def _merge_in_order(out: Obj, patch: Obj, field: str, order: Any, node: Node | N
 
 
 def _check_order(items: list[Any], order: list[Any], key: str) -> None:
-    """The patch's items must be some of the listed ones, in the same order."""
+    """Refuse items of a patch that are not some of the listed ones, in the same order."""
     listed = iter([_key_ident(item, key) for item in order])
     for item in items:
         if _marked(item) and item[_PATCH] == "delete":
@@ -275,7 +275,7 @@ def _key_ident(item: Any, key: str) -> Any:
 
 
 def _ident(value: Any) -> Any:
-    """A scalar's identity: unlike in Python, in JSON true is not 1."""
+    """Return a scalar's identity: unlike in Python, in JSON true is not 1."""
     return value if value.__class__ is str else orjson.dumps(value)
 
 

@@ -175,7 +175,7 @@ def _set_order(patch: Obj, key: str, order: list[Any]) -> None:
 
 
 def _diff_items(before: list[Obj], value: list[Obj], child: Node | None, name: str, want: _Want) -> list[Obj]:
-    """The patch of a list that is merged by `name`: changes in the new order, then deletions."""
+    """Return the patch of a list that is merged by `name`: changes in the new order, then deletions."""
     old = {_ident(item[name]): item for item in before}
     new = {_ident(item[name]) for item in value}
     inner = None if child is None else child.items
@@ -232,7 +232,7 @@ def _merged_items(deletions: list[Any], changes: list[Any], child: Node | None, 
 
 
 def _conflict(ours: Any, theirs: Any, node: Node | None) -> bool:
-    """Whether two patches of the same object set the same path to different values."""
+    """Return whether two patches of the same object set the same path to different values."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         if ours.get(_PATCH) != theirs.get(_PATCH):
             return True

@@ -22,7 +22,7 @@ _SCHEMALESS: Final = Node(type="object", preserve=True)
 
 
 def check(node: Node | None, config: Obj, *, custom: bool) -> list[str]:
-    """What is wrong with a whole object, each line with its path."""
+    """Return what is wrong with a whole object, each line with its path."""
     checker = _Checker(custom)
     checker.root(node if node is not None and node.properties else _SCHEMALESS, config)
     return checker.errors
@@ -114,7 +114,7 @@ class _Checker:
 
 
 def _element_of(node: Node) -> Callable[[Any], str] | None:
-    """How items of a list are named; None: by index."""
+    """Return how items of a list are named; None: by index."""
     if node.list_type == "map" and node.list_keys:
         return lambda item: _keyed_element(node, item)
     return _set_element if node.list_type == "set" else None
@@ -145,7 +145,7 @@ def _set_element(item: Any) -> str:
 
 
 def merge_objects(root: Place, live: Obj, config: Obj) -> Obj:
-    """The live object with a configuration merged in; the live object itself when that changes nothing."""
+    """Return the live object with a configuration merged in; the live object itself when that changes nothing."""
     metadata = config.get("metadata")
     if metadata:
         # A null here is what serializers write for "not set", and must not erase what the server set.
@@ -230,7 +230,7 @@ def _merge_items(place: Place, live: list[Any], config: list[Any]) -> list[Any]:
 
 
 def drop_nulls(place: Place | None, value: Any) -> Any:
-    """The value without the members that are null, except where the type allows null."""
+    """Return the value without the members that are null, except where the type allows null."""
     if value.__class__ is list:
         if place is None or place.kind != KEYED:
             return value
@@ -252,7 +252,7 @@ def drop_nulls(place: Place | None, value: Any) -> Any:
 
 
 def _nullable(place: Place, name: str) -> bool:
-    """Whether a null is kept; elsewhere it is the same as no value."""
+    """Return whether a null is kept; elsewhere it is the same as no value."""
     node = place.node
     child = None if node is None else node.properties.get(name) or node.values
     return place.custom and (child is None or child.nullable)

@@ -85,11 +85,11 @@ class Definitions:
 
     @staticmethod
     def load(version: str = "1.36") -> Definitions:
-        """The definitions of a minor version, loaded once; raises ValueError when the package lacks it."""
+        """Return the definitions of a minor version, loaded once; raises ValueError when the package lacks it."""
         return _loaded(version)
 
     def node(self, definition: str) -> Node:
-        """The compiled definition; raises KeyError for an unknown name."""
+        """Return the compiled definition; raises KeyError for an unknown name."""
         return (self._nodes or self._compile())[definition]
 
     def node_for(self, gvk: GVK) -> Node | None:
@@ -100,17 +100,17 @@ class Definitions:
         return None if name is None else nodes[name]
 
     def kinds(self) -> Mapping[GVK, str]:
-        """The definition of every kind."""
+        """Return the definition of every kind."""
         if not self._nodes:
             self._compile()
         return self._kinds
 
     def raw(self, definition: str) -> Obj:
-        """One definition with its descriptions, as OpenAPI v2 has it; use `raws` for many."""
+        """Return one definition with its descriptions, as OpenAPI v2 has it; use `raws` for many."""
         return self.raws()[definition]
 
     def raws(self) -> dict[str, Obj]:
-        """All definitions with their descriptions, references as "#/definitions/NAME".
+        """Return all definitions with their descriptions, references as "#/definitions/NAME".
 
         Parsed again unless somebody still holds the last answer, so hold it while you work and then drop it.
         """
@@ -151,13 +151,13 @@ def _package_directory() -> Path:
 
 @lru_cache(maxsize=1)
 def versions() -> tuple[str, ...]:
-    """The Kubernetes versions that can be loaded, oldest first."""
+    """Return the Kubernetes versions that can be loaded, oldest first."""
     found = (path.name[1:].removesuffix(".0-local") for path in _package_directory().glob("v1.*.0-local"))
     return tuple(sorted(found, key=lambda version: int(version.split(".")[1])))
 
 
 def openapi_name(gvk: GVK) -> str:
-    """The definition name of a custom resource: its group backwards, then version and kind."""
+    """Return the definition name of a custom resource: its group backwards, then version and kind."""
     return ".".join([*reversed(gvk.group.split(".")), gvk.version, gvk.kind])
 
 
@@ -204,7 +204,7 @@ class _Compiler:
         )
 
     def _target(self, name: str, key: str) -> str:
-        """The definition that a property refers to; empty when it refers to none."""
+        """Return the definition that a property refers to; empty when it refers to none."""
         schema = self._raw[name].get("properties", {}).get(key, {})
         return _target(schema["$ref"]) if "$ref" in schema else ""
 
@@ -221,7 +221,7 @@ class _Compiler:
         return self._is_struct(name, key) or self._target(name, key) == _QUANTITY or self._is_null(name, key, rule)
 
     def _is_null(self, name: str, key: str, rule: str) -> bool:
-        """A time held by value, or a list that is never left out: null when nobody wrote it."""
+        """Return a time held by value, or a list that is never left out: null when nobody wrote it."""
         if (name, key) == (_META + "ObjectMeta", "creationTimestamp"):
             return False
         schema = self._raw[name].get("properties", {}).get(key, {})
@@ -292,7 +292,7 @@ def _target(reference: str) -> str:
 
 
 def _one(kind: str | list[str]) -> str:
-    """The package writes optional fields as [type, "null"]."""
+    """Return the type of a field; the package writes optional ones as [type, "null"]."""
     return kind if isinstance(kind, str) else kind[0]
 
 

@@ -29,14 +29,14 @@ _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
 _SCALARS: Final[dict[str, type]] = {"string": str, "boolean": bool, "integer": int}
 _REMEMBERED: Final = 32
 _SMALL: Final = 16 << 10
-"""Of larger parts a digest is remembered."""
+"""Size up to which a part itself is remembered; of larger ones a digest is."""
 _REMEMBERED_WORDS: Final = 64
 _SHORT: Final = 128
 """Characters of a text that may be remembered."""
 
 
 def conforming(node: Node, obj: Obj) -> frozenset[str]:
-    """The parts of an object (spec, status and the like) that are all right."""
+    """Return the parts of an object (spec, status and the like) that are all right."""
     properties, found = node.properties, []
     for key, value in obj.items():
         if key not in _IDENTITY:
@@ -47,7 +47,7 @@ def conforming(node: Node, obj: Obj) -> frozenset[str]:
 
 
 def _part(node: Node) -> Test:
-    """The test of a part of an object, with a memory."""
+    """Return the test of a part of an object, with a memory."""
     checks: Checks | None = node.checks
     if checks is None:
         return _never
@@ -58,9 +58,9 @@ def _part(node: Node) -> Test:
 
 
 def _is_shallow(node: Node) -> bool:
-    """Whether a test looks at few values, however large the part is: most of it has no schema, as manifests of a Work.
+    """Return whether a test looks at few values, however large the part is.
 
-    Then the test takes less than the bytes.
+    Most of such a part has no schema, as manifests of a Work. Then the test takes less than the bytes.
     """
     if node.checks is None or node.checks.conditions or node.values is not None:
         return False
@@ -104,7 +104,10 @@ def _test(node: Node) -> Test:
 
 
 def _words(checks: Checks) -> Test:
-    """The test of a text with conditions. Most are one of a few (types, reasons, this second): those are kept."""
+    """Return the test of a text with conditions.
+
+    Most are one of a few (types, reasons, this second): those are kept.
+    """
     recent: dict[str, None] = {}
 
     def test(value: Any) -> bool:

@@ -24,7 +24,7 @@ _EMBEDDED = frozenset(("apiVersion", "kind", "metadata"))
 
 
 def parse_json(body: bytes) -> Any:
-    """The JSON value of a body; raises ValueError with Kubernetes' text."""
+    """Return the JSON value of a body; raises ValueError with Kubernetes' text."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -32,7 +32,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def duplicate_fields(body: bytes, parsed: Any) -> list[str]:
-    """The paths of fields that stand twice in one object of the body; `parsed` is the body as parsed, unchanged.
+    """Return the paths of fields that stand twice in one object of the body; `parsed` is the body as parsed, unchanged.
 
     A repeated key is lost in parsing, and its quotes with it. Only an escaped quote could make up for them.
     """
@@ -90,7 +90,7 @@ def normalize(node: Node, obj: Obj, *, custom: bool = False, known: Obj | None =
 
 
 def meant_field(node: Node, path: str) -> str:
-    """The field whose name differs from that of an unknown one by case only; empty if there is none."""
+    """Return the field whose name differs from that of an unknown one by case only; empty if there is none."""
     *parents, last = (step.partition("[")[0] for step in path.split("."))
     at: Node | None = node
     for step in parents:
@@ -102,14 +102,14 @@ def meant_field(node: Node, path: str) -> str:
 
 
 def _below_metadata(path: Path) -> Path:
-    """The path as Go has it: the metadata of a custom resource is decoded by itself."""
+    """Return the path as Go has it: the metadata of a custom resource is decoded by itself."""
     below = Path()
     below.extend(path[path.index("metadata") + 1 :] if "metadata" in path else path)
     return below
 
 
 def _settled(node: Node, obj: Obj, known: Obj | None) -> frozenset[str]:
-    """The parts of a custom resource that need not be looked at."""
+    """Return the parts of a custom resource that need not be looked at."""
     if known is None:
         return conforming(node, obj)
     other = {key: value for key, value in obj.items() if known.get(key) is not value}
@@ -119,7 +119,7 @@ def _settled(node: Node, obj: Obj, known: Obj | None) -> frozenset[str]:
 def _prune_resource(
     node: Node, obj: Any, path: Path, settled: frozenset[str] = frozenset(), known: Obj | None = None
 ) -> None:
-    """An object with apiVersion, kind and metadata: the root, or one embedded in it. `known`: metadata in form."""
+    """Prune an object with apiVersion, kind and metadata: the root, or one embedded in it. `known`: checked before."""
     if not isinstance(obj, dict):
         return
     _prune_struct(node, obj, path, _EMBEDDED | settled)
@@ -131,7 +131,7 @@ def _prune_resource(
 
 
 def _same_members(obj: Any, known: Obj | None) -> bool:
-    """Whether an object has the very members of one that is known to be in form, or fewer."""
+    """Return whether an object has the very members of one that is known to be in form, or fewer."""
     if known is None or not isinstance(obj, dict):
         return False
     for key, value in obj.items():

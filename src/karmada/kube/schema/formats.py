@@ -32,7 +32,7 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 
 def is_uri(value: str) -> bool:
-    """What may stand in an HTTP request line: an absolute URI or an absolute path."""
+    """Return what may stand in an HTTP request line: an absolute URI or an absolute path."""
     if not value or _CONTROL.search(value):
         return False
     if value.startswith("/"):
@@ -170,7 +170,7 @@ _WORDED = re.compile(
 
 
 def is_duration(value: str) -> bool:
-    """A Go duration, or amounts with worded units ("3 days")."""
+    """Return a Go duration, or amounts with worded units ("3 days")."""
     try:
         parse_duration_ns(value)
     except ValueError:
@@ -208,5 +208,5 @@ _CHECKS: Final[dict[str, Check]] = {
 
 
 def check_of(name: str) -> Check | None:
-    """The check of a format; None when the format is not enforced."""
+    """Return the check of a format; None when the format is not enforced."""
     return _CHECKS.get(name.replace("-", "")) if name else None

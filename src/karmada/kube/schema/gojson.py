@@ -29,7 +29,7 @@ _SPACE = " \t\r\n"
 
 
 def parse_like_go(body: bytes) -> Any:
-    """The JSON value of a body; raises ValueError with Kubernetes' text."""
+    """Return the JSON value of a body; raises ValueError with Kubernetes' text."""
     try:
         return unmarshal(body)
     except ValueError as error:
@@ -37,7 +37,7 @@ def parse_like_go(body: bytes) -> Any:
 
 
 def unmarshal(body: bytes) -> Any:
-    """The JSON value; raises ValueError with Go's text."""
+    """Return the JSON value; raises ValueError with Go's text."""
     text = body.decode("utf-8", "replace")
     try:
         return _mend(json.loads(text, parse_constant=_refuse))
@@ -60,7 +60,7 @@ def _refuse(name: str) -> Any:
 
 
 def _mend(value: Any) -> Any:
-    """A copy with every lone surrogate replaced."""
+    """Return a copy with every lone surrogate replaced."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):

@@ -62,20 +62,20 @@ def decode(body: bytes, defs: Definitions, expected: GVK | None = None) -> tuple
 
 
 def encode(api_version: str, kind: str, obj: Obj, defs: Definitions) -> bytes:
-    """A protobuf body with its envelope; raises UnknownMessage for a kind without a protobuf form."""
+    """Return a protobuf body with its envelope; raises UnknownMessage for a kind without a protobuf form."""
     message = message_for(defs.node(_definition(defs, GVK.parse(api_version, kind))))
     assert message is not None, "checked by _definition"
     return envelope(api_version, kind, message.encode(obj))
 
 
 def envelope(api_version: str, kind: str, content: bytes) -> bytes:
-    """A body of an encoded message."""
+    """Return a body of an encoded message."""
     return b"".join((_type_meta(api_version, kind), write_varint(len(content)), content, _NO_ENCODING))
 
 
 @lru_cache(maxsize=1024)
 def _type_meta(api_version: str, kind: str) -> bytes:
-    """What stands before the length of the content."""
+    """Return what stands before the length of the content."""
     type_meta = chunk(1, api_version.encode()) + chunk(2, kind.encode())
     return MAGIC + chunk(1, type_meta) + write_varint(2 << 3 | wire.BYTES)
 
@@ -137,7 +137,7 @@ def _definition(defs: Definitions, gvk: GVK) -> str:
 
 
 def _message(defs: Definitions, node: Node, message: str) -> Codec:
-    """The codec of a message whose JSON fields stand in `node`."""
+    """Return the codec of a message whose JSON fields stand in `node`."""
     codecs = _codecs.setdefault(defs, {})
     key = f"{node.definition}/{message}"
     codec = codecs.get(key)
@@ -173,7 +173,7 @@ def _field(defs: Definitions, node: Node, name: str, number: int, rule: str) -> 
 
 
 def _decode(codec: Codec, buffer: bytes, at: int, end: int) -> Obj:
-    """The JSON object of the message in buffer[at:end]."""
+    """Return the JSON object of the message in buffer[at:end]."""
     obj: Obj = {}
     action_of = codec.by_tag.get
     while at < end:
@@ -231,14 +231,14 @@ def _gather(op: int, obj: Obj, name: str, sub: Any, buffer: bytes, start: int, e
 
 
 def _empty(field: Field) -> Any:
-    """The value of a map's entry that has none."""
+    """Return the value of a map's entry that has none."""
     if field.op == _CALL:
         return field.sub(b"")
     return {} if field.op == _MESSAGE else "" if field.op == _STRING else 0
 
 
 def _union(defs: Definitions, special: str, schema: Node) -> Reader:
-    """A JSON schema, or else a boolean, a list of schemas, or a list of strings."""
+    """Return the codec of a JSON schema, or else a boolean, a list of schemas, or a list of strings."""
     schema_number = 2 if special == "schema-or-bool" else 1
 
     def codec() -> Codec:

@@ -59,7 +59,7 @@ class Message:
 
 
 def message_for(node: Node) -> Message | None:
-    """The compiled message of a struct; None for a kind that has no protobuf form."""
+    """Return the compiled message of a struct; None for a kind that has no protobuf form."""
     if node.protobuf is None and message_of(node.definition) in wire_table():
         _compile(node, message_of(node.definition), {})
     message: Message | None = node.protobuf
@@ -179,7 +179,7 @@ def _map(number: int, value_field: Encoder, values: Node) -> Encoder:
 
 
 def _union(special: str, schema: Message) -> Encoder:
-    """A JSON schema, or else a boolean, a list of schemas, or a list of strings."""
+    """Return the codec of a JSON schema, or else a boolean, a list of schemas, or a list of strings."""
 
     def write(value: Any) -> bytes:
         if isinstance(value, dict):
@@ -196,4 +196,4 @@ _SPECIAL: dict[str, Encoder] = {
     name: lru_cache(maxsize=4096)(writer) if name in ("time", "micro-time", "quantity", "int-or-string") else writer
     for name, (_, writer) in SPECIAL.items()
 }
-"""The same few quantities, ports and moments come again and again."""
+"""Encoded quantities, ports and moments: the same few come again and again."""

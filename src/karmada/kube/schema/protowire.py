@@ -40,7 +40,7 @@ def read_varint(buffer: bytes, at: int) -> tuple[int, int]:
 
 
 def extent(buffer: bytes, at: int, wire: int, end: int) -> tuple[int, int]:
-    """Where a value begins and ends, whatever it is."""
+    """Return where a value begins and ends, whatever it is."""
     if wire == BYTES:
         size, at = read_varint(buffer, at)
     elif wire == VARINT:
@@ -90,7 +90,7 @@ def chunks(buffer: bytes, at: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 def ints(data: bytes) -> dict[int, int]:
-    """The integers of a message by their field numbers."""
+    """Return the integers of a message by their field numbers."""
     found: dict[int, int] = {}
     at = 0
     while at < len(data):
@@ -102,7 +102,7 @@ def ints(data: bytes) -> dict[int, int]:
 
 
 def content(data: bytes, number: int) -> bytes | None:
-    """One length-delimited field of a message."""
+    """Return one length-delimited field of a message."""
     return dict(chunks(data)).get(number)
 
 

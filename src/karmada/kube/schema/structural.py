@@ -27,7 +27,7 @@ LIST_TYPE, LIST_KEYS, MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-list-ma
 
 @dataclass(slots=True, eq=False)
 class Checks:
-    """What a value must satisfy besides its type, and what lies below."""
+    """The conditions on a value besides its type, and the checks of what lies below."""
 
     enum: tuple[Any, ...] | None = None
     words: frozenset[str] = frozenset()
@@ -64,9 +64,9 @@ class Checks:
     kind: type | None = None
     """The class of the values of its type, where there is just one."""
     plain: type | None = None
-    """The same, for a scalar without any condition."""
+    """Check a scalar without any condition."""
     conditions: bool = False
-    """Whether there is anything to check besides the type and what is below."""
+    """True if there is anything to check besides the type and what is below."""
     has_defaults: bool = False
     has_rules: bool = False
     has_embedded: bool = False
@@ -91,7 +91,7 @@ def _regexp_problem(error: Exception) -> str:
 
 @lru_cache(maxsize=2048)
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """Whether a text has it in it. Words that come again and again (reasons, types) are looked up, not searched.
+    """Return whether a text has it in it. Words that come again and again (reasons, types) are looked up, not searched.
 
     Raises ValueError when it is not RE2 syntax.
     """
@@ -116,7 +116,7 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
 
 
 def identity(value: Any) -> str:
-    """The same text for the same JSON value, in which true is not 1 and 1 not 1.0."""
+    """Return equal texts for equal JSON values, in which true is not 1 and 1 not 1.0."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
@@ -125,7 +125,7 @@ def object_meta() -> Node:
 
 
 def compile_schema(schema: Obj) -> Node:
-    """The Node of a structural schema's root."""
+    """Return the Node of a structural schema's root."""
     node = _compile(schema)
     _add_identity(node)
     return node
@@ -142,7 +142,7 @@ def _add_identity(node: Node) -> None:
 
 
 def _restricts(node: Node) -> bool:
-    """Whether there are objects that are not allowed in this place."""
+    """Return whether there are objects that are not allowed in this place."""
     below = node.properties or node.required or node.values is not None or node.items is not None
     return node.type != "object" or bool(below or node.checks.conditions)
 

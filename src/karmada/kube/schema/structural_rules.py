@@ -64,7 +64,7 @@ class _Walk:
 
 
 def structural_errors(schema: Obj, path: str) -> list[FieldError]:
-    """What keeps a version's openAPIV3Schema from being structural; empty when all is well."""
+    """Return what keeps a version's openAPIV3Schema from being structural; empty when all is well."""
     walk = _Walk()
     _place(walk, schema, "root", path)
     return walk.found()
@@ -240,7 +240,7 @@ def _nested(schema: Obj) -> Iterator[tuple[str, Any]]:
 
 
 def _int_or_string_pattern(schema: Obj) -> tuple[bool, bool]:
-    """The two ways to write the types of an int-or-string: in anyOf, or in the anyOf of the first allOf."""
+    """Return the two ways to write the types of an int-or-string: in anyOf, or in the anyOf of the first allOf."""
     if not schema.get(INT_OR_STRING):
         return False, False
     if schema.get("anyOf") == EITHER:
@@ -288,7 +288,7 @@ def _nested_rules(walk: _Walk, schema: Any, path: str, *, skip_types: bool = Fal
 
 
 def _complete(walk: _Walk, schema: Any, nested: Any, path: str, source: str) -> None:
-    """What a nested condition refers to must be specified outside of it."""
+    """Refuse a nested condition that refers to what is not specified outside of it."""
     if not isinstance(nested, dict) or not isinstance(schema, dict):
         return
     for name, child in (nested.get("properties") or {}).items():

@@ -49,7 +49,7 @@ MISSING: Final = _Missing()
 
 
 def validate(node: Node, obj: Obj, old: Obj | None = None, settled: frozenset[str] = frozenset()) -> list[FieldError]:
-    """What is wrong with an object; with `old`, what is wrong with the change from it.
+    """Return what is wrong with an object; with `old`, what is wrong with the change from it.
 
     Of the parts that are `settled` only the rules are looked at.
     """
@@ -75,21 +75,21 @@ def validate(node: Node, obj: Obj, old: Obj | None = None, settled: frozenset[st
 
 
 def satisfies(checks: Checks, value: Any) -> bool:
-    """Whether a value of the right type meets the conditions of its place."""
+    """Return whether a value of the right type meets the conditions of its place."""
     errors = FieldErrors()
     _conditions(checks, value, "", errors)
     return not errors
 
 
 def duplicates(node: Node, value: list[Any]) -> bool:
-    """Whether items of a set or map-like list are the same."""
+    """Return whether items of a set or map-like list are the same."""
     return bool(_duplicates(node, value, ""))
 
 
 def _unchanged(obj: Obj, old: Obj, settled: frozenset[str]) -> frozenset[str]:
-    """The other parts that are as they were, by their bytes: a change of the status need not have its spec judged.
+    """Return the other parts that are as they were, by their bytes.
 
-    Of the metadata some always differs, and little is judged.
+    A change of the status need not have its spec judged. Of the metadata some always differs, and little is judged.
     """
     return frozenset(
         key
@@ -108,7 +108,7 @@ def _bytes(value: Any) -> object:
 
 
 def validate_value(node: Node, value: Any, path: str) -> FieldErrors:
-    """What is wrong with a value somewhere inside an object (rules are not applied)."""
+    """Return what is wrong with a value somewhere inside an object (rules are not applied)."""
     errors = FieldErrors()
     _value(node, value, MISSING, path, errors)
     _embedded_objects(node, value, MISSING, path, errors)
@@ -234,7 +234,7 @@ _NO_FIELDS: Obj = {}
 def _embedded_objects(
     node: Node, value: Any, old: Any, path: str, errors: FieldErrors, settled: frozenset[str] = frozenset()
 ) -> None:
-    """What is wrong with objects inside the object; reported after all that is wrong by the schema."""
+    """Validate objects inside the object; their errors come after those of the schema."""
     if not node.checks.has_embedded or errors.full or (old is not MISSING and same(value, old)):
         return
     if isinstance(value, dict):
@@ -254,7 +254,7 @@ def _embedded_objects(
 
 
 def _identity_and_metadata(value: Obj, prefix: str, errors: FieldErrors) -> None:
-    """An object inside an object needs an identity, and its metadata must be well-formed."""
+    """Validate the identity and metadata of an object inside an object."""
     for name in ("apiVersion", "kind"):
         given = value.get(name)
         if not given:
@@ -328,7 +328,7 @@ def _size(checks: Checks, value: Any, path: str, errors: FieldErrors) -> None:
 
 
 def list_key(node: Node, item: Any) -> Any:
-    """What identifies an item of a set or map-like list; hashable."""
+    """Return what identifies an item of a set or map-like list; hashable."""
     if node.list_type == "map":
         if not isinstance(item, dict):
             return None
@@ -434,7 +434,7 @@ def _all_of(nodes: tuple[Node, ...], value: Any, path: str, errors: FieldErrors)
 
 
 def _some(nodes: tuple[Node, ...], value: Any, path: str, errors: FieldErrors, message: str) -> None:
-    """One must fit; otherwise report also what is wrong with the one that fits best."""
+    """Validate that one schema fits; otherwise report also what is wrong with the one that fits best."""
     results = []
     for node in nodes:
         result = validate_value(node, value, path)

@@ -50,7 +50,7 @@ class Mismatch(Exception):
         return f"json: cannot unmarshal {self.value} into Go struct field {self.struct}.{fields} of type {self.go_type}"
 
     def converting(self) -> str:
-        """The text for a value of a tree, as Go's reflection names kinds."""
+        """Return the text for a value of a tree, as Go's reflection names kinds."""
         if self.go_type.startswith("[]"):
             return f"cannot restore slice from {self._kind}"
         if self.go_type.startswith("map["):
@@ -79,7 +79,7 @@ class Path(list[str | int]):
         self.unknown: list[str] = []
 
     def changed(self, obj: dict[str, Any]) -> Iterable[tuple[str, Any]]:
-        """The members of the root that have to be walked."""
+        """Return the members of the root that have to be walked."""
         known = self.known
         if known is None:
             return obj.items()
@@ -118,7 +118,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 def walker(node: Node) -> Walk:
-    """The compiled walker of a Node."""
+    """Return the compiled walker of a Node."""
     walk: Walk | None = node.walker
     if walk is None:
         walk = node.walker = _compile(node)
@@ -139,7 +139,7 @@ def _compile(node: Node) -> Walk:
 
 def _finder(properties: dict[str, Node], walkers: dict[str, Walk]) -> Callable[[str, Any, Path], Walk | None]:
     def find(key: str, value: Any, path: Path) -> Walk | None:
-        """The walker of a field met for the first time; None for what is to go: unknown fields and nulls."""
+        """Return the walker of a field met for the first time; None for what is to go: unknown fields and nulls."""
         if key not in properties:
             path.note_unknown(key)
             return None
@@ -267,7 +267,7 @@ def _plain_map(node: Node, values: Node) -> Walk:
 
 
 def _zero(node: Node, path: Path) -> Any:
-    """What Go holds where nothing was written."""
+    """Return what Go holds where nothing was written."""
     if node.special:
         return _ZEROS.get(node.special, "")
     if node.type == "object" and node.values is None:
@@ -333,7 +333,7 @@ def _anything(_: Node) -> Walk:
 
 
 def canonical_quantity(value: Any) -> str:
-    """The text Kubernetes stores for a quantity that a client wrote as text or number."""
+    """Return the text Kubernetes stores for a quantity that a client wrote as text or number."""
     try:
         return str(Quantity.parse(value))
     except ValueError as error:
@@ -415,7 +415,7 @@ def _bytes(_: Node) -> Walk:
 
 
 def canonical_base64(text: str) -> str:
-    """The same bytes without line ends and stray bits; raises DecodeError with the offset Go reports."""
+    """Return the same bytes without line ends and stray bits; raise DecodeError with the offset Go reports."""
     if len(text) & 3 or not _BASE64.fullmatch(text):
         text = _repair_base64(text)
     if text.endswith("="):
@@ -449,7 +449,7 @@ def _corrupt(offset: int) -> DecodeError:
 
 
 def _schema_union(allowed: type, complaint: str) -> Callable[[Node], Walk]:
-    """A JSON schema or something else; what is unknown inside it goes without a report."""
+    """Return the walker of a JSON schema or something else; what is unknown inside it goes without a report."""
 
     def compile_union(node: Node) -> Walk:
         schema = walker(node.alternative) if node.alternative is not None else _anything(node)

@@ -31,7 +31,7 @@ class WireField(NamedTuple):
 
 @lru_cache(maxsize=1)
 def wire_table() -> dict[str, tuple[WireField, ...]]:
-    """Every known message and its fields, in order of their numbers."""
+    """Return every known message and its fields, in order of their numbers."""
     text = files("karmada.kube.schema").joinpath("protobuf_fields.txt").read_text("utf-8")
     table = {}
     for line in text.splitlines():
@@ -48,7 +48,7 @@ def message_of(definition: str) -> str:
 
 
 def rules_of(message: str) -> dict[str, str]:
-    """The rule of every JSON field of a message, inlined messages included; empty for an unknown message."""
+    """Return the rule of every JSON field of a message, inlined messages included; empty for an unknown message."""
     rules: dict[str, str] = {}
     for field in wire_table().get(message, ()):
         if field.rule == "i":

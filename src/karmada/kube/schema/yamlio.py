@@ -43,12 +43,12 @@ _EXACT = 1e21
 
 
 def load_yaml(body: bytes | str) -> Any:
-    """The first document as JSON data, the last of repeated keys winning; raises ValueError with Kubernetes' text."""
+    """Return the first document as JSON data, the last of repeated keys winning; ValueError with Kubernetes' text."""
     return load_strict(body)[0]
 
 
 def load_strict(body: bytes | str) -> tuple[Any, list[str]]:
-    """The first document, and what a strict reader says of its repeated keys: at most one text."""
+    """Return the first document, and what a strict reader says of its repeated keys: at most one text."""
     data = body.encode() if isinstance(body, str) else body
     if data.lstrip()[:1] == b"{":
         try:
@@ -70,7 +70,7 @@ def _repeats_fields(data: bytes, parsed: Any) -> bool:
 
 
 def load_all(text: bytes | str) -> list[Any]:
-    """Every document of a manifest that is not empty; raises ValueError."""
+    """Return every document of a manifest that is not empty; raises ValueError."""
     return [document for document, _ in _documents(text) if document is not None]
 
 
@@ -119,7 +119,7 @@ def _documents(text: bytes | str) -> Iterator[tuple[Any, list[str]]]:
 
 
 def _problem(error: yaml.YAMLError) -> str:
-    """The text of Go's parser, which counts lines from 1 when it scans and from 0 when it parses, and leaves 0 out."""
+    """Return the text of Go's parser, which counts lines from 1 when it scans, from 0 when it parses, and omits 0."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     line = mark.line if mark is not None else 0
@@ -212,7 +212,7 @@ class _Builder:
         return value
 
     def _count(self, node: Node) -> None:
-        """An alias gives the same node again; a few of them nested could make a document of any size."""
+        """Count nodes: an alias gives one again, and a few nested ones could make a document of any size."""
         if id(node) in self._seen:
             self._aliased += 1 + len(node.value)
             if self._aliased > _MAX_ALIASED:
@@ -270,7 +270,7 @@ def _scalar(node: ScalarNode) -> Any:
 
 
 def resolve_plain(text: str) -> Any:
-    """What a scalar without quotes means."""
+    """Return what a scalar without quotes means."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":
@@ -291,7 +291,7 @@ def resolve_plain(text: str) -> Any:
 
 
 def _integer(match: re.Match[str]) -> int | float | None:
-    """A number that 64 bits cannot hold is a float if it is decimal, and else, as for Go's reader, no number at all."""
+    """Return the number; one that 64 bits cannot hold is a float if decimal, and else, as for Go, no number."""
     sign, binary, hexadecimal, octal, decimal = match.groups()
     bases = ((binary, 2), (hexadecimal, 16), (octal, 8), (decimal, 10))
     digits, base = next((digits, base) for digits, base in bases if digits)

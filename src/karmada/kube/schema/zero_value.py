@@ -19,7 +19,7 @@ _OMITTED = frozenset({("meta.v1.ObjectMeta", "creationTimestamp")})
 
 
 def zero_value(node: Node) -> Obj:
-    """The fields of an empty struct; apiVersion and kind are not among them."""
+    """Return the fields of an empty struct; apiVersion and kind are not among them."""
     message = message_of(node.definition)
     zero: Obj = {}
     for name, rule in rules_of(message).items():

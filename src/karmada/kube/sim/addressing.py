@@ -24,7 +24,7 @@ RANGES = frozenset(_CANDIDATES)
 
 
 def with_own_ranges(profile: Profile, choose: Collection[str], others: Iterable[Profile]) -> Profile:
-    """The profile with its ranges `choose` replaced by the first that overlap with none of its own and the others'."""
+    """Return the profile with its ranges `choose` replaced by the first that overlap with no other."""
     taken = [_network(other, name) for other in others for name in RANGES]
     taken += [_network(profile, name) for name in RANGES if name not in choose]
     chosen: dict[str, str] = {}

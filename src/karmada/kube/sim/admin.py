@@ -187,7 +187,7 @@ class AdminServer:
 
 
 def _processes(cluster: Member) -> list[dict[str, Any]] | None:
-    """What runs as processes; None for a cluster that runs none."""
+    """Return what runs as processes; None for a cluster that runs none."""
     if not isinstance(cluster, SimCluster) or cluster.processes is None:
         return None
     return cluster.processes.runtime.processes()

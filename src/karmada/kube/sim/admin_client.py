@@ -23,7 +23,7 @@ class AdminClient:
         self._folder = folder
 
     def running(self) -> bool:
-        """Whether a fleet is running in this folder."""
+        """Return whether a fleet is running in this folder."""
         try:
             self.request("GET", "/clusters")
         except AdminError:

@@ -70,7 +70,7 @@ class AttachedCluster:
 
     @property
     def pods(self) -> int:
-        """The number of pods on all simulated nodes."""
+        """Return the number of pods on all simulated nodes."""
         return len(self.context.informers.of(PODS))
 
     async def start(self) -> None:
@@ -101,7 +101,7 @@ class AttachedCluster:
             self.context.profile = msgspec.structs.replace(self.profile, version=version)
 
     async def _has(self, component: str) -> bool:
-        """Whether the target runs this component itself: its Lease was renewed recently."""
+        """Return whether the target runs this component itself: its Lease was renewed recently."""
         try:
             lease = await self.context.client(KUBELET).get(LEASES, component, "kube-system")
         except NotFound:
@@ -110,7 +110,7 @@ class AttachedCluster:
         return bool(renewed) and self.clock.now() - parse_time(renewed) < _FRESH_SECONDS
 
     async def stop(self) -> None:
-        """The nodes stay and become NotReady, as if their machines were switched off."""
+        """Stop; the nodes stay and become NotReady, as if their machines were switched off."""
         await self.manager.stop()
         for transport in self._transports:
             await transport.close()

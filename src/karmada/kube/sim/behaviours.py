@@ -95,7 +95,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"image is not a regular expression: {error}") from None
 
     def of(self, pod: Obj) -> Outcome | None:
-        """The outcome of a pod that the rule matches; else None."""
+        """Return the outcome of a pod that the rule matches; else None."""
         metadata, spec = pod["metadata"], pod["spec"]
         if self.namespace and self.namespace != metadata.get("namespace"):
             return None
@@ -138,13 +138,13 @@ class Behaviours:
         self._listeners: list[Callable[[], None]] = []
 
     def add(self, name: str, rule: Rule) -> None:
-        """A rule of that name is replaced and keeps its place."""
+        """Add a rule; one of the same name is replaced and keeps its place."""
         if self._rules.get(name) != rule:
             self._rules[name] = rule
             self._emit()
 
     def remove(self, name: str) -> bool:
-        """False when there is no such rule."""
+        """Return False when there is no such rule."""
         if self._rules.pop(name, None) is None:
             return False
         self._emit()
@@ -176,7 +176,7 @@ class Behaviours:
 
 @lru_cache(maxsize=1024)
 def _annotated(text: str) -> Outcome | None:
-    """None for an invalid annotation: the pod then behaves as without it."""
+    """Return None for an invalid annotation: the pod then behaves as without it."""
     try:
         return parse_outcome(text)
     except ValueError:
@@ -185,7 +185,7 @@ def _annotated(text: str) -> Outcome | None:
 
 @lru_cache(maxsize=1024)
 def parse_outcome(text: str) -> Outcome:
-    """An outcome from text: `crash-loop`, `run-for 5s exit 1`, `ready-after 10s`, `slow-start 2s-8s`.
+    """Return an outcome from text: `crash-loop`, `run-for 5s exit 1`, `ready-after 10s`, `slow-start 2s-8s`.
 
     After the kind may follow one duration (a range for slow-start) and `exit N`. ValueError names what is wrong.
     """

@@ -22,7 +22,7 @@ class ClusterClock:
 
     @property
     def offset(self) -> float:
-        """How far it is ahead of the machine's clock."""
+        """Return how far it is ahead of the machine's clock."""
         return self.now() - time.time()
 
     def now(self) -> float:

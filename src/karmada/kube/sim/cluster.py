@@ -179,7 +179,7 @@ class SimCluster:
 
     @property
     def pods(self) -> int:
-        """The number of pods."""
+        """Return the number of pods."""
         return len(self.context.informers.of(PODS))
 
     # fault injection (see faults.injector.FaultTarget)

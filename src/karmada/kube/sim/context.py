@@ -35,7 +35,7 @@ class Context:
         self.random = Random(profile.seed)
         self._clients: dict[str, Client] = {}
         self.volumes = NodeVolumes()
-        """What the containers of the cluster have written."""
+        """Files that the containers of the cluster have written."""
         self.recorders: dict[str, EventRecorder] = {}
         """Started and stopped by the cluster."""
 

@@ -27,7 +27,7 @@ class Contexts:
         """The file as it was last written here."""
 
     def write(self, kubeconfigs: Mapping[str, Path]) -> None:
-        """One file with these clusters, by name. The current-context stays while there is such a cluster."""
+        """Write one file with these clusters, by name. The current-context stays while there is such a cluster."""
         texts = [self._of(path) for path in kubeconfigs.values()]
         self._texts = {path: self._texts[path] for path in kubeconfigs.values()}
         current = self._current_context()
@@ -45,7 +45,7 @@ class Contexts:
         return known[1]
 
     def _current_context(self) -> str:
-        """The one that the user has set in the file, which rewriting it must keep."""
+        """Return the one that the user has set in the file, which rewriting it must keep."""
         identity = _identity(self._path)
         if identity is None or identity == self._written:
             return self._current
@@ -57,7 +57,7 @@ def _list(name: str, entries: Sequence[bytes]) -> bytes:
 
 
 def _identity(path: Path) -> _Identity | None:
-    """Of what is in a file; None without one."""
+    """Return the identity of the content of a file; None without a file."""
     try:
         found = path.stat()
     except FileNotFoundError:

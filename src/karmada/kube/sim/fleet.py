@@ -69,7 +69,7 @@ def _read(path: Path) -> Stored:
 
 
 def _attaches(folder: Path) -> bool:
-    """Whether a description that may not be readable is of nodes in a real cluster."""
+    """Return whether a description that may not be readable is of nodes in a real cluster."""
     try:
         described = msgspec.json.decode((folder / "cluster.json").read_bytes())
     except ValueError:
@@ -78,7 +78,7 @@ def _attaches(folder: Path) -> bool:
 
 
 def _free_port(name: str) -> int:
-    """A free port, from outside the range of ephemeral ports."""
+    """Return a free port, from outside the range of ephemeral ports."""
     first = zlib.crc32(name.encode()) % len(_PORTS)
     for step in range(len(_PORTS)):
         port = _PORTS[(first + step) % len(_PORTS)]
@@ -175,7 +175,7 @@ class Fleet:
     # clusters
 
     async def create(self, wanted: Stored, *, choose: Collection[str] = ()) -> Member:
-        """A new cluster, ready for use; its address ranges `choose` are those that no other cluster has."""
+        """Return a new cluster, ready for use; its address ranges `choose` are those that no other cluster has."""
         name = wanted.profile.name
         wrong = dns1123_label(name)
         if wrong:
@@ -203,7 +203,7 @@ class Fleet:
         return cluster
 
     def _with_processes(self, wanted: Stored) -> Stored:
-        """The settings for processes, and addresses of the loopback network if it runs any; FleetError."""
+        """Return the settings for processes, and addresses of the loopback network if it runs any; FleetError."""
         run = (wanted.run_processes or self.processes.run) and not wanted.attach
         if wanted.run_processes and wanted.attach:
             raise FleetError("run_processes: nodes in a real cluster cannot run processes, whose addresses are local")
@@ -219,7 +219,7 @@ class Fleet:
         return msgspec.structs.replace(wanted, profile=in_block(wanted.profile, block.number))
 
     def _claim(self, stored: Stored) -> None:
-        """The addresses of a cluster that runs processes, unless they are claimed already; NoAddresses."""
+        """Claim the addresses of a cluster that runs processes, unless that is done already; NoAddresses."""
         name, number = stored.profile.name, block_of(stored.profile)
         if stored.run_processes and name not in self._blocks and number is not None:
             self._blocks[name] = claim(number)
@@ -332,6 +332,6 @@ class Fleet:
         return self.folder / "clusters" / name
 
     def _write_kubeconfig(self) -> None:
-        """One file with every simulated cluster as a context of its name."""
+        """Write one file with every simulated cluster as a context of its name."""
         simulated = {name: one for name, one in self.clusters.items() if isinstance(one, SimCluster)}
         self._contexts.write({name: simulated[name].kubeconfig for name in sorted(simulated)})

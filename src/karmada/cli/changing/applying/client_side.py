@@ -34,7 +34,7 @@ _CASCADES = {"background": "Background", "foreground": "Foreground", "orphan": "
 
 
 def with_annotation(obj: Obj) -> Obj:
-    """The object with the last-applied annotation."""
+    """Return the object with the last-applied annotation."""
     metadata = obj["metadata"]
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != writing.LAST_APPLIED}
     text = compact_json({**obj, "metadata": {**metadata, "annotations": annotations}}) + "\n"
@@ -52,7 +52,7 @@ def parsed_last_applied(obj: Obj, source: str) -> Obj:
 
 @lru_cache(maxsize=64)
 def schema_of(gvk: GVK) -> Node | None:
-    """None for kinds that are not built in: their lists are not merged."""
+    """Return None for kinds that are not built in: their lists are not merged."""
     return Definitions.load().node_for(gvk)
 
 
@@ -69,7 +69,7 @@ class ClientSide:
         self._server_dry_run = flags["dry_run"] == writing.SERVER
 
     async def apply(self, item: Item, failures: writing.Failures) -> Done | None:
-        """None when it failed, which is among the failures."""
+        """Return None when it failed, which is among the failures."""
         if not item.name:
             raise connect.failure(f'error when retrieving current configuration of:\n{item.place}\nfrom server for: '
                                   f'"{item.source}": resource name may not be empty')  # fmt: skip

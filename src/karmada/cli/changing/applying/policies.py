@@ -30,7 +30,7 @@ def policy_for(item: Item, clusters: Sequence[str]) -> Obj:
 
 
 async def with_policies(session: Session, items: Sequence[Item], names: Sequence[str]) -> list[Item]:
-    """Each item followed by its policy; Failure names clusters that do not exist."""
+    """Return each item followed by its policy; Failure names clusters that do not exist."""
     clusters = await _existing(session, names)
     found: list[Item] = []
     for item in items:

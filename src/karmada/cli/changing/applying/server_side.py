@@ -47,7 +47,7 @@ class ServerSide:
         self._manager = flags["field_manager"]
 
     async def apply(self, item: Item, failures: writing.Failures) -> Done | None:
-        """None when it failed, which is among the failures."""
+        """Return None when it failed, which is among the failures."""
         if not item.name:
             raise connect.failure("resource name may not be empty")
         done: Done | None = None
@@ -103,7 +103,7 @@ class ServerSide:
         return await self._send(item, only, _KEEPER, force=False)
 
     async def _move_fields(self, item: Item, obj: Obj) -> Obj | None:
-        """None when there is nothing to migrate."""
+        """Return None when there is nothing to migrate."""
         for attempt in range(_RETRIES):
             names = {str(entry.get("manager")) for entry in _owners(obj, "Update")}
             entries = handed_over(obj["metadata"].get("managedFields") or [], names, self._manager)
@@ -142,7 +142,7 @@ def _owners(obj: Obj, operation: str) -> list[Obj]:
 
 
 def handed_over(entries: list[Obj], names: set[str], manager: str) -> list[Obj] | None:
-    """The entries, with the Update fields of these managers moved to the applying manager; None for no change."""
+    """Return the entries with the Update fields of these managers moved to the applying manager; None for no change."""
 
     def is_old(entry: Obj) -> bool:
         return entry.get("operation") == "Update" and entry.get("manager") in names and not entry.get("subresource")

@@ -46,7 +46,7 @@ def _selected(sources: list[Source], selector: str) -> list[Source]:
 
 
 def _edited(sources: list[Source], windows_line_endings: bool) -> list[Source]:
-    """The objects as an editor leaves them; none when nothing was saved."""
+    """Return the objects as an editor leaves them; none when nothing was saved."""
     from karmada.cli.changing.editor import edit_objects
 
     edited = connect.run(edit_objects([source.obj for source in sources], windows_line_endings=windows_line_endings))

@@ -68,7 +68,7 @@ def write_flags(command: Any) -> Any:
 def generator(
     resource: str, *, namespaced: bool = True, word: str = "", required: Sequence[str] = ()
 ) -> Callable[[Callable[..., Recipe]], click.Command]:
-    """A command for `resource` (GROUP/VERSION/PLURAL); `word` is what errors call it, else the command's name.
+    """Return a command for `resource` (GROUP/VERSION/PLURAL); `word` is what errors call it, else the command's name.
 
     `required` are the flags without which nothing can be made.
     """
@@ -135,5 +135,5 @@ async def _create(settings: Settings, made: Recipe, place: tuple[str, str, str],
 
 
 def split_commas(values: tuple[str, ...]) -> list[str]:
-    """A flag that may be repeated, and may have several values between commas."""
+    """Return the values of a flag that may be repeated, and may have several between commas."""
     return [word for value in values for word in value.split(",")]

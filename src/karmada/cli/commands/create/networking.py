@@ -75,7 +75,7 @@ def _parse_rule(text: str) -> dict[str, Any]:
 
 
 def _hosts(rules: list[dict[str, Any]]) -> list[Obj]:
-    """The paths of each host together, hosts in the order in which they come."""
+    """Return the paths of each host together, hosts in the order in which they come."""
     by_host: dict[str, list[Obj]] = {}
     for rule in rules:
         path, kind = rule["path"], "Exact"
@@ -212,7 +212,7 @@ def _number(text: str) -> int:
 
 
 def _target(text: str) -> int | str:
-    """A number, or the name of a container's port."""
+    """Return a number, or the name of a container's port."""
     if text.isdigit():
         if not 1 <= int(text) <= 65535:
             raise connect.failure("must be between 1 and 65535, inclusive")

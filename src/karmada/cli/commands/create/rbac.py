@@ -117,7 +117,7 @@ def _pair(word: str) -> tuple[str, str]:
 
 
 def _verbs(given: tuple[str, ...]) -> list[str]:
-    """Each once; `*` stands for all of them."""
+    """Return each once; `*` stands for all of them."""
     verbs = list(dict.fromkeys(split_commas(given)))
     return ["*"] if "*" in verbs else verbs
 

@@ -74,7 +74,7 @@ def _amount(text: str) -> int | str:
 
 
 def _selector(text: str) -> Obj:
-    """A selector as people write it, in the form of objects."""
+    """Return a selector as people write it, in the form of objects."""
     from karmada.kube.objects.selectors import parse_labels
 
     try:

@@ -23,7 +23,7 @@ _VARIABLE_RULE = (
 def collect(
     kind: str, name: str, *, literals: Sequence[str], files: Sequence[str], env_files: Sequence[str], file_key: str = ""
 ) -> dict[str, bytes]:
-    """All values by their keys, which are in order; `file_key` is the key of a file for which none is given."""
+    """Return all values by their keys, which are in order; `file_key` is the key of a file for which none is given."""
     if env_files and (files or literals):
         raise connect.failure("from-env-file cannot be combined with from-file or from-literal")
     found: dict[str, bytes] = {}
@@ -101,7 +101,7 @@ def _from_env_files(paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def _env_line(line: str) -> tuple[str, bytes] | None:
-    """A line without `=` takes its value from the environment."""
+    """Return the variable of a line; one without `=` takes its value from the environment."""
     line = line.lstrip()
     if not line or line.startswith("#"):
         return None

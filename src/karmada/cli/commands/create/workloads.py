@@ -50,7 +50,7 @@ def deployment(name: str, image: tuple[str, ...], port: int, replicas: int) -> R
 
 
 def _container_name(image: str) -> str:
-    """What the image is called, without its registry, tag and digest, made fit for a name."""
+    """Return what the image is called, without its registry, tag and digest, made fit for a name."""
     name = image.rpartition("/")[2].partition("@")[0].partition(":")[0]
     if not any(character in name for character in "_."):
         return name

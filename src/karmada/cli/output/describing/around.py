@@ -42,7 +42,7 @@ class Around:
         return found.items
 
     async def if_allowed(self, kind: str, namespace: str = "", **selectors: str) -> list[Obj] | None:
-        """None when the server does not have them, or not for the caller: then they are left out."""
+        """Return None when the server does not have them, or not for the caller: then they are left out."""
         from karmada.kube.objects.errors import ApiError
 
         try:
@@ -53,7 +53,7 @@ class Around:
     # events
 
     async def events_of(self, obj: Obj, *, uid: str = "") -> list[Obj] | None:
-        """None when they are not requested or not accessible."""
+        """Return None when they are not requested or not accessible."""
         if not self.show_events:
             return None
         metadata = obj["metadata"]
@@ -68,7 +68,7 @@ class Around:
 
 
 def events(sheet: Sheet, found: list[Obj] | None, now: float) -> None:
-    """The section at the end of a description; by the time of each event's last occurrence."""
+    """Add the section at the end of a description, by the time of each event's last occurrence."""
     if found is None:
         return
     if not found:
@@ -94,7 +94,7 @@ def _message(event: Obj) -> str:
 
 
 def _age(event: Obj, now: float) -> str:
-    """How long ago; of a repeated event also how often, and since when."""
+    """Return how long ago; of a repeated event also how often, and since when."""
     first: Any = event.get("firstTimestamp") or event.get("eventTime") or ""
     series = event.get("series")
     if series:

@@ -31,7 +31,7 @@ async def claim(sheet: Sheet, obj: Obj, around: Around) -> None:
 
 
 def storage_class(obj: Obj) -> str:
-    """The storage class; the old annotation has precedence."""
+    """Return the storage class; the old annotation has precedence."""
     return str(meta(obj, "annotations", {}).get(_CLASS) or at(obj, "spec.storageClassName"))
 
 

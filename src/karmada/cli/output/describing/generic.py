@@ -49,7 +49,7 @@ def label(name: str) -> str:
 
 
 def words(name: str) -> list[str]:
-    """A word begins at the first of capital letters, and at the last one before a small letter."""
+    """Return the words of a camel-case name, each beginning with a capital letter."""
     runs = ["".join(run) for _, run in groupby(name, key=_class)]
     for number in range(1, len(runs)):
         before, run = runs[number - 1], runs[number]

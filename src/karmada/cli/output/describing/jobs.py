@@ -73,7 +73,7 @@ def _times(sheet: Sheet, spec: Obj, status: Obj) -> None:
 
 
 def _indexes(text: str) -> str:
-    """A long list ends at the next comma."""
+    """Return the list of indexes; a long one ends at the next comma."""
     if not text:
         return NONE
     cut = text.find(",", _LONG_LIST)

@@ -84,7 +84,7 @@ def entry(group: str, kind: str) -> Entry:
 
 
 async def describe(obj: Obj, around: Around) -> str:
-    """The description; `obj` is in the version that its entry wants.
+    """Return the description; `obj` is in the version that its entry wants.
 
     An object that does not have the shape of its kind is shown field by field.
     """

@@ -66,7 +66,7 @@ async def node(sheet: Sheet, obj: Obj, around: Around) -> None:
 
 
 async def _events(sheet: Sheet, obj: Obj, around: Around) -> None:
-    """The events of a node: controllers refer to it by uid, kubelets by name."""
+    """Return the events of a node: controllers refer to it by uid, kubelets by name."""
     by_uid = await around.events_of(obj)
     by_name = await around.events_of(obj, uid=meta(obj, "name"))
     events(sheet, None if by_uid is None else [*by_uid, *(by_name or ())], around.now)
@@ -140,7 +140,7 @@ def _pods(sheet: Sheet, obj: Obj, pods: list[Obj], now: float) -> None:
 
 
 def _requested_by(pod: Obj, kind: str) -> dict[str, Quantity]:
-    """The total requests of a pod; pod-level resources take precedence over those of containers."""
+    """Return the total requests of a pod; pod-level resources take precedence over those of containers."""
     from karmada.kube.kinds.pod_amounts import pod_resources
     from karmada.kube.objects.quantity import Quantity
 

@@ -136,7 +136,7 @@ def _spread_text(constraint: Obj) -> str:
 
 
 def template(sheet: Sheet, found: Obj | None) -> None:
-    """What a workload makes pods from."""
+    """Describe the template that a workload makes pods from."""
     sheet.row(0, "Pod Template:")
     if not found:
         sheet.row(1, UNSET)

@@ -72,7 +72,7 @@ async def slices_of(service_name: str, namespace: str, around: Around) -> list[O
 
 
 def endpoints_text(slices: Iterable[Obj], port_name: str) -> str:
-    """The first ready addresses behind one port of a service, and how many more are ready.
+    """Return the first ready addresses behind one port of a service, and how many more are ready.
 
     "+ N more..." follows as soon as there are further endpoints, even if none of them is ready.
     """

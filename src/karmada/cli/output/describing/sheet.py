@@ -24,7 +24,7 @@ class Sheet:
         self._lines: list[str] = []
 
     def row(self, level: int, *cells: Any) -> None:
-        """One line."""
+        """Write one line."""
         self._lines.append(_INDENT * level + "\t".join(map(shown, cells)))
 
     def blank(self) -> None:
@@ -35,12 +35,12 @@ class Sheet:
         self.row(level, f"{title}:", value)
 
     def optional(self, title: str, value: Any, level: int = 0) -> None:
-        """A field that is left out when it is empty."""
+        """Write a field unless it is empty."""
         if value not in (None, "", [], {}):
             self.field(title, value, level)
 
     def column(self, title: str, values: Iterable[Any], level: int = 0, inner: str = "", none: str = NONE) -> None:
-        """A field with a value on each of several lines, one below the other. `inner` stands before every value."""
+        """Write a field with a value on each of several lines, one below the other, each behind `inner`."""
         first, *rest = [f"{inner}{shown(value)}" for value in values] or [none]
         self.row(level, f"{title}:", first)
         for value in rest:
@@ -52,7 +52,7 @@ class Sheet:
 
 
 def shown(value: Any) -> str:
-    """A value of JSON as Go prints it."""
+    """Return a value of JSON as Go prints it."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -69,7 +69,7 @@ def shown(value: Any) -> str:
 
 
 def _float(number: float) -> str:
-    """The shortest form; with an exponent when it would be very long."""
+    """Return the shortest form; with an exponent when it would be very long."""
     if number == int(number) and abs(number) < 1e21:
         return str(int(number))
     text = repr(number)

@@ -250,7 +250,7 @@ _WITHOUT_COLON = frozenset({"ISCSIInterface"})
 
 
 def volumes(sheet: Sheet, listed: Iterable[Obj], *, template: bool = False) -> None:
-    """The volumes of a pod, or of a pod template."""
+    """Describe the volumes of a pod, or of a pod template."""
     listed = list(listed)
     if not listed:
         sheet.field("Volumes", NONE, int(template))

@@ -21,7 +21,7 @@ _ACCESS_MODES = {
 
 
 def at(obj: Mapping[str, Any] | None, path: str, default: Any = "") -> Any:
-    """The value at a dotted path; `default` when there is none, or null."""
+    """Return the value at a dotted path; `default` when there is none, or null."""
     found: Any = obj
     for part in path.split("."):
         if not isinstance(found, Mapping):
@@ -38,7 +38,7 @@ def meta(obj: Obj, key: str, default: Any = "") -> Any:
 
 
 def moment(text: str) -> str:
-    """A time of the API, in local time: Sun, 15 Nov 2026 13:26:51 +0000."""
+    """Return a time of the API, in local time: Sun, 15 Nov 2026 13:26:51 +0000."""
     from datetime import datetime
 
     from karmada.kube.objects.times import parse_time
@@ -47,7 +47,7 @@ def moment(text: str) -> str:
 
 
 def since(text: str, now: float) -> str:
-    """How long ago that was."""
+    """Return how long ago that was."""
     from karmada.kube.objects.times import human_duration, parse_time
 
     return human_duration(now - parse_time(text)) if text else UNKNOWN

@@ -68,7 +68,7 @@ def _conditions(sheet: Sheet, conditions: list[Obj]) -> None:
 
 
 async def _replica_sets(sheet: Sheet, obj: Obj, around: Around) -> None:
-    """The ReplicaSet of the present template, and those of earlier ones; nothing when they cannot be listed."""
+    """Describe the ReplicaSets of the present template and of earlier ones; nothing when they cannot be listed."""
     selector = selector_text(at(obj, "spec.selector", None))
     found = await around.if_allowed("replicasets.v1.apps", meta(obj, "namespace"), labels=_parameter(selector))
     owned = [replica_set for replica_set in found or () if _controls(obj, replica_set)]
@@ -86,7 +86,7 @@ def _parameter(selector: str) -> str:
 
 
 def _plain(found: Obj) -> Obj:
-    """A template without what the controller added to it."""
+    """Return a template without what the controller added to it."""
     metadata = {key: value for key, value in (found.get("metadata") or {}).items() if value}
     metadata["labels"] = {key: value for key, value in (metadata.get("labels") or {}).items() if key != _HASH}
     return {**found, "metadata": metadata}

@@ -136,7 +136,7 @@ RUNTIME_CLASS = Printer([NAME, Column("Handler", field("handler"), "What runs it
 
 
 def _either(event: Obj, core: str, modern: str) -> Any:
-    """A field under its name in the core group or in events.k8s.io."""
+    """Return a field by its name in the core group or in events.k8s.io."""
     value = event.get(core)
     return event.get(modern) if value is None else value
 

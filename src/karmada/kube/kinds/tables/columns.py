@@ -85,7 +85,7 @@ class Printer:
 
 
 def dig(obj: Any, *path: str) -> Any:
-    """The value at a path of fields, None as soon as one is absent."""
+    """Return the value at a path of fields, None as soon as one is absent."""
     for key in path:
         if not isinstance(obj, dict):
             return None
@@ -94,7 +94,7 @@ def dig(obj: Any, *path: str) -> Any:
 
 
 def moment(timestamp: Any) -> float | None:
-    """The time a timestamp means, None if it is none."""
+    """Return the time a timestamp means, None if it is none."""
     try:
         return parse_time(timestamp)
     except (TypeError, ValueError):
@@ -102,7 +102,7 @@ def moment(timestamp: Any) -> float | None:
 
 
 def since(timestamp: Any, now: float) -> str:
-    """How long ago a timestamp was."""
+    """Return how long ago a timestamp was."""
     if not timestamp:
         return UNKNOWN
     then = moment(timestamp)
@@ -112,7 +112,7 @@ def since(timestamp: Any, now: float) -> str:
 
 
 def selector_text(selector: Mapping[str, Any] | None) -> str:
-    """A metav1.LabelSelector in the form of the command line."""
+    """Return a metav1.LabelSelector in the form of the command line."""
     if not selector:
         return NONE
     try:
@@ -126,7 +126,7 @@ def labels_text(labels: Mapping[str, str] | None) -> str:
 
 
 def quantity_text(value: Any) -> str:
-    """The canonical form; what is no quantity is shown as it is."""
+    """Return the canonical form; what is no quantity is shown as it is."""
     if value is None:
         return "0"
     try:
@@ -136,7 +136,7 @@ def quantity_text(value: Any) -> str:
 
 
 def with_more(items: Sequence[str], limit: int, *, separator: str = ",", empty: str = "") -> str:
-    """The first items, and how many there are besides."""
+    """Return the first items, and how many there are besides."""
     shown = separator.join(items[:limit])
     if len(items) > limit:
         return f"{shown} + {len(items) - limit} more..."
@@ -151,7 +151,7 @@ def joined(items: Iterable[Any] | None, empty: str = "") -> str:
 
 
 def field(path: str, default: Any = "") -> Cell:
-    """The value at a dotted path, the default when it is absent or null."""
+    """Return the value at a dotted path, the default when it is absent or null."""
     keys = tuple(path.split("."))
 
     def cell(obj: Obj, now: float) -> Any:  # noqa: ARG001
@@ -166,7 +166,7 @@ def number(path: str) -> Cell:
 
 
 def count(path: str) -> Cell:
-    """How many elements the list or map at a path has."""
+    """Return how many elements the list or map at a path has."""
     keys = tuple(path.split("."))
 
     def cell(obj: Obj, now: float) -> int:  # noqa: ARG001
@@ -186,12 +186,12 @@ def ago(path: str, absent: str = UNKNOWN) -> Cell:
 
 
 def of(rule: Callable[[Obj], Any]) -> Cell:
-    """A rule that does not need the time."""
+    """Return a rule that does not need the time."""
     return lambda obj, now: rule(obj)  # noqa: ARG005
 
 
 def containers_of(pod_spec: str) -> tuple[Column, Column]:
-    """The two wide columns of a pod template."""
+    """Return the two wide columns of a pod template."""
     keys = (*pod_spec.split("."), "containers")
 
     def listed(what: str) -> Cell:

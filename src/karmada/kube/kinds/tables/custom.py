@@ -59,7 +59,7 @@ _CONVERSIONS: dict[str, Convert] = {
 
 
 def _null(obj: Obj, now: float) -> None:
-    """The cell of a column whose path leads nowhere."""
+    """Return the cell of a column whose path leads nowhere."""
 
 
 def _cell(path_text: str, kind: str) -> Cell:

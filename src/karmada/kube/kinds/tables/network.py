@@ -92,7 +92,7 @@ def _parameters(ingress_class: Obj) -> str:
 
 
 def name_with_default(annotation: str) -> Column:
-    """The name, marked when an annotation makes the object the default of its kind."""
+    """Return the name, marked when an annotation makes the object the default of its kind."""
 
     def cell(obj: Obj, now: float) -> str:  # noqa: ARG001
         return meta.name(obj) + (" (default)" if meta.annotations(obj).get(annotation) == "true" else "")

@@ -50,7 +50,7 @@ def _ending(terminated: Obj) -> str:
 
 
 def _init_state(state: Obj, done: int, total: int) -> str:
-    """The pod's state from an init container that has not completed."""
+    """Return the pod's state from an init container that has not completed."""
     terminated, waiting = state.get("terminated"), state.get("waiting") or {}
     if terminated:
         return f"Init:{_ending(terminated)}"
@@ -167,7 +167,7 @@ def _conditions(pod: Obj) -> list[Obj]:
 
 
 def pod_status(pod: Obj) -> str:
-    """The word in the Status column."""
+    """Return the word in the Status column."""
     return _summary(pod).state
 
 

@@ -55,7 +55,7 @@ def table(
     columns: bool = True,
     api_version: str = "meta.k8s.io/v1",
 ) -> Obj:
-    """A Table of objects; `columns` False leaves out the definitions, as in all but the first event of a watch.
+    """Return a Table of objects; `columns` False leaves out the definitions, as in all but the first event of a watch.
 
     The result shares the objects and the definitions it is made from: encode it, do not mutate it.
     """

@@ -58,7 +58,7 @@ APPLY_CONFIGURATION = Type(t.PATCH_OBJECT)
 
 
 def environment(*, params: bool = False, variables: Mapping[str, Type] | None = None) -> Environment:
-    """What an expression may refer to; `variables` (None: there are no such) are a policy's own, with their types."""
+    """Return what an expression may refer to; `variables` (None: none) are a policy's own, with their types."""
     found = dict(_BASE)
     if params:
         found["params"] = t.DYN
@@ -68,12 +68,12 @@ def environment(*, params: bool = False, variables: Mapping[str, Type] | None = 
 
 
 def result_type(text: str, known: Environment, *, patches: bool = False) -> Type:
-    """The type of what an expression evaluates to; raises CompileError."""
+    """Return the type of what an expression evaluates to; raises CompileError."""
     return Program(text, known, patches=patches).type
 
 
 def fault(text: str, known: Environment, *wanted: Type, patches: bool = False) -> str:
-    """What is wrong with an expression that must evaluate to one of some types; "" if nothing is."""
+    """Return what is wrong with an expression that must evaluate to one of some types; "" if nothing is."""
     try:
         found = result_type(text, known, patches=patches)
     except CompileError as error:
@@ -86,6 +86,6 @@ def fault(text: str, known: Environment, *wanted: Type, patches: bool = False) -
 
 
 def _is(wanted: Type, found: Type) -> bool:
-    """The same type; the items of a list that may be empty are not known to be any."""
+    """Return whether two types are the same; the items of a list that may be empty are not known to be any."""
     empty = wanted.name == found.name == "list" and found.params[0].name == "dyn"
     return empty or wanted == found

@@ -53,7 +53,7 @@ class Checker:
 
     def __init__(self, variables: Mapping[str, Type], *, patches: bool = False) -> None:
         self.patches = patches
-        """Whether the types of mutating policies are known."""
+        """True if the types of mutating policies are known."""
         self.scope: dict[str, tuple[int, Type]] = {}
         self.issues: list[SyntaxIssue] = []
         self.used: set[str] = set()
@@ -156,7 +156,7 @@ class Checker:
         return f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
 
     def qualified(self, expr: Expr) -> str:
-        """The dotted name, when it is made of names only and does not start with a variable."""
+        """Return the dotted name, when it is made of names only and does not start with a variable."""
         if isinstance(expr, Ident):
             return "" if expr.name in self.scope else expr.name
         if isinstance(expr, Select) and not expr.optional and not expr.test:
@@ -186,7 +186,7 @@ class Checker:
         return bindings["A"]
 
     def same(self, exprs: list[tuple[Expr, bool]]) -> Type:
-        """The one type that all of them have; an entry marked optional holds it in an optional."""
+        """Return the one type that all of them have; an entry marked optional holds it in an optional."""
         bindings: t.Bindings = {}
         for expr, optional in exprs:
             kind = self.check(expr)
@@ -292,7 +292,7 @@ _CHECKS: dict[type[Expr], Any] = {
 
 
 def check(text: str, variables: Mapping[str, Type], *, patches: bool = False) -> tuple[Expr, Checker]:
-    """The checked tree of an expression; raises CompileError."""
+    """Return the checked tree of an expression; raises CompileError."""
     try:
         tree = parse(text)
     except SyntaxIssue as issue:

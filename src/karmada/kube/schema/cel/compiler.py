@@ -162,7 +162,7 @@ def _direct(overload: Overload, args: list[Run]) -> Run:
 
 
 def _dispatch(overloads: list[Overload], args: list[Run]) -> Run:
-    """Which overload fits depends only on the classes of the values, so the choice is remembered by them."""
+    """Return the overload that fits; it depends only on the classes of the values and is remembered by them."""
     chosen: dict[tuple[type, ...], Overload] = {}
 
     def run(frame: Frame) -> Any:

@@ -29,7 +29,7 @@ def _excess(what: str, cost: int, limit: int) -> str:
 
 
 def times_below(node: Node, times: int | None) -> int | None:
-    """How often a place below this one can be in an object; None without limit."""
+    """Return how often a place below this one can be in an object; None without limit."""
     if node.items is not None:
         each = node.checks.max_items
     elif node.values is not None:

@@ -40,7 +40,7 @@ def base(name: str, parameters: Sequence[str]) -> int:
 
 
 def weight(value: Any) -> int:
-    """How much work it is to go through a value once."""
+    """Return how much work it is to go through a value once."""
     if type(value) in _LIGHT:
         return 0
     if isinstance(value, str | bytes):
@@ -86,12 +86,12 @@ _PRECISION = re.compile(r"%\.(\d{1,9})")
 
 
 def formatting(template: str, args: list[Any]) -> int:
-    """A precision costs a step for each digit; more than nine figures of it are too many already."""
+    """Return the cost of a precision: a step for each digit; more than nine figures of it are too many already."""
     return total(template, args) + sum(int(digits) for digits in _PRECISION.findall(template))
 
 
 def matching(text: str, pattern: str) -> int:
-    """A search may go through the text once for every place of the pattern, which has to be compiled first."""
+    """Return the cost of a search, which may go through the text once for every place of the compiled pattern."""
     search = (1 + (len(text) >> 6)) * (1 + (len(pattern) >> 4))
     return search if is_compiled(pattern) else search + _COMPILE + len(pattern)
 

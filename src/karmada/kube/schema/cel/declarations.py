@@ -34,7 +34,7 @@ _METADATA = t.object_type({"name": FieldType("name", t.STRING), "generateName": 
 
 
 def escape(name: str) -> str | None:
-    """A property's name as an identifier; None when it cannot be one."""
+    """Return a property's name as an identifier; None when it cannot be one."""
     if name in _KEYWORDS:
         return f"__{name}__"
     if not _NAME.fullmatch(name):
@@ -43,7 +43,7 @@ def escape(name: str) -> str | None:
 
 
 def declare(node: Node, root: bool = False) -> Type | None:
-    """The type of a place; None when expressions cannot see it (nothing is declared there)."""
+    """Return the type of a place; None when expressions cannot see it (nothing is declared there)."""
     if node.special == "int-or-string":
         return t.DYN
     if node.type == "string":
@@ -75,7 +75,7 @@ Convert = Callable[[Any], Any]
 
 
 def converter(node: Node) -> Convert | None:
-    """A function from a JSON value to what the place's type promises; None: they are the same."""
+    """Return a function from a JSON value to what the place's type promises; None: they are the same."""
     if node.checks is None or node.special:
         return None
     if node.type == "object":

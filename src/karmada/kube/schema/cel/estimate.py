@@ -22,7 +22,7 @@ from karmada.kube.schema.node import Node
 UNLIMITED: Final = 2**64 - 1
 _CHARACTER, _PATTERN_CHARACTER = 0.1, 0.25
 _LIST, _MAP, _OBJECT = 10, 30, 40
-"""What it costs to make one, besides its content."""
+"""Costs of making one, besides its content."""
 _ADDRESS_BYTES, _FORMAT_NAME, _FORMAT_PATTERN = 16, 64, 128
 _SCALARS = frozenset({"bool", "int", "uint", "double", "duration", "timestamp"})
 _TEXT = frozenset({"string", "bytes"})
@@ -46,7 +46,7 @@ class Size:
         return Size(_cap(self.least * other.least), _cap(self.most * other.most))
 
     def cost(self, each: float = _CHARACTER) -> int:
-        """Of going through all of its elements."""
+        """Return the cost of going through all of its elements."""
         return _cap(math.ceil(self.most * each))
 
 
@@ -77,7 +77,7 @@ class Estimate:
     size: Size | None = None
     key: Size | None = None
     item: Size | None = None
-    """Of the entries of a list or map that the expression makes."""
+    """Estimate of the entries of a list or map that the expression makes."""
 
     @property
     def sized(self) -> Size:
@@ -98,7 +98,7 @@ class Estimator:
     def __init__(self, root: Node, sizes: SchemaSizes) -> None:
         self.root, self.sizes = root, sizes
         self.locals: dict[int, _Variable] = {}
-        """By slot of the frame."""
+        """Estimates by slot of the frame."""
 
     def cost(self, tree: syntax.Expr) -> int:
         return self.of(tree).cost
@@ -110,7 +110,7 @@ class Estimator:
     # Sizes.
 
     def at(self, place: Place) -> Size | None:
-        """What the schema says of a place."""
+        """Return what the schema says of a place."""
         if place is NOWHERE or place is LOST:
             return None
         return _EMPTY if not isinstance(place, Node) else Size(0, self.sizes.most(place))
@@ -210,12 +210,12 @@ class Estimator:
         return Estimate(cost, size=over.sized, key=_ONE, item=_EMPTY | kept)
 
     def kept(self, expr: syntax.Fold) -> Size:
-        """Of an item that a filter lets through."""
+        """Estimate an item that a filter lets through."""
         variable, kind = self.locals[expr.slots[0]], expr.type.params[0] if expr.type.params else DYN
         return self.measured(variable.place, kind, variable.size) or _UNKNOWN
 
     def bind_turn(self, expr: syntax.Fold, over: Estimate) -> None:
-        """The variables of a loop: the items of a list, the keys of a map, or with two of them both."""
+        """Bind the variables of a loop: the items of a list, the keys of a map, or with two of them both."""
         is_list = expr.range.type.name == "list"
         items = self.below(over.place, lambda node: node.items if is_list else node.values)
         keys = self.below(over.place, lambda node: None if is_list or node.values is None else KEY)
@@ -241,7 +241,7 @@ class Estimator:
 
 
 def _turn(expr: syntax.Fold, test: int, result: int) -> tuple[int, int]:
-    """What a macro costs once and in each turn: it stands for a loop that reads and sets an accumulator."""
+    """Return what a macro costs once and in each turn: it stands for a loop that reads and sets an accumulator."""
     match expr.macro:
         case "all":
             return 1, test + 3
@@ -269,7 +269,7 @@ def _length(value: Any) -> int:
 
 
 def _union(items: list[Estimate]) -> Size:
-    """The sizes of the entries of a literal."""
+    """Return the sizes of the entries of a literal."""
     if not items:
         return _EMPTY
     made = items[0].sized
@@ -279,7 +279,7 @@ def _union(items: list[Estimate]) -> Size:
 
 
 def _both(parts: list[Estimate]) -> tuple[Size | None, Size | None]:
-    """The sizes of the entries of what is one of two lists or maps, or both of them together."""
+    """Return the sizes of the entries of what is one of two lists or maps, or both of them together."""
     if any(part.key is None or part.item is None for part in parts):
         return None, None
     keys = [part.key for part in parts if part.key is not None]
@@ -307,7 +307,7 @@ class _Call:
         self.estimator, self.expr, self.target, self.args = estimator, expr, target, args
 
     def estimate(self, overload: Overload) -> tuple[int, Size | None]:
-        """The cost, and the size of the result where the function decides it."""
+        """Return the cost, and the size of the result where the function decides it."""
         made = _FUNCTIONS.get(self.expr.name)
         return (1, None) if made is None else made(self, overload)
 
@@ -317,7 +317,7 @@ class _Call:
         return self.target.sized
 
     def item(self) -> Size:
-        """Of the list that the function is called on."""
+        """Estimate of an item of the list that the function is called on."""
         assert self.target is not None
         place = self.estimator.below(self.target.place, lambda node: node.items)
         found = None if self.target.place is NOWHERE else self.estimator.at(place)
@@ -434,7 +434,7 @@ def _matching(text: Size, pattern: Size) -> int:
 
 
 def _replaced_most(text: Size, old: Size, new: Size) -> int:
-    """The longest result: an empty text is found everywhere, and the shortest one is found most often."""
+    """Return the longest result: an empty text is found everywhere, and the shortest one is found most often."""
     if old.least == 0:
         return _cap((text.most + 1) * new.most + text.most)
     if new.most <= old.least:

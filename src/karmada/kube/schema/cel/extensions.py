@@ -178,7 +178,7 @@ _VERBS = re2.compile(r"%(?:\.(\d+))?([a-zA-Z%])")
 
 
 def show(value: Any) -> str:
-    """What %s and string conversion inside lists print."""
+    """Return what %s and string conversion inside lists print."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -240,7 +240,7 @@ class Semver:
     pre: tuple[str, ...]
 
     def _order(self) -> tuple[Any, ...]:
-        """A release comes after its pre-releases, numbers come before words."""
+        """Return the sort key: a release comes after its pre-releases, numbers come before words."""
         parts = tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in self.pre)
         return (self.major, self.minor, self.patch, not self.pre, parts)
 
@@ -290,7 +290,7 @@ class Format:
 
 
 def _prefix(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """A prefix of a name may end with a dash."""
+    """Return whether a text is a prefix of a name, which may end with a dash."""
     return lambda text: check(text[:-1] + "a" if text.endswith("-") else text)
 
 

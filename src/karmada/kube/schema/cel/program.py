@@ -43,7 +43,7 @@ class Program:
         return self.measure(bindings, budget)[0]
 
     def measure(self, bindings: Mapping[str, Any], budget: int = CALL_BUDGET) -> tuple[Any, int]:
-        """The result and the steps it took; raises CelError, and BudgetExceeded when the budget did not suffice."""
+        """Return the result and the steps it took; raise CelError, or BudgetExceeded."""
         frame: list[Any] = [None] * self._size
         frame[0] = budget
         for name, slot in self._slots:
@@ -58,7 +58,7 @@ class Program:
 
 
 def compile_expression(text: str, variables: set[str]) -> Program:
-    """An expression over variables of unknown type; raises CompileError."""
+    """Return an expression over variables of unknown type; raises CompileError."""
     return Program(text, dict.fromkeys(variables, DYN))
 
 

@@ -17,7 +17,7 @@ from karmada.kube.schema.cel.types import Type
 from karmada.kube.schema.cel.values import Duration, Opt, Timestamp, Uint
 
 Cost = Callable[..., int]
-"""Of a call with these arguments."""
+"""Return the cost of a call with these arguments."""
 _TEXT = frozenset({"string", "bytes"})
 
 
@@ -97,7 +97,7 @@ RUNTIME: dict[str, Callable[[Any], bool]] = {
     "type": _instance(Type),
     "optional_type": _instance(Opt),
 }
-"""By type name: whether a value at run time is one (element types are not looked at)."""
+"""Test by type name of a value at run time (element types are not looked at)."""
 
 
 def define_type(kind: Type, cls: type) -> None:
@@ -106,7 +106,7 @@ def define_type(kind: Type, cls: type) -> None:
 
 
 def runtime_type(value: Any) -> str:
-    """The name of a value's type, as type() and error messages show it."""
+    """Return the name of a value's type, as type() and error messages show it."""
     for name in _NAMED:
         if RUNTIME[name](value):
             return name

@@ -23,7 +23,7 @@ REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "F
 
 
 def rule_errors(node: Node, path: str) -> list[FieldError]:
-    """What is wrong with the rules of a compiled schema whose openAPIV3Schema is at `path`."""
+    """Return what is wrong with the rules of a compiled schema whose openAPIV3Schema is at `path`."""
     check = _Check()
     check.visit(node, _Position(path, root=True, times=1))
     check.expressions.extend(check.limits.schema(path))

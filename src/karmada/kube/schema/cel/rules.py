@@ -68,7 +68,7 @@ _PATH_PART = re.compile(r"\.([a-zA-Z_][a-zA-Z0-9_-]*)|\['([^']+)'\]")
 
 
 def parse_field_path(text: str, node: Node) -> str:
-    """A rule's fieldPath as what follows the path of the rule's place; raises ValueError."""
+    """Return a rule's fieldPath as what follows the path of the rule's place; raises ValueError."""
     if not text or _PATH_PART.match(text) is None:
         raise ValueError("fieldPath must start with a '.' or a \"['\"")
     shown, position, place = "", 0, node
@@ -117,7 +117,7 @@ def _place(node: Node, root: bool) -> Place:
 
 
 def apply_rules(node: Node, obj: Obj, old: Obj | None = None) -> list[FieldError]:
-    """The rules that an object breaks."""
+    """Return the rules that an object breaks."""
     run = _Run()
     with suppress(_Stop):
         run.visit(node, obj, MISSING if old is None else old, "", root=True)
@@ -208,7 +208,7 @@ class _Run:
         return result
 
     def message(self, rule: Rule, bindings: dict[str, Any]) -> str:
-        """The computed message; a message that cannot be computed or is unfit falls back to the fixed one."""
+        """Return the computed message; a message that cannot be computed or is unfit falls back to the fixed one."""
         if rule.message_program is None:
             return ""
         try:
@@ -226,7 +226,7 @@ def _shown(node: Node, value: Any) -> Any:
 
 
 def _failure(reason: str, path: str, shown: Any, detail: str) -> FieldError:
-    """The error of a rule that does not hold; whole objects and lists are not shown."""
+    """Return the error of a rule that does not hold; whole objects and lists are not shown."""
     if reason == "FieldValueForbidden":
         return forbidden_field(path, detail)
     if reason == "FieldValueRequired":

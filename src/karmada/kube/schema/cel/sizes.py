@@ -14,7 +14,7 @@ REQUEST_BYTES = 3 * 1024 * 1024
 _BYTES_OF_CHARACTER = 4
 _LONGEST_TEXT = REQUEST_BYTES - len('""')
 _TIMED = {"duration": (32, 3), "date": (12, 12), "date-time": (32, 21), "datetime": (32, 21)}
-"""By format: the longest and the shortest JSON text."""
+"""Longest and shortest JSON text by format."""
 _SCALARS = {"boolean": len("true"), "integer": len("0"), "number": len("0")}
 _NO_CHECKS = Checks()
 
@@ -42,7 +42,7 @@ class SchemaSizes:
         self._least: dict[int, int | None] = {}
 
     def least(self, node: Node) -> int | None:
-        """The bytes of the smallest value; None where expressions cannot see the place."""
+        """Return the bytes of the smallest value; None where expressions cannot see the place."""
         key = id(node)
         if key not in self._least:
             self._least[key] = self._least_bytes(node)
@@ -62,13 +62,13 @@ class SchemaSizes:
         return len("{}") + sum(self._field_bytes(node, name) for name in node.required)
 
     def _field_bytes(self, node: Node, name: str) -> int:
-        """A required field with a default need not be sent."""
+        """Return the fewest bytes of a field; a required one with a default need not be sent."""
         child = node.properties.get(name)
         least = None if child is None or child.default is not UNSET else self.least(child)
         return 0 if least is None else len(name) + len('"":,') + least
 
     def most(self, node: Node) -> int:
-        """The number of elements of the largest value: characters, items, entries; 0 of what has none."""
+        """Return the number of elements of the largest value: characters, items, entries; 0 of what has none."""
         if node.special == "int-or-string" or node.type == "string":
             return _text_elements(node)
         if node.type == "array" and node.items is not None:
@@ -83,5 +83,5 @@ class SchemaSizes:
         return (REQUEST_BYTES - len("[]")) // smallest if declared is None else max(declared, 0)
 
     def occurrences(self, node: Node) -> int:
-        """How often a place can be in one object when nothing above it has a limit."""
+        """Return how often a place can be in one object when nothing above it has a limit."""
         return REQUEST_BYTES // ((self.least(node) or 0) + len(","))

@@ -198,7 +198,7 @@ def _text_to_bool(text: str) -> bool:
 
 
 def show_double(value: float) -> str:
-    """The shortest decimal that reads back, without a trailing .0, exponents as Go writes them."""
+    """Return the shortest decimal that reads back, without a trailing .0, exponents as Go writes them."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -262,7 +262,7 @@ class Parser:
         return token
 
     def unexpected(self, wanted: str, *, superfluous: bool = False) -> SyntaxIssue:
-        """What stands here is none of what may; a token without which the text would go on is superfluous."""
+        """Return the error for a token that may not stand here, or is superfluous if the text goes on without it."""
         token, what = self.peek, "extraneous" if superfluous else "mismatched"
         return SyntaxIssue(token.pos, f"Syntax error: {what} input '{token.text}' expecting {wanted}")
 
@@ -478,7 +478,7 @@ class Parser:
 
 
 def _dotted(expr: Expr) -> str:
-    """The name that an expression made of nothing but names spells; "" for any other."""
+    """Return the name that an expression made of nothing but names spells; "" for any other."""
     if isinstance(expr, Ident):
         return expr.name
     if isinstance(expr, Select) and not expr.optional and not expr.test:

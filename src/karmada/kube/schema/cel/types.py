@@ -80,7 +80,7 @@ _JSON_PATCH = Type(
 
 
 def patch_type(name: str) -> Type | None:
-    """The type of that name in the expressions of mutating policies."""
+    """Return the type of that name in the expressions of mutating policies."""
     if name == JSON_PATCH:
         return _JSON_PATCH
     is_part = name == PATCH_OBJECT or name.startswith(f"{PATCH_OBJECT}.")
@@ -91,7 +91,7 @@ Bindings = dict[str, Type]
 
 
 def assign(wanted: Type, given: Type, bindings: Bindings) -> bool:
-    """Whether `given` may be used as `wanted`; binds wanted's type parameters."""
+    """Return whether `given` may be used as `wanted`; binds wanted's type parameters."""
     if wanted.name in _PARAMS:
         bound = bindings.get(wanted.name)
         if bound is None or bound.name in _ANY:
@@ -106,7 +106,7 @@ def assign(wanted: Type, given: Type, bindings: Bindings) -> bool:
 
 
 def _widen(name: str, bound: Type, given: Type, bindings: Bindings) -> bool:
-    """A parameter first bound to null takes the other type, since anything may be compared with null."""
+    """Return the type of a parameter: first bound to null it takes the other one, since null compares with anything."""
     if "null" not in (bound.name, given.name):
         return False
     bindings[name] = given if bound.name == "null" else bound
@@ -122,7 +122,7 @@ def substitute(kind: Type, bindings: Bindings) -> Type:
 
 
 def join(kinds: list[Type]) -> Type:
-    """The type of a list literal's items or of a conditional's branches: the common one, else dyn."""
+    """Return the type of a list literal's items or of a conditional's branches: the common one, else dyn."""
     if not kinds:
         return DYN
     first = kinds[0]

@@ -74,7 +74,7 @@ class Pool:
             del self._owners[number]
 
     def numbers(self) -> Iterable[int]:
-        """Those that are taken."""
+        """Numbers that are taken."""
         return self._owners.keys()
 
     def choose(self, owner: Owner) -> int:
@@ -89,7 +89,7 @@ class Pool:
         return number
 
     def _search(self) -> int:
-        """The range is crowded: look at all of it, the part for static values last."""
+        """Look at all of a crowded range, the part for static values last."""
         start = random.randint(self._dynamic, self.high)
         spans = (range(start, self.high + 1), range(self._dynamic, start), range(self.low, self._dynamic))
         for span in spans:
@@ -124,7 +124,7 @@ def _static_part(size: int, divisor: int, most: int) -> int:
 
 @dataclass(slots=True)
 class Taken:
-    """What one write took."""
+    """The addresses and ports that one write took."""
 
     owner: Owner
     _done: Callable[[Taken], None]
@@ -172,7 +172,7 @@ class Allocator:
             self._loaded = False  # the cache was loaded anew: what was seen before may be gone
 
     def observe(self, old: Obj | None, new: Obj | None) -> None:
-        """A Service changed: created (no `old`), updated, or deleted (no `new`)."""
+        """Record that a Service was created (no `old`), updated, or deleted (no `new`)."""
         if not self._loaded:
             return
         before, after = set(self._held(old)), set(self._held(new))
@@ -381,7 +381,7 @@ class Allocator:
 
     @staticmethod
     def _shared_port(port: Obj, ports: Iterable[Obj]) -> int | None:
-        """The same port under two protocols has one node port."""
+        """Return the node port that the same port under another protocol has."""
         for other in ports:
             if other is not port and other.get("port") == port.get("port") and other.get("nodePort"):
                 found: int = other["nodePort"]

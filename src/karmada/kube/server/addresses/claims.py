@@ -30,7 +30,7 @@ class Claims:
         self._clock = clock
 
     async def claim(self, name: str, owner: Owner) -> bool:
-        """Whether the address is `owner`'s now."""
+        """Return whether the address is `owner`'s now."""
         key = storage_key(CLAIMS, "", name)
         stored = await self._cache.store.get(key)
         if stored is not None:

@@ -57,7 +57,7 @@ class ServiceRouter:
         return Address(cluster_ip, port)
 
     def subsets(self, namespace: str, name: str) -> Iterator[Subset]:
-        """The endpoints of a Service: ready addresses with their ports, of its slices, else of its Endpoints."""
+        """Yield the endpoints of a Service: ready addresses with their ports, of its slices, else of its Endpoints."""
         slices = [
             found
             for found in self._reader.list(ENDPOINT_SLICES, namespace)

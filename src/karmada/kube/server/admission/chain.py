@@ -82,7 +82,7 @@ class _Steps(NamedTuple):
     validate: tuple[Plugin, ...]
     finish: tuple[Plugin, ...]
     may_wait: bool
-    """Whether one of them is not `static`: those may call other servers."""
+    """True if one of them is not `static`: those may call other servers."""
 
 
 class Chain:
@@ -177,7 +177,7 @@ def default_plugins(
     configuration: Mapping[str, Obj] | None = None,
     record_usage: RecordUsage | None = None,
 ) -> list[Plugin]:
-    """The plug-ins that need nothing but current state and their configuration, without those that are disabled."""
+    """Return the plug-ins that need only current state and their configuration, without disabled ones."""
     plugins: list[Plugin] = [plugin(reader) for plugin in _BUILTIN]
     plugins.append(PodSecurity(reader, Configuration.of((configuration or {}).get(PodSecurity.name))))
     plugins.append(ServiceAccount(reader, clock or RealClock()))
@@ -196,7 +196,7 @@ def default_chain(
     configuration: Mapping[str, Obj] | None = None,
     record_usage: RecordUsage | None = None,
 ) -> Chain:
-    """The chain of a server; `others` (webhooks, policies) go to the places that their names have in the order.
+    """Return the chain of a server; `others` (webhooks, policies) go to the places that their names have in the order.
 
     `record_usage` updates the status of a quota with what a request adds to it.
     """

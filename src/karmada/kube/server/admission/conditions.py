@@ -57,7 +57,7 @@ class Expression:
             raise EvaluationFailed(f"expression '{self.text}' resulted in error: {error}") from error
 
     def program(self) -> Program:
-        """The compiled expression; raises EvaluationFailed."""
+        """Return the compiled expression; raises EvaluationFailed."""
         if self._program is None and not self._error:
             from karmada.kube.schema.cel import CompileError, Program
 
@@ -110,7 +110,7 @@ _USER_DEFAULTS: Obj = {"username": "", "uid": "", "groups": [], "extra": {}}
 def bindings_of(
     attributes: Attributes, request: Obj, obj: Obj | None, old: Obj | None, authorizer: Authorizer | None
 ) -> dict[str, Any]:
-    """The variables of an expression; in `request` every field can be selected, as in its declared type."""
+    """Return the variables of an expression; in `request` every field can be selected, as in its declared type."""
     user = {**_USER_DEFAULTS, **request["userInfo"]}
     return {
         "object": obj,

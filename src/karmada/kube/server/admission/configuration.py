@@ -13,7 +13,7 @@ GROUP = "apiserver.config.k8s.io"
 
 
 def read_admission_configuration(path: Path) -> dict[str, Obj]:
-    """The configuration of each plug-in that the file names; ValueError says what is wrong with the file."""
+    """Return the configuration of each plug-in that the file names; ValueError says what is wrong with the file."""
     raw = _load(path)
     if raw.get("kind") != "AdmissionConfiguration" or not str(raw.get("apiVersion") or "").startswith(f"{GROUP}/"):
         raise ValueError(f"{path}: must be an AdmissionConfiguration of {GROUP}/v1")

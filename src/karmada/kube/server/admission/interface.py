@@ -31,7 +31,7 @@ class Rounds:
         self._again: set[object] = set()
 
     def takes(self, mutation: object) -> bool:
-        """Whether a webhook or policy is called in this round."""
+        """Return whether a webhook or policy is called in this round."""
         return not self.second or mutation in self._again
 
     def took(self, mutation: object, *, changed: bool, reinvocable: bool) -> None:
@@ -65,10 +65,10 @@ class Attributes:
     """Makes the options of the request as webhooks and policies see them; most writes are seen by none."""
     warnings: list[str] = field(default_factory=Warnings)
     annotations: dict[str, str] = field(default_factory=dict)
-    """What plug-ins add to the audit event."""
+    """Annotations that plug-ins add to the audit event."""
 
     steps: Any = None
-    """Of the chain: the plug-ins that handle this write."""
+    """Plug-ins that handle this write, kept here by the chain."""
     _rounds: Rounds | None = None
 
     @property
@@ -99,7 +99,7 @@ class Plugin(ABC):
 
     @abstractmethod
     def handles(self, attributes: Attributes, /) -> bool:
-        """Whether this plug-in is called for the request."""
+        """Return whether this plug-in is called for the request."""
 
     async def admit(self, attributes: Attributes, /) -> None:  # noqa: B027
         """May change the object."""

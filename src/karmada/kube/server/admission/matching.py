@@ -104,11 +104,11 @@ class Criteria:
 
     @property
     def by_name(self) -> bool:
-        """Whether the match depends on the object's name, too."""
+        """Return whether the match depends on the object's name, too."""
         return any(rule.names for rule in (*self.rules, *self.excluded))
 
     def resource_for(self, request: Request, registry: Registry) -> Resource | None:
-        """The resource (the request's own, or another version of it) that the rules match; None: no match."""
+        """Return the resource (the request's own, or another version of it) that the rules match; None: no match."""
         candidates = [request.resource, *(equivalents(request.resource, registry) if self.equivalent else ())]
         seen_as = [request._replace(resource=resource) for resource in candidates]
         if any(rule.matches(form) for form in seen_as for rule in self.excluded):
@@ -146,7 +146,7 @@ class Criteria:
 
 
 def _selector(raw: Mapping[str, Any] | None) -> LabelSelector | None:
-    """None for a selector that selects everything."""
+    """Return None for a selector that selects everything."""
     if not raw or not (raw.get("matchLabels") or raw.get("matchExpressions")):
         return None
     return labels_from(raw)
@@ -157,14 +157,14 @@ def _labels(obj: Obj | None) -> Mapping[str, str] | None:
 
 
 def equivalents(resource: Resource, registry: Registry) -> Iterable[Resource]:
-    """The other versions through which the same objects are served."""
+    """Return the other versions through which the same objects are served."""
     return [
         other for other in registry if other.storage_resource == resource.storage_resource and other.gvr != resource.gvr
     ]
 
 
 def kind_of(resource: Resource, subresource: str) -> GVK:
-    """The kind that is written at a resource or subresource."""
+    """Return the kind that is written at a resource or subresource."""
     sub = resource.subresources.get(subresource)
     return sub.kind if sub is not None and sub.kind is not None else resource.gvk
 

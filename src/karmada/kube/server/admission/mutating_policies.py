@@ -58,7 +58,7 @@ class Mutation:
         return cls(is_json_patch, scope.expression(text.strip(), patches=True))
 
     def patched(self, bindings: dict[str, Any], resource: Resource) -> Obj:
-        """The object as it should be; raises EvaluationFailed or PatchFailed."""
+        """Return the object as it should be; raises EvaluationFailed or PatchFailed."""
         obj, wanted = bindings["object"], self.expression.evaluate(bindings)
         if self.is_json_patch:
             return _json_patched(obj, wanted, resource)
@@ -96,7 +96,7 @@ class MutatingPolicies(PolicyPlugin[MutatingPolicy]):
                 rounds.took(identity, changed=changed, reinvocable=bound.policy.reinvocable)
 
     async def _mutate(self, bound: Bound[MutatingPolicy], attributes: Attributes) -> bool:
-        """Whether the policy changed the object."""
+        """Return whether the policy changed the object."""
         changed = False
         try:
             for parameter in await self._parameters(bound, attributes):
@@ -131,7 +131,7 @@ class MutatingPolicies(PolicyPlugin[MutatingPolicy]):
 
 
 def _plain(value: Any) -> Any:
-    """What an expression made, as JSON."""
+    """Return what an expression made, as JSON."""
     from karmada.kube.schema.cel.values import Duration, Timestamp, Uint
 
     if isinstance(value, dict):
@@ -184,7 +184,7 @@ def _applied(obj: Obj, wanted: Any, resource: Resource) -> Obj:
 
 
 def _atomic(node: Node | None, value: Any, path: str) -> Iterator[str]:
-    """The paths of values that are merged as a whole, which an apply configuration may not set."""
+    """Yield the paths of values that are merged as a whole, which an apply configuration may not set."""
     if node is None or not isinstance(value, dict | list):
         return
     if path and node.type in ("object", "array") and node.atomic:

@@ -57,7 +57,7 @@ def _only_this_part(attributes: Attributes, fresh: Obj) -> Obj:
 
 
 def _keep_identity(fresh: Obj, obj: Obj) -> None:
-    """What no mutation may change: type, identity and what only the server sets. A missing name may be given."""
+    """Refuse a mutation of type, identity or what only the server sets. A missing name may be given."""
     fresh["apiVersion"], fresh["kind"] = obj.get("apiVersion"), obj.get("kind")
     meta, own = fresh["metadata"], obj.get("metadata") or {}
     for key in _KEPT:

@@ -30,7 +30,7 @@ def is_create_of(attributes: Attributes, group: str, plural: str) -> bool:
 
 
 def refuse(attributes: Attributes, why: str) -> Forbidden:
-    """The refusal of a write; an object without a name yet is named by its generateName."""
+    """Return the refusal of a write; an object without a name yet is named by its generateName."""
     return Forbidden.of(attributes.group_resource, _name(attributes), why)
 
 

@@ -56,7 +56,7 @@ class Validation:
         )
 
     def violation(self, bindings: dict[str, Any], number: int) -> _Violation | None:
-        """None if it holds; raises EvaluationFailed."""
+        """Return None if it holds; raises EvaluationFailed."""
         if self.expression.evaluate(bindings) is True:
             return None
         text = self._computed(bindings) or self.message or f"failed expression: {self.expression.text}"
@@ -78,7 +78,7 @@ class AuditAnnotation:
     value: Expression
 
     def text(self, bindings: dict[str, Any]) -> str:
-        """The value of the annotation; "" for none."""
+        """Return the value of the annotation; "" for none."""
         value = self.value.evaluate(bindings)
         return value.strip() if isinstance(value, str) else ""
 

@@ -87,7 +87,7 @@ class Scope:
             self.variables = (*self.variables, (variable["name"], expression))
 
     def declare(self, variables: Variables | None) -> Callable[[], Environment]:
-        """The environment of expressions that may use these variables; None: that have no `variables` at all."""
+        """Return the environment of expressions that may use these variables; None: that have no `variables` at all."""
 
         def declared() -> Environment:
             from karmada.kube.schema.cel.admission import environment
@@ -105,7 +105,7 @@ class Scope:
 
 
 def _type_of(expression: Expression) -> Type:
-    """The type of a variable; unknown if it does not compile, which is noticed when it is used."""
+    """Return the type of a variable; unknown if it does not compile, which is noticed when it is used."""
     from karmada.kube.schema.cel.types import DYN
 
     try:
@@ -116,7 +116,7 @@ def _type_of(expression: Expression) -> Type:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy(ABC):
-    """What validating and mutating policies have in common."""
+    """The common part of validating and mutating policies."""
 
     name: str
     criteria: Criteria
@@ -142,7 +142,7 @@ class Policy(ABC):
     @staticmethod
     @abstractmethod
     def actions(name: str, spec: Obj, scope: Scope) -> dict[str, Any]:
-        """The fields of one sort of policies."""
+        """Return the fields of one sort of policies."""
 
 
 def _parameter_kind(spec: Obj) -> GVK | None:
@@ -151,7 +151,10 @@ def _parameter_kind(spec: Obj) -> GVK | None:
 
 
 def with_variables(variables: Variables, bindings: Mapping[str, Any]) -> dict[str, Any]:
-    """The bindings and the policy's variables. One that cannot be computed is missing for those that use it."""
+    """Return the bindings and the policy's variables.
+
+    One that cannot be computed is missing for those that use it.
+    """
     values: dict[str, Any] = {}
     for name, expression in variables:
         try:
@@ -196,7 +199,7 @@ class PolicyPlugin(BuiltinPlugin, Generic[P]):
         return bool(self._bindings.get() and self._concerned(attributes))
 
     def is_exempt(self, attributes: Attributes) -> bool:
-        """Whether no policy applies to this write."""
+        """Return whether no policy applies to this write."""
         return exempt(attributes)
 
     def _concerned(self, attributes: Attributes) -> tuple[Bound[P], ...]:
@@ -230,7 +233,7 @@ class PolicyPlugin(BuiltinPlugin, Generic[P]):
         return all(criteria.selects(attributes, self.reader) for criteria in both)
 
     async def _values(self, bound: Bound[P], attributes: Attributes) -> dict[str, Any]:
-        """The variables of a policy's expressions, without `params`."""
+        """Return the variables of a policy's expressions, without `params`."""
         obj = await shown(attributes, attributes.obj, bound.resource)
         old = await shown(attributes, attributes.old, bound.resource)
         request = admission_request(attributes, bound.resource, "")
@@ -245,7 +248,7 @@ class PolicyPlugin(BuiltinPlugin, Generic[P]):
         return self.reader.get(NAMESPACES, "", attributes.namespace)
 
     async def _parameters(self, bound: Bound[P], attributes: Attributes) -> list[Obj | None]:
-        """The values of `params`, one for each evaluation; raises Misconfigured."""
+        """Return the values of `params`, one for each evaluation; raises Misconfigured."""
         kind, reference = bound.policy.parameters, bound.binding.parameter
         if kind is None or reference is None:
             return [None]

@@ -51,7 +51,7 @@ class Priority(BuiltinPlugin):
         spec["priority"], spec["preemptionPolicy"] = value, policy
 
     def _default(self) -> Obj | None:
-        """The default class; of several, which only writes past this plug-in can create, the lowest."""
+        """Return the default class; of several, which only writes past this plug-in can create, the lowest."""
         found = [entry for entry in self.reader.list(CLASSES) if entry.get("globalDefault")]
         return min(found, key=lambda entry: entry.get("value") or 0, default=None)
 

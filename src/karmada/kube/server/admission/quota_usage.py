@@ -45,7 +45,7 @@ class LiveUsage:
         return True
 
     def ledger(self, quota: Obj, resource: Resource, namespace: str) -> Ledger:
-        """The usage under a quota, by the objects of this resource, as of now."""
+        """Return the usage under a quota, by the objects of this resource, as of now."""
         followed = self._follow(resource)
         if followed is not None:
             return followed.ledger(quota, namespace) or followed.open_now(quota, namespace)
@@ -81,7 +81,7 @@ class _Followed:
         self._seen = (collection.changed, collection.resets)
 
     def ledger(self, quota: Obj, namespace: str) -> Ledger | None:
-        """None when there is none for the quota as it is now."""
+        """Return None when there is none for the quota as it is now."""
         self._catch_up()
         metadata = quota["metadata"]
         found = self._ledgers.get(namespace, {}).get(metadata["name"])

@@ -161,7 +161,7 @@ class ResourceQuota(BuiltinPlugin):
     def _reserved(
         self, attributes: Attributes, quota: Obj, names: Iterable[str]
     ) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
-        """What writes in flight reserve: all of it, and what the status does not include yet."""
+        """Return what writes in flight reserve: all of it, and what the status does not include yet."""
         totals = dict.fromkeys(names, ZERO)
         unrecorded = dict(totals)
         place = _place(attributes)

@@ -34,7 +34,7 @@ class InvalidResponse(Exception):
 
 
 def pick_version(offered: Iterable[str]) -> str:
-    """The first version of AdmissionReview that both sides know; "" if there is none."""
+    """Return the first version of AdmissionReview that both sides know; "" if there is none."""
     return next((version for version in offered if version in KNOWN_VERSIONS), "")
 
 
@@ -46,7 +46,7 @@ def scale_of(attributes: Attributes) -> Scale | None:
 
 
 async def shown(attributes: Attributes, obj: Obj | None, resource: Resource) -> Obj | None:
-    """An object of the write in the version of `resource`, shared where nothing had to be converted."""
+    """Return an object of the write in the version of `resource`, shared where nothing had to be converted."""
     if obj is None:
         return None
     scale = scale_of(attributes)
@@ -58,7 +58,7 @@ async def shown(attributes: Attributes, obj: Obj | None, resource: Resource) -> 
 
 
 async def taken_back(attributes: Attributes, changed: Obj, resource: Resource) -> Obj:
-    """The reverse of `shown` for an object that a webhook changed."""
+    """Return the reverse of `shown` for an object that a webhook changed."""
     scale = scale_of(attributes)
     if scale is not None:
         assert attributes.obj is not None
@@ -203,7 +203,7 @@ def _quote(text: Any) -> str:
 
 
 def denial(name: str, status: Obj | None) -> ApiError:
-    """The error of a request that the webhook `name` refused."""
+    """Return the error of a request that the webhook `name` refused."""
     found = dict(status or {})
     denied_by = f"admission webhook {_quote(name)} denied the request"
     explanation = found.get("message") or found.get("reason")

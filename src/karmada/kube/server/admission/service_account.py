@@ -80,7 +80,7 @@ class ServiceAccount(BuiltinPlugin):
 
 
 def _wants_token(spec: Obj, account: Obj) -> bool:
-    """The Pod decides, then its account; unless one of them says no, a token is mounted."""
+    """Return whether a token is mounted: the Pod decides, then its account; by default one is."""
     for holder in (spec, account):
         wish = holder.get("automountServiceAccountToken")
         if wish is not None:

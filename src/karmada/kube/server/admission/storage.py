@@ -26,7 +26,7 @@ NOT_EXPANDABLE = (
 
 
 def newest_default(candidates: list[Obj], *annotations: str) -> Obj | None:
-    """Of those marked as default the newest; of two from the same second the first by name."""
+    """Return the newest object marked as default; of two from the same second the first by name."""
     marked = [
         entry
         for entry in candidates
@@ -37,7 +37,7 @@ def newest_default(candidates: list[Obj], *annotations: str) -> Obj | None:
 
 
 def class_of(claim: Obj) -> str | None:
-    """The class a claim names; None when it names none (an empty name is a name)."""
+    """Return the class a claim names; None when it names none (an empty name is a name)."""
     annotations = claim["metadata"].get("annotations") or {}
     found: str | None = annotations.get(BETA_CLASS, (claim.get("spec") or {}).get("storageClassName"))
     return found

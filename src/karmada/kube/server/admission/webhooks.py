@@ -80,7 +80,7 @@ class Hook:
 
 
 def compile_hooks(configurations: list[Obj]) -> tuple[Hook, ...]:
-    """All webhooks in the order in which they are called."""
+    """Return all webhooks in the order in which they are called."""
     ordered = sorted(configurations, key=lambda c: str(c["metadata"]["name"]))
     return tuple(Hook.of(raw) for configuration in ordered for raw in configuration.get("webhooks") or ())
 
@@ -125,7 +125,7 @@ class _Webhooks(BuiltinPlugin):
         return bool(self._hooks.get()) and bool(self._matched(attributes))
 
     def _matched(self, attributes: Attributes) -> tuple[Invocation, ...]:
-        """The webhooks whose rules match."""
+        """Return the webhooks whose rules match."""
         hooks = self._hooks.get()
         current = (self._hooks.generation, self._registry.generation)
         if current != self._known_for:
@@ -142,7 +142,7 @@ class _Webhooks(BuiltinPlugin):
         return tuple(Invocation(hook, resource) for hook, resource in found if resource is not None)
 
     async def _review_request(self, attributes: Attributes, invocation: Invocation) -> ReviewRequest | None:
-        """The review to send to the webhook; None if its selectors or matchConditions do not match."""
+        """Return the review to send to the webhook; None if its selectors or matchConditions do not match."""
         hook, resource = invocation
         if not hook.criteria.selects(attributes, self.reader):
             return None
@@ -206,7 +206,7 @@ class MutatingWebhooks(_Webhooks):
                 rounds.took(hook, changed=changed, reinvocable=hook.reinvoke)
 
     async def _mutate(self, attributes: Attributes, invocation: Invocation) -> bool:
-        """Whether the webhook changed the object."""
+        """Return whether the webhook changed the object."""
         pending = await self._review_request(attributes, invocation)
         if pending is None:
             return False

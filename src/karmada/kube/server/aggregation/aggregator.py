@@ -94,7 +94,7 @@ class Aggregator:
             await controller.start()
 
     def reload_certificate(self) -> None:
-        """The files of the front-proxy certificate have changed."""
+        """Load the files of the front-proxy certificate again after they have changed."""
         self._outbound.reload()
 
     async def stop(self) -> None:
@@ -160,6 +160,6 @@ class Aggregator:
             yield RemoteVersion(version, backend.group_priority, backend.version_priority, resources)
 
     def openapi_documents(self) -> dict[str, tuple[str, bytes]]:
-        """By path below /openapi/v3: the hash and the gzipped document."""
+        """Return the hash and the gzipped document by path below /openapi/v3."""
         backends = self._backends.get()
         return {f"apis/{v}": document for v, document in self._documents.openapi().items() if v in backends}

@@ -99,7 +99,7 @@ class Availability(Reconciler):
         self._inside = inside
 
     def behind(self, namespace: str, service: str) -> Iterator[Key]:
-        """The APIServices whose backend is this Service."""
+        """Yield the APIServices whose backend is this Service."""
         for backend in self._backends().values():
             if backend.service == (namespace, service):
                 yield Key("", backend.name)
@@ -141,7 +141,7 @@ class Availability(Reconciler):
         return self._routed(backend) or await self._answered(backend)
 
     def _routed(self, backend: Backend) -> Finding | None:
-        """What is known from the Service and its endpoints alone; None: the backend has to be probed."""
+        """Return what is known from the Service and its endpoints alone; None: the backend has to be probed."""
         what = f'service/{backend.service.name} in "{backend.service.namespace}"'
         service = self._reader.get(SERVICES, *backend.service)
         if service is None:

@@ -39,7 +39,7 @@ class Inside(Protocol):
         """Rises when `resources` may have changed."""
 
     def resources(self, version: GroupVersion) -> tuple[Obj, ...]:
-        """The entries of its APIResourceList."""
+        """Return the entries of its APIResourceList."""
 
     async def handle(self, request: Request, version: GroupVersion) -> Result:
         """Answer a request that is authorised already."""
@@ -61,20 +61,20 @@ class Backend:
         return f"/apis/{self.version}"
 
     def target(self, router: Router, outbound: Outbound) -> Target:
-        """Where to connect now; raises Unroutable or BadTrust."""
+        """Return where to connect now; raises Unroutable or BadTrust."""
         outbound.tls(self.trust)
         address = router.resolve(*self.service, self.port)
         return Target(address, f"{self.service.name}.{self.service.namespace}.svc", self.trust)
 
 
 def version_of(name: str) -> GroupVersion:
-    """The group-version that an APIService of this name is about."""
+    """Return the group-version that an APIService of this name is about."""
     version, _, group = name.partition(".")
     return GroupVersion(group, version)
 
 
 def backend_of(obj: Obj) -> Backend | None:
-    """None for an APIService that is served here."""
+    """Return None for an APIService that is served here."""
     spec = obj.get("spec") or {}
     service = spec.get("service")
     if service is None:

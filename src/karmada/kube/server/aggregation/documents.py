@@ -27,7 +27,7 @@ class Documents:
         return self._openapi
 
     def learn(self, version: GroupVersion, resources: tuple[Obj, ...] | None) -> None:
-        """The backend's APIResourceList, or None if it could not be had."""
+        """Take over the backend's APIResourceList, or None if it could not be had."""
         if self._resources.get(version) == resources:
             return
         if resources is None:
@@ -57,7 +57,7 @@ def _packed(document: bytes) -> bytes:
 
 
 def listed_resources(answer: Any) -> tuple[Obj, ...] | None:
-    """The entries of an APIResourceList that discovery can show; None if it is none."""
+    """Return the entries of an APIResourceList that discovery can show; None if it is none."""
     if not isinstance(answer, dict) or answer.get("kind") != "APIResourceList":
         return None
     entries = [entry for entry in answer.get("resources") or () if isinstance(entry, dict)]

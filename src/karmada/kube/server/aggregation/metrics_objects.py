@@ -61,7 +61,7 @@ def api_service(
 
 
 def reader_role(labels: Mapping[str, str]) -> Obj:
-    """The right to view a namespace includes the metrics of its pods."""
+    """Return the rules for metrics: the right to view a namespace includes the metrics of its pods."""
     into = {f"rbac.authorization.k8s.io/aggregate-to-{role}": "true" for role in ("admin", "edit", "view")}
     rule = {"apiGroups": [METRICS.group], "resources": ["pods", "nodes"], "verbs": ["get", "list", "watch"]}
     return {

@@ -15,7 +15,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def parse_body(body: bytes, content_type: str) -> Any:
-    """A body in JSON or YAML, a patch included; None for what is neither."""
+    """Return a body in JSON or YAML, a patch included; None for what is neither."""
     media = content_type.split(";", 1)[0].strip().lower()
     try:
         if not media or media.endswith("json"):
@@ -26,7 +26,7 @@ def parse_body(body: bytes, content_type: str) -> Any:
 
 
 def shown(value: Any, *, omit_managed_fields: bool) -> Any:
-    """A copy of the value as it may be recorded."""
+    """Return a copy of the value as it may be recorded."""
     copied = copy_json(value)
     if omit_managed_fields and isinstance(copied, dict):
         for obj in (copied, *(copied.get("items") or ())):

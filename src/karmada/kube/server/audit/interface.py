@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 GONE = 499
-"""What metrics and the audit log say of a request whose client went away."""
+"""Status in metrics and the audit log for a request whose client went away."""
 
 
 class Sent(NamedTuple):
-    """What is known of a request before anything is parsed."""
+    """The parts of a request that are known before anything is parsed."""
 
     uri: str
     headers: Mapping[str, str]
     remote: str = ""
     """The address of the client; none in-process."""
     certificate: bool = False
-    """Whether the client has shown one."""
+    """True if the client has shown one."""
 
 
 class FollowsRequest(Protocol):
-    """What the audit log learns of one request on its way."""
+    """The methods by which the audit log learns of one request on its way."""
 
     request: Request | None
 
@@ -47,13 +47,13 @@ class Audits(Protocol):
     def begin(
         self, sent: Sent, info: RequestInfo, caller: User, audit_id: str, seconds: float
     ) -> FollowsRequest | None:
-        """Of an authenticated request that came so many seconds ago; None for one that is not audited."""
+        """Begin the trail of an authenticated request that came so many seconds ago; None for one without audit."""
 
     def refuse(self, sent: Sent, info: RequestInfo, audit_id: str, seconds: float, code: int) -> None:
-        """A request whose sender could not be authenticated."""
+        """Record a request whose sender could not be authenticated."""
 
 
 def new_audit_id() -> str:
-    """A random UUID; without the system's entropy, which would cost more than the rest of a small get."""
+    """Return a random UUID; without the system's entropy, which would cost more than the rest of a small get."""
     digits = f"{random.getrandbits(128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"

@@ -50,7 +50,7 @@ class LogFile:
         self._size = found.st_size if self._rotates else 0
 
     def write(self, event: Obj) -> None:
-        """A disk that is full fails no request: the event is lost, counted, and the first loss of a row logged."""
+        """Write a line; a full disk fails no request: the event is lost, counted, and a row's first loss logged."""
         line = orjson.dumps(event) + b"\n"
         try:
             if self._rotates and self._size and self._size + len(line) > self._max_bytes:

@@ -44,7 +44,7 @@ _LEVELS: Final = {word: level for level, word in _WORDS.items()}
 
 
 class Plan(NamedTuple):
-    """What is recorded of one request."""
+    """The parts of one request that are recorded."""
 
     level: Level
     omit_stages: frozenset[str] = frozenset()

@@ -108,14 +108,14 @@ class Trail:
             self._base["objectRef"] = _reference(info)
 
     def started(self, code: int) -> None:
-        """The head of a long response is out."""
+        """Record that the head of a long response is out."""
         self.emit(STARTED, code)
 
     def respond(self, result: Result) -> None:
         self._response = result
 
     def fail(self, status: Obj) -> None:
-        """The Status that the request is answered with."""
+        """Record the Status that the request is answered with."""
         self._failure = status
 
     def finish(self, code: int, *, panic: bool = False) -> None:
@@ -170,7 +170,7 @@ class Trail:
 
 
 def _attempted(sent: Sent) -> str:
-    """Which credentials were shown; never what they are."""
+    """Return which credentials were shown; never what they are."""
     authorization = sent.headers.get("Authorization", "").strip().lower()
     methods = [word for word in ("basic", "bearer") if authorization.startswith(f"{word} ")]
     if sent.certificate:
@@ -204,7 +204,7 @@ def _reference(info: RequestInfo) -> Obj:
 
 
 def open_auditor(config: AuditConfig, clock: Clock, decode: Decode) -> Auditor | None:
-    """None when nobody wants events; OSError or ValueError for a place that cannot be used."""
+    """Return None when nobody wants events; OSError or ValueError for a place that cannot be used."""
     if not config.enabled:
         return None
     sinks: list[Sink] = []

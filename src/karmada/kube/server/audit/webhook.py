@@ -80,7 +80,7 @@ class WebhookSink:
             log.error("Audit events could not be sent and are lost", error, events=len(batch))
 
     async def close(self) -> None:
-        """What waits is sent, if the webhook takes it soon."""
+        """Send what waits, if the webhook takes it soon."""
         if self._sending is not None:
             await cancel_and_wait(self._sending)
         try:

@@ -95,7 +95,7 @@ def _service(service_cidr: str, port: int) -> Obj:
 
 
 def _endpoints(host: str, port: int) -> list[Obj]:
-    """The address to reach the server at; none when it advertises a name or every address it has."""
+    """Return the address to reach the server at; none when it advertises a name or every address it has."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -137,7 +137,7 @@ def _service_cidr(service_cidr: str) -> list[Obj]:
 
 
 def _api_services(definitions: Definitions | None) -> list[Obj]:
-    """One for each group-version that is served here."""
+    """Return one for each group-version that is served here."""
     known = definitions.kinds() if definitions is not None else None
     rows = inventory.ROWS
     served = [row.version for row in rows if known is None or GVK.parse(row.version, row.kind) in known]

@@ -55,7 +55,7 @@ def _replace(*keys: str) -> Mend:
 
 
 def _set_data(existing: Obj, wanted: Obj) -> Obj | None:
-    """The keys that are wanted must be as wanted; others belong to others, such as the signatures of cluster-info."""
+    """Return the object with the wanted keys beside others, such as the signatures of cluster-info; None: no change."""
     data = existing.get("data") or {}
     if data.items() >= wanted["data"].items():
         return None
@@ -63,7 +63,7 @@ def _set_data(existing: Obj, wanted: Obj) -> Obj | None:
 
 
 def _bring_up_to_date(existing: Obj, wanted: Obj) -> Obj | None:
-    """What is wanted must be there as it is wanted; what a server fills in besides does not count."""
+    """Return the object with the wanted spec; what a server fills in does not count. None: nothing to change."""
     if _covers(existing.get("spec"), wanted["spec"]):
         return None
     return {**copy_json(existing), "spec": copy_json(wanted["spec"])}
@@ -107,7 +107,7 @@ class Defaults:
     cache: Cache
     clock: Clock
     version: str
-    """Of Kubernetes."""
+    """Version of Kubernetes."""
 
     async def ensure(self, objects: list[Obj]) -> None:
         """Make these and RBAC's what they should be."""
@@ -183,7 +183,7 @@ class Defaults:
             remember(self.version, wanted, made)
 
     async def _appears(self, resource: Resource, wanted: Obj) -> bool:
-        """Whether another server that starts at the same time makes it, too."""
+        """Return whether another server that starts at the same time makes it, too."""
         meta = wanted["metadata"]
         for _ in range(_LOOKS):
             await self.cache.fresh()

@@ -16,22 +16,22 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.watchcache.entry import encode_value, with_revision
 
 _UID, _TIME = "\ue000uid\ue000", "\ue000time\ue000"
-"""What stands for them; no default object has characters of the private-use area."""
+"""Placeholders; no default object has characters of the private-use area."""
 
 
 class Form:
-    """What a default object became when it was created, but for its uid and times."""
+    """The stored form of a default object after its creation, but for its uid and times."""
 
     def __init__(self, wanted: Obj, value: bytes) -> None:
         self.wanted = wanted
         self._value = value
 
     def value(self, uid: str, time: str) -> bytes:
-        """The bytes to store."""
+        """Return the bytes to store."""
         return self._value.replace(_UID.encode(), uid.encode()).replace(_TIME.encode(), time.encode())
 
     def object(self, uid: str, time: str) -> Obj:
-        """What these bytes mean; all but metadata and conditions is the same in all clusters, and read-only."""
+        """Return what these bytes mean; all but metadata and conditions is the same in all clusters, and read-only."""
         return _stamped(self._parsed, uid, time)
 
     @cached_property
@@ -43,7 +43,7 @@ class Form:
 
 _Key: TypeAlias = tuple[str, tuple[str, str, str]]
 _forms: dict[_Key, list[Form]] = {}
-"""By Kubernetes version and the object's kind, namespace and name: one for each object of that name that was wanted."""
+"""Forms by Kubernetes version, kind, namespace and name: one for each object of that name that was wanted."""
 
 
 def remember(version: str, wanted: Obj, stored: Obj) -> None:
@@ -55,7 +55,7 @@ def remember(version: str, wanted: Obj, stored: Obj) -> None:
 
 
 def recall(version: str, wanted: Obj) -> Form | None:
-    """What to store for `wanted` in a new cluster; None: it was not created in this process before."""
+    """Return what to store for `wanted` in a new cluster; None: it was not created in this process before."""
     for form in _forms.get(_key(version, wanted), ()):
         if form.wanted == wanted:  # compared at once where both have the same parts, as definitions have schemas
             return form
@@ -68,7 +68,7 @@ def _key(version: str, wanted: Obj) -> _Key:
 
 
 def _stamped(obj: Obj, uid: str, time: str) -> Obj:
-    """A copy with this uid and this time wherever a creation leaves one; the rest is shared."""
+    """Return a copy with this uid and this time wherever a creation leaves one; the rest is shared."""
     meta = obj["metadata"]
     copied: Obj = {**obj, "metadata": {**meta, "uid": uid, "creationTimestamp": time}}
     if "managedFields" in meta:

@@ -48,7 +48,7 @@ class BuiltinControllers:
         self.manager: Manager | None = None
         self.garbage_collector: GarbageCollector | None = None
         self.may_collect = asyncio.Event()
-        """Whether the garbage collector may read all objects; cleared by those who read them first."""
+        """True if the garbage collector may read all objects; cleared by those who read them first."""
         self.may_collect.set()
         self._turns: asyncio.Task[None] | None = None
         server.custom_resources.changed.append(self._resources_changed)

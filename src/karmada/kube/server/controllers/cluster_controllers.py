@@ -33,7 +33,7 @@ Part: TypeAlias = Reconciler | Component
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What the controllers are made of; those that need a key run only where there is one."""
+    """The parts that controllers are made of; those that need a key run only where there is one."""
 
     client: Callable[[str], Client]
     """A client by the name of who uses it."""
@@ -42,12 +42,12 @@ class Needs:
     rights: Decides
     namespace_deletion_delay: float = 5.0
     root_pem: bytes = b""
-    """By which clients verify the API server; it is put into token Secrets and into every namespace."""
+    """Authority by which clients verify the API server; it is put into token Secrets and into every namespace."""
     issuer: TokenIssuer | None = None
     signer: CertificateAuthority | None = None
     longest_certificate: float = MAX_SECONDS
     collect_after: Callable[[], Awaitable[object]] | None = None
-    """What the garbage collector waits for before it reads all objects."""
+    """Wait for what the garbage collector needs before it reads all objects."""
 
     @property
     def shared(self) -> Client:
@@ -56,7 +56,7 @@ class Needs:
 
 class Row(NamedTuple):
     names: tuple[str, ...]
-    """What --controllers calls it, in the shorter and in the longer form."""
+    """Names in --controllers, in the shorter and in the longer form."""
     make: Callable[[Needs], Part | None]
     """None where something that it needs is missing."""
 
@@ -137,7 +137,7 @@ _EVERYTHING = "*"
 
 
 def enabled(names: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether --controllers enables what has these names: the first entry that names it decides, else `*`."""
+    """Return whether --controllers enables what has these names: the first entry that names it decides, else `*`."""
     for entry in wanted:
         if entry.removeprefix("-") in names:
             return not entry.startswith("-")
@@ -158,6 +158,6 @@ def check(wanted: Sequence[str]) -> None:
 
 
 def made(needs: Needs, wanted: Sequence[str] = (_EVERYTHING,)) -> list[Part]:
-    """The enabled controllers whose needs are met."""
+    """Return the enabled controllers whose needs are met."""
     parts = [row.make(needs) for row in ROWS if enabled(row.names, wanted)]
     return [part for part in parts if part is not None]

@@ -31,7 +31,7 @@ class DefaultDefinitions(Reconciler):
         self.watches = (Watch(CRDS, when=lambda _old, new: new is None),)
 
     def attach(self, add: Callable[[Key], None]) -> None:
-        """One may have gone between the start of the server and this."""
+        """Queue all definitions: one may have gone between the start of the server and this."""
         for key in self._wanted:
             add(key)
 

@@ -29,7 +29,7 @@ _STORED_AT = prefix(EVENTS.group_resource)
 
 
 def last_written(event: Obj) -> float:
-    """The latest time in an Event, or the time of its last write."""
+    """Return the latest time in an Event, or the time of its last write."""
     times = [
         event["metadata"].get("creationTimestamp"),
         *(entry.get("time") for entry in event["metadata"].get("managedFields") or ()),

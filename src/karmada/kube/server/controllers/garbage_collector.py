@@ -40,7 +40,7 @@ _log = get_logger("garbage-collector")
 
 
 class _Metadata(TypedDict, total=False):
-    """What the graph needs of an object."""
+    """The metadata of an object that the graph needs."""
 
     name: Any
     namespace: Any
@@ -61,18 +61,18 @@ _decode = msgspec.json.Decoder(_Slim).decode
 
 
 def slim(obj: Obj) -> Obj:
-    """What the graph needs of an object, and no more."""
+    """Return what the graph needs of an object, and no more."""
     meta = obj["metadata"]
     return {"metadata": {key: meta[key] for key in _KEPT if key in meta}}
 
 
 def parse_slim(raw: bytes) -> Obj:
-    """The same of an object's bytes: the rest is skipped without being made."""
+    """Parse what the graph needs of an object's bytes: the rest is skipped without being made."""
     return cast("Obj", _decode(raw))
 
 
 def _is_tied_alike(old: Obj, new: Obj) -> bool:
-    """Whether nothing of a slim object has changed that matters here."""
+    """Return whether nothing of a slim object has changed that matters here."""
     before, now = old["metadata"], new["metadata"]
     for key in _TIES:  # noqa: SIM110 - a call for each of them would cost more than the comparison
         if before.get(key) != now.get(key):
@@ -150,7 +150,7 @@ class GarbageCollector:
         self._tasks: list[asyncio.Task[None]] = []
         self._rescan = asyncio.Event()
         self._listing = True
-        """Whether owners of what is listed may be listed later."""
+        """True if owners of what is listed may be listed later."""
         self._absent: dict[str, None] = {}
         """Owners that were seen to go, latest last; their kind may be gone by the time their dependents are judged."""
 
@@ -346,11 +346,11 @@ class GarbageCollector:
             _log.v(2).info("Gone already", name=node.name, namespace=node.namespace, err=error.message)
 
     def _is_owned(self, node: Node) -> bool:
-        """Whether all owners are seen to be there to stay: when one goes, its dependents are queued."""
+        """Return whether all owners are seen to be there to stay: when one goes, its dependents are queued."""
         return all(self._known_state(node, owner) == SOLID for owner in node.owners)
 
     def _known_state(self, node: Node, owner: Obj) -> str:
-        """The state of an owner, by the graph or its informer; empty if neither knows it."""
+        """Return the state of an owner, by the graph or its informer; empty if neither knows it."""
         known = self.graph.nodes.get(owner["uid"])
         if known is None or known.name != owner["name"]:
             return ABSENT if owner["uid"] in self._absent else SOLID if self._is_shown(node, owner) else ""
@@ -359,7 +359,7 @@ class GarbageCollector:
         return GOING if known.waits_for_dependents else SOLID
 
     def _is_shown(self, node: Node, owner: Obj) -> bool:
-        """Whether an informer shows this owner, in a place where it may own the object."""
+        """Return whether an informer shows this owner, in a place where it may own the object."""
         mapping = self._kinds.get(_group_kind(owner))
         informer = self._informers.get(mapping.gvr) if mapping is not None else None
         if mapping is None or informer is None or (mapping.namespaced and not node.namespace):
@@ -368,7 +368,7 @@ class GarbageCollector:
         return shown is not None and shown["metadata"]["uid"] == owner["uid"]
 
     async def _look_up(self, node: Node, owner: Obj) -> str:
-        """The state of an owner that is not known, from the server."""
+        """Return the state of an owner that is not known, from the server."""
         mapping = await self._client.mapper.mapping(_group_kind(owner))
         if mapping.namespaced and not node.namespace:
             return INVALID

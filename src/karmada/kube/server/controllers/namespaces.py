@@ -33,7 +33,7 @@ PODS = GVR("", "v1", "pods").group_resource
 
 @dataclass(slots=True)
 class Remains:
-    """What a pass over the namespace's content left."""
+    """The content that a pass over a namespace left."""
 
     undiscovered: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Remains:
 
 
 def conditions(remains: Remains) -> list[Obj]:
-    """The five conditions of a terminating namespace."""
+    """Return the five conditions of a terminating namespace."""
     left = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(remains.left.items()))
     held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(remains.finalizers.items()))
     failing = ", ".join(f"{name}: {why}" for name, why in sorted(remains.undiscovered.items()))

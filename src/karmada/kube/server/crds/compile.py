@@ -38,7 +38,7 @@ Convert = Callable[[list[Obj], str], Awaitable[list[Obj]]]
 
 
 def crd_resources(crd: Obj, convert: Convert | None = None) -> list[Resource]:
-    """One Resource for each served version; `convert` is for conversion by webhook."""
+    """Return one Resource for each served version; `convert` is for conversion by webhook."""
     versions = crd["spec"]["versions"]
     schemas = {version["name"]: _Schema(version["schema"]["openAPIV3Schema"]) for version in versions}
     return [_resource(crd, version, schemas, convert) for version in versions if version.get("served")]
@@ -79,7 +79,7 @@ def _resource(crd: Obj, version: Obj, schemas: dict[str, _Schema], convert: Conv
 
 
 def _stored_versions(crd: Obj) -> set[str]:
-    """The versions that objects may be stored in; none while that is not recorded."""
+    """Return the versions that objects may be stored in; none while that is not recorded."""
     return set((crd.get("status") or {}).get("storedVersions") or ())
 
 
@@ -199,7 +199,7 @@ def _strategy(version: Obj, schema: _Schema) -> Strategy:
 
 
 def deprecation_warning(crd: Obj, version: Obj, gvk: GVK) -> str:
-    """What every request to a deprecated version is warned with; empty when it is not deprecated."""
+    """Return what every request to a deprecated version is warned with; empty when it is not deprecated."""
     if not version.get("deprecated"):
         return ""
     own: str = version.get("deprecationWarning") or ""
@@ -261,13 +261,13 @@ class ScalePaths:
         return cls(scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath") or "")
 
     def get(self, obj: Obj) -> Obj:
-        """The Scale of an object; InternalError when the object does not say how many replicas it wants."""
+        """Return the Scale of an object; InternalError when the object does not say how many replicas it wants."""
         if self._spec.first(obj) is None:
             raise InternalError.of(f'the spec replicas field "{self._spec.text}" does not exist')
         return self.view(obj)
 
     def view(self, obj: Obj) -> Obj:
-        """The same, with no replicas where the object says nothing, as a write to the subresource starts from."""
+        """Return the Scale that a write to the subresource starts from: no replicas where the object says nothing."""
         status: Obj = {"replicas": _integer(self._status, obj)}
         selector = self._selector.first(obj) if self._selector is not None else None
         if selector is not None:
@@ -307,7 +307,7 @@ def _integer(path: Path, obj: Obj) -> int:
 
 
 def name_conflicts(crd: Obj, others: Iterable[Obj]) -> tuple[Obj, Obj]:
-    """The names a definition gets and its NamesAccepted condition; names in conflict stay what they were."""
+    """Return the names a definition gets and its NamesAccepted condition; names in conflict stay what they were."""
     group, own = crd["spec"]["group"], meta.name(crd)
     resources: set[str] = set()
     kinds: set[str] = set()
@@ -357,7 +357,7 @@ def _condition(kind: str, status: str, reason: str, message: str) -> Obj:
 
 
 def established_status(crd: Obj, others: Iterable[Obj], now: float) -> Obj:
-    """The status a definition should have, given the other definitions: equal to the present one when all is done."""
+    """Return the status a definition should have, given the others: equal to the present one when all is done."""
     status: Obj = crd.get("status") or {}
     present: list[Obj] = status.get("conditions") or []
     accepted, names_accepted = name_conflicts(crd, others)
@@ -402,7 +402,7 @@ def is_terminating(crd: Obj) -> bool:
 
 
 def terminating_status(crd: Obj, reason: str, message: str, now: float, *, done: bool = False) -> Obj:
-    """The status while a definition's objects are being deleted, or (done) once none is left."""
+    """Return the status while a definition's objects are being deleted, or (done) once none is left."""
     status: Obj = crd.get("status") or {}
     condition = _condition("Terminating", "False" if done else "True", reason, message)
     return {**status, "conditions": meta.set_condition(status.get("conditions"), condition, now)}

@@ -29,11 +29,11 @@ _FREE_METADATA = frozenset({"labels", "annotations"})
 
 
 class _Failure(Exception):
-    """What is wrong with an answer."""
+    """A response of the webhook is wrong."""
 
 
 async def convert_objects(crd: Obj, objects: list[Obj], desired_api_version: str, call: Call) -> list[Obj]:
-    """The objects in another version, in the same order; those that are already in it stay as they are.
+    """Return the objects in another version, in the same order; those that are already in it stay as they are.
 
     Raises InternalError when the webhook cannot be reached or answers nonsense.
     """
@@ -77,12 +77,12 @@ def _failed(obj: Obj, why: str) -> InternalError:
 
 
 def ca_bundle(client: Obj) -> bytes:
-    """The PEM of a clientConfig's caBundle, which JSON carries in base64; empty: the system's authorities."""
+    """Return the PEM of a clientConfig's caBundle, which JSON carries in base64; empty: the system's authorities."""
     return base64.b64decode(client.get("caBundle") or "")
 
 
 def review_version(webhook: Obj) -> str:
-    """The first version of ConversionReview that the webhook and this server both speak."""
+    """Return the first version of ConversionReview that the webhook and this server both speak."""
     for version in webhook.get("conversionReviewVersions") or ():
         if version in _SUPPORTED:
             return str(version)
@@ -98,7 +98,7 @@ def conversion_review(version: str, uid: str, desired: str, objects: list[Obj]) 
 
 
 def read_response(answer: bytes, version: str, uid: str, desired: str, objects: list[Obj]) -> list[Obj]:
-    """The converted objects of a response, checked against the request."""
+    """Return the converted objects of a response, checked against the request."""
     try:
         review = orjson.loads(answer)
     except orjson.JSONDecodeError as error:
@@ -145,7 +145,7 @@ def _checked(index: int, converted: Any, original: Obj, desired: str) -> Obj:
 
 
 def _metadata(place: str, given: Any, original: Obj) -> Obj:
-    """The original metadata with the webhook's labels and annotations; identity must not have changed."""
+    """Return the original metadata with the webhook's labels and annotations; identity must not have changed."""
     if not isinstance(given, dict):
         raise _Failure(f"{place}: invalid metadata of type {type(given).__name__} in input object")
     for key in ("name", "namespace", "uid"):

@@ -55,7 +55,7 @@ class CustomResources:
         self.changed: list[Callable[[], None]] = []
         """Called when resources were added or removed."""
         self.converters: dict[str, Convert] = {}
-        """By the names of CRDs: conversions that run here, in place of their webhooks."""
+        """Conversions that run here in place of their webhooks, by the names of CRDs."""
 
     async def start(self) -> None:
         subscription = await self._subscribe()
@@ -78,7 +78,7 @@ class CustomResources:
             self._task = None
 
     async def _follow(self, subscription: Subscription) -> None:
-        """A subscription ends when the cache is reloaded: then everything is synced again."""
+        """Sync everything again whenever a subscription ends because the cache is reloaded."""
         while True:
             async for batch in subscription:
                 for change in batch:
@@ -129,7 +129,7 @@ class CustomResources:
 
 
 def _to_serve(crd: Obj) -> Obj:
-    """The CRD itself; a terminating one without a served version gets its storage version served, to delete objects."""
+    """Return the CRD; a terminating one without a served version gets its storage version served, to delete objects."""
     spec = crd["spec"]
     if not is_terminating(crd) or any(version.get("served") for version in spec["versions"]):
         return crd
@@ -138,18 +138,18 @@ def _to_serve(crd: Obj) -> Obj:
 
 
 def _state(crd: Obj) -> tuple[object, ...]:
-    """The parts of a CRD that decide how its objects are served; watches continue while they are the same."""
+    """Return the parts of a CRD that decide how its objects are served; watches continue while they are the same."""
     return (crd["metadata"]["uid"], crd["spec"], (crd.get("status") or {}).get("acceptedNames"))
 
 
 def is_builtin(registry: Registry, crd: Obj) -> bool:
-    """Whether a CRD names a resource that is served without it, whose objects do not belong to the CRD."""
+    """Return whether a CRD names a resource that is served without it, whose objects do not belong to the CRD."""
     wanted = GroupResource(crd["spec"]["group"], crd["spec"]["names"]["plural"])
     return any(r.builtin and wanted in (r.storage_resource, r.group_resource) for r in registry)
 
 
 def builtin_names(registry: Registry, group: str) -> list[Obj]:
-    """The names that built-in kinds take in a group, in the form of definitions."""
+    """Return the names that built-in kinds take in a group, in the form of definitions."""
     return [
         {
             "metadata": {"name": f"built-in {resource.gvk}"},
@@ -185,7 +185,7 @@ class CustomResourceDefinitionController(Reconciler):
         self.watches = (Watch(CRDS, map_to=self._concerned),)
 
     def _concerned(self, crd: Obj) -> list[Key]:
-        """The CRD, and those of its group that wait for names it may have released."""
+        """Return the CRD, and those of its group that wait for names it may have released."""
         return [
             key_of(crd),
             *(

@@ -27,7 +27,7 @@ _REMEMBERED = 4096
 
 
 class Seat(NamedTuple):
-    """What a request was classified as; the uids go into the headers of its response."""
+    """The classification of a request; the uids go into the headers of its response."""
 
     schema: Schema
     level: Level
@@ -84,7 +84,7 @@ class FlowControl:
         raise ApiError(f"no FlowSchema matches the requests of user {user.name}")
 
     async def enter(self, seat: Seat) -> bool:
-        """Whether there is a seat to leave afterwards; TooManyRequests when there is none to be had."""
+        """Return whether there is a seat to leave afterwards; TooManyRequests when there is none to be had."""
         return await self._levels.enter(seat.level.name, seat.flow)
 
     def leave(self, seat: Seat) -> None:

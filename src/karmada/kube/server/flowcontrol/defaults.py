@@ -21,7 +21,7 @@ _LEVELS: Final[dict[str, tuple[int, int, tuple[int, int, int] | None]]] = {
     "global-default": (20, 50, (128, 6, 50)),
     CATCH_ALL: (5, 0, None),
 }
-"""By name: shares, lendable percent, and (queues, hand size, queue length) where requests may wait."""
+"""Shares, lendable percent, and (queues, hand size, queue length) where requests may wait, by name."""
 
 
 def _user(name: str) -> Obj:

@@ -61,7 +61,7 @@ class Level:
 
     @property
     def spare(self) -> int:
-        """The seats that others may have now."""
+        """Return the seats that others may have now."""
         return max(0, min(math.floor(self.seats * self.lendable), self.seats - self.used))
 
     @property

@@ -17,7 +17,7 @@ async def audited(
     *,
     goes_on: bool = False,
 ) -> Result:
-    """The result, which the log has then; `goes_on`: the response has only begun, and the caller finishes the trail."""
+    """Return the result, which the log has then; `goes_on`: it has only begun, and the caller finishes the trail."""
     if trail is None:
         return await run(request)
     trail.request = request

@@ -32,7 +32,7 @@ class Bodies:
         self._definitions = definitions
 
     def parse(self, request: Request, gvk: GVK, *, custom: bool = False) -> tuple[Any, list[str]]:
-        """The body as JSON data of our own, and what a strict decoder says of fields that stood twice in it."""
+        """Return the body as JSON data of our own, and what a strict decoder says of fields that stood twice in it."""
         if request.in_process and request.obj is not None:
             return copy_json(request.obj), []
         media = request.headers.get("Content-Type", JSON).split(";", 1)[0].strip().lower() or JSON
@@ -71,7 +71,7 @@ class Bodies:
         custom: bool = False,
         also: tuple[str, ...] = (),
     ) -> Obj:
-        """The body as an object of exactly this kind: types checked, unknown fields gone.
+        """Return the body as an object of exactly this kind: types checked, unknown fields gone.
 
         `also` are other apiVersions under which the same form may come.
         """
@@ -126,13 +126,13 @@ class Bodies:
         raise BadRequest(f'{kind} in version "{given.version}" cannot be handled as a {gvk.kind}: {why}')
 
     def _is_known(self, given: GVK, gvk: GVK) -> bool:
-        """Whether Kubernetes has a type of this name; older versions of a kind are known and not served any more."""
+        """Return whether Kubernetes has a type of this name; old versions of a kind are known but not served."""
         older = given._replace(version="") == gvk._replace(version="") and bool(_OLD_VERSION.fullmatch(given.version))
         definitions = self._definitions
         return given == gvk or older or definitions.node_for(given) is not None or definitions.node_for(gvk) is None
 
     def delete_options(self, request: Request, own_version: str) -> Obj | None:
-        """The body of a DELETE, which comes under several names; None: there was nothing in it."""
+        """Return the body of a DELETE, which comes under several names; None: there was nothing in it."""
         parsed, _ = self.parse(request, _DELETE_OPTIONS)
         if parsed is None:
             return None
@@ -182,12 +182,12 @@ def _parse_yaml(body: bytes) -> tuple[Any, list[str]]:
 
 
 def repeated(body: bytes, parsed: Any) -> list[str]:
-    """What a strict decoder says of the fields that stand twice in a JSON body."""
+    """Return what a strict decoder says of the fields that stand twice in a JSON body."""
     return [f'duplicate field "{path}"' for path in duplicate_fields(body, parsed)]
 
 
 def strict_text(complaints: list[str]) -> str:
-    """What a strict request is refused with."""
+    """Return what a strict request is refused with."""
     return "strict decoding error: " + ", ".join(complaints)
 
 

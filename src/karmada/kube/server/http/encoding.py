@@ -26,7 +26,7 @@ def dumps(value: object, *, pretty: bool = False) -> bytes:
 
 
 def included(wanted: str, form: Form) -> str:
-    """How much of each object a Table's rows carry."""
+    """Return how much of each object a Table's rows carry."""
     if form.transform == "Table" and wanted not in _INCLUDES:
         why = invalid("includeObject", wanted, "must be 'Metadata', 'Object', 'None', or empty")
         raise BadRequest(f"Unable to convert to Table as requested: {why}")
@@ -102,12 +102,12 @@ def plain_list(result: ListResult) -> bytes:
 
 
 def _objects(result: ListResult) -> Iterable[Obj]:
-    """One at a time, so that a long Table does not hold every parsed object at once."""
+    """Return one at a time, so that a long Table does not hold every parsed object at once."""
     return (entry.object() for entry in result.entries) if result.objects is None else result.objects
 
 
 def list_object(result: ListResult) -> Obj:
-    """The list as one JSON value; items of built-in kinds go without apiVersion and kind, as clients expect."""
+    """Return the list as one JSON value; items of built-in kinds go without apiVersion and kind, as clients expect."""
     resource, items = result.resource, result.items()
     if not resource.custom:
         items = [{key: value for key, value in obj.items() if key not in ("apiVersion", "kind")} for obj in items]
@@ -115,7 +115,7 @@ def list_object(result: ListResult) -> Obj:
 
 
 def list_of(result: ListResult, items: Sequence[Obj]) -> Obj:
-    """A list with these items."""
+    """Return a list with these items."""
     resource = result.resource
     return {
         "kind": resource.list_kind,
@@ -143,12 +143,12 @@ def _join(resource: Resource, metadata: Obj, entries: list[Entry]) -> bytes:
 
 
 def type_prefix(resource: Resource) -> bytes:
-    """How every stored object of this kind begins."""
+    """Return how every stored object of this kind begins."""
     return b'{"apiVersion":"%b","kind":"%b",' % (resource.storage.api_version.encode(), resource.storage.kind.encode())
 
 
 def finish(value: Obj, form: Form, pretty: bool) -> bytes:
-    """A JSON value as JSON or YAML."""
+    """Return a JSON value as JSON or YAML."""
     if form.media == YAML:
         from karmada.kube.schema.yamlio import dump_yaml
 

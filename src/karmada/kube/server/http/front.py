@@ -276,8 +276,10 @@ class HttpFront:
             self._flow.leave(seat)
 
     async def rerouted(self, request: Request, path: str, query: str) -> Result:
-        """What the same request to another path results in: of the same caller, and with all that requests go through,
-        the audit log included. Path and query are encoded.
+        """Return what the same request to another path results in.
+
+        It has the same caller, and goes through all that requests go through, the audit log included.
+        Path and query are encoded.
         """
         parsed = Query.parse(query)
         info = parse_path(request.method, path, parsed)
@@ -297,7 +299,7 @@ class HttpFront:
         return TakeOver(lambda _raw: result.run(raw)) if isinstance(result, TakeOver) else result
 
     async def read_body(self, raw: web.BaseRequest, request: Request) -> bytes:
-        """A body that is still coming takes no seat; but one user has only so many of them on the way."""
+        """Return the body, which takes no seat while it is coming; but one user has only so many of them on the way."""
         name = request.user.name
         if self._reading.get(name, 0) >= MAX_READING and not request.user.is_master:
             raise refused()

@@ -13,10 +13,10 @@ class Gate(Protocol):
     """Stands between the network and the handlers; what comes in-process does not pass it."""
 
     async def run(self, request: Request, answer: Callable[[Request], Awaitable[Result]]) -> Result:
-        """The answer, or anything that may happen to a request instead; ConnectionResetError cuts the connection."""
+        """Return the response, or anything that may happen to a request; ConnectionResetError cuts the connection."""
 
     async def send(self, request: Request) -> None:
         """Before each piece of a watch goes out."""
 
     def watching(self, request: Request, begins: bool) -> None:
-        """A watch begins, or is over."""
+        """Count a watch that begins or is over."""

@@ -13,11 +13,11 @@ from karmada.kube.objects.errors import BadRequest, RequestEntityTooLarge, Unsup
 
 _STEP = 64 * 1024
 _WINDOWS = {"gzip": 31, "deflate": 15}
-"""By encoding, the window bits of zlib, which also say what header the data has."""
+"""Window bits of zlib by encoding, which also say what header the data has."""
 
 
 async def inflate(body: bytes, encoding: str, limit: int) -> bytes:
-    """The body without its Content-Encoding."""
+    """Return the body without its Content-Encoding."""
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
         return body

@@ -127,7 +127,7 @@ class InProcess:
                 trail.finish(200)
 
     async def body(self, call: Call) -> bytes:
-        """A list as the bytes that are stored."""
+        """Return a list as the bytes that are stored."""
         request = self._request(call)
         result = await self._run(request, self._trail(call, request))
         if not isinstance(result, ListResult):
@@ -153,26 +153,26 @@ class InProcess:
         raise BadRequest(f"{call.method} {call.path} is not a page")
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no connection is held open."""
 
 
 async def _converted(
     convert: Callable[[list[Obj]], Awaitable[list[Obj]]], entries: Iterable[Entry], *, metadata_only: bool
 ) -> list[Obj]:
-    """What a watcher of another version than the stored one gets of these entries."""
+    """Return what a watcher of another version than the stored one gets of these entries."""
     objects = await convert([entry.object() for entry in entries])
     return [partial(obj) for obj in objects] if metadata_only else objects
 
 
 def _parser(parse: Parse | None) -> Callable[[Entry], Obj]:
-    """How items of a list are parsed, unless somebody holds them; with the detector of mutations on, all of each."""
+    """Return how items of a list are parsed, unless somebody holds them; all of each under the mutation detector."""
     if parse is None or is_detecting():
         return Entry.object
     return lambda entry: entry.alive or Part.of(entry, entry.parsed(parse))
 
 
 def _partial_parser(parse: Parse | None) -> Callable[[Entry], Obj]:
-    """The same where the metadata is all that matters."""
+    """Return the parser of a list's items where the metadata is all that matters."""
     if parse is None or is_detecting():
         return _partial
     return lambda entry: _partial(entry) if entry.alive is not None else Part.of(entry, entry.parsed(parse))

@@ -20,11 +20,11 @@ from karmada.kube.server.http.negotiation import YAML, Form
 from karmada.kube.server.http.results import StreamedList
 
 _INDENT = b"    "
-"""Of an item within a list."""
+"""Indentation of an item within a list."""
 
 
 class _Shape(NamedTuple):
-    """What is around the items, the field that has them, and how one looks; None: as it came."""
+    """The text around the items, the field that has them, and how one looks; None: as it came."""
 
     head: Obj
     field: str
@@ -34,7 +34,7 @@ class _Shape(NamedTuple):
 async def stream_list(
     result: StreamedList, form: Form, include: str, pretty: bool, now: float
 ) -> AsyncGenerator[bytes, None]:
-    """The body of the response, piece by piece."""
+    """Yield the body of the response, piece by piece."""
     shape = _shape(result, form, include, now)
     write, between, opening, end = _writing(shape, form, pretty)
     turn = TimeSlice()
@@ -54,7 +54,7 @@ async def stream_list(
 
 
 async def collected(result: StreamedList) -> Obj:
-    """The whole list as one JSON value, for callers in this process."""
+    """Return the whole list as one JSON value, for callers in this process."""
     items: list[Obj] = []
     async with aclosing(result.batches) as batches:
         async for batch in batches:

@@ -54,7 +54,7 @@ class RequestMetrics:
         buckets[bisect_left(BUCKETS, seconds)] += 1
 
     def expose(self) -> tuple[bytes, str]:
-        """The page for a scraper, and its content type."""
+        """Return the page for a scraper, and its content type."""
         return self._page(), CONTENT_TYPE
 
     def _page(self) -> bytes:

@@ -32,7 +32,7 @@ class Form(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What an endpoint can answer with."""
+    """The forms of response that an endpoint has."""
 
     shape: str = "object"
     """object, list or watch."""
@@ -40,7 +40,7 @@ class Offer(NamedTuple):
     """Its kind has a protobuf message; without one, only metadata can be sent as protobuf."""
     tables: bool = True
     go_type: str = ""
-    """What the server calls the answer's type in a refusal."""
+    """Name of the response's type in a refusal."""
 
 
 PLAIN = Form()
@@ -57,7 +57,7 @@ class Clause(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def parse_accept(header: str) -> tuple[Clause, ...]:
-    """The clauses of an Accept header, best first; wildcards after exact types of the same quality."""
+    """Return the clauses of an Accept header, best first; wildcards after exact types of the same quality."""
     clauses: list[Clause] = []
     for part in header.split(","):
         media, *raw = [piece.strip() for piece in part.split(";")]
@@ -74,7 +74,7 @@ def parse_accept(header: str) -> tuple[Clause, ...]:
 
 
 def is_usual(header: str) -> bool:
-    """Whether a header accepts plain JSON and prefers nothing else, so that nothing has to be looked up."""
+    """Return whether a header accepts plain JSON and prefers nothing else, so that nothing has to be looked up."""
     return header in _USUAL
 
 
@@ -89,7 +89,7 @@ def check_produced(header: str, produced: tuple[str, ...]) -> None:
 
 @lru_cache(maxsize=1024)
 def negotiate(header: str, offer: Offer = OBJECT) -> Form:
-    """The form of the answer; NotAcceptable if no clause of the header can be served."""
+    """Return the form of the answer; NotAcceptable if no clause of the header can be served."""
     if not header:
         return PLAIN
     form = _chosen(header, offer)
@@ -110,7 +110,7 @@ def negotiate(header: str, offer: Offer = OBJECT) -> Form:
 
 @lru_cache(maxsize=1024)
 def negotiate_error(header: str) -> Form:
-    """The form of a Status: an error is never hidden behind a header that cannot be served."""
+    """Return the form of a Status: an error is never hidden behind a header that cannot be served."""
     return (_chosen(header, DOCUMENT, transforms=False) if header else None) or PLAIN
 
 

@@ -28,12 +28,12 @@ class ProtobufForm:
         self._messages: dict[tuple[str, str], Message] = {}
 
     def object(self, obj: Obj) -> bytes:
-        """The body of one object; NotAcceptable for a kind without a message."""
+        """Return the body of one object; NotAcceptable for a kind without a message."""
         api_version, kind = obj.get("apiVersion") or "v1", obj["kind"]
         return envelope(api_version, kind, self._message(api_version, kind).encode(obj))
 
     def metadata(self, obj: Obj, version: str) -> bytes:
-        """The body of an object of which only the metadata is sent."""
+        """Return the body of an object of which only the metadata is sent."""
         return envelope(f"meta.k8s.io/{version}", PARTIAL, self._metadata(obj))
 
     async def list(self, result: ListResult, objects: Iterable[Obj]) -> bytes:
@@ -45,7 +45,7 @@ class ProtobufForm:
         return envelope(f"meta.k8s.io/{version}", PARTIAL_LIST, await self._list(metadata, objects, self._metadata))
 
     def event(self, kind: str, obj: Obj) -> bytes:
-        """A watch event with a whole object (an object, a bookmark, a Status)."""
+        """Return a watch event with a whole object (an object, a bookmark, a Status)."""
         return frame(kind, self.object(obj))
 
     async def _list(self, metadata: Obj, objects: Iterable[Obj], encode: Callable[[Obj], bytes]) -> bytes:
@@ -77,6 +77,6 @@ class ProtobufForm:
 
 
 def frame(kind: str, body: bytes) -> bytes:
-    """One event of a watch."""
+    """Return one event of a watch."""
     event = chunk(1, kind.encode()) + chunk(2, chunk(1, body))
     return len(event).to_bytes(4, "big") + event

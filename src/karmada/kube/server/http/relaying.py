@@ -49,7 +49,7 @@ def _is_wanted(raw: web.BaseRequest, response: aiohttp.ClientResponse) -> bool:
 
 
 def forwarded_headers(raw: web.BaseRequest, identity: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The headers for the backend: the client's without what proves who it is, and `identity` in its place."""
+    """Return the headers for the backend: the client's without what proves who it is, and `identity` in its place."""
     named = {part.strip().lower() for part in raw.headers.get("Connection", "").split(",")}
     dropped = _HOP_BY_HOP | _SET_BY_US | named
     headers = [(name, value) for name, value in without_identity(raw.headers) if name.lower() not in dropped]

@@ -42,7 +42,7 @@ class RequestInfo:
     name: str = ""
     subresource: str = ""
     rest: str = ""
-    """What follows the subresource (the path behind proxy/)."""
+    """Path after the subresource (behind proxy/)."""
 
     @property
     def gvr(self) -> GVR:
@@ -113,15 +113,15 @@ class Request:
     obj: Any = None
     """The body of an in-process request, already parsed; the handlers copy before they change it."""
     new_first: bool = False
-    """Of an in-process list that is parsed one by one: see Call."""
+    """True for an in-process list that is parsed one by one, new objects first: see Call."""
     raw: Any = None
     """The HTTP front's own request, for handlers that take over the connection (upgrades, proxying)."""
     warnings: Warnings = field(default_factory=Warnings)
     long_running: bool = False
     seat: Seat | None = None
-    """What flow control has classified it as; None where nothing limits it."""
+    """Classification by flow control; None where nothing limits it."""
     annotations: dict[str, str] = field(default_factory=dict)
-    """What admission adds to the audit event."""
+    """Annotations that admission adds to the audit event."""
     authorized: bool = False
     form: Form | None = None
     """In which form the answer is sent, once that is negotiated."""
@@ -177,7 +177,7 @@ def _verb(method: str, query: Query, name: str, subresource: str, watching: bool
 
 
 def _selected_name(field_selector: str) -> str:
-    """A list of one name is authorised as if it were that object; read by the parser that selects, so both agree."""
+    """Return the name that a list selects: it is authorised as that object, read by the parser that selects."""
     if not field_selector:
         return ""
     try:

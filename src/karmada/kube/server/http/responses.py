@@ -136,7 +136,7 @@ class Responses:
     async def _stream_list(
         self, raw: web.BaseRequest, request: Request, result: StreamedList, headers: CIMultiDict[str]
     ) -> web.StreamResponse:
-        """A short list in one piece; a long one as it comes, at the client's pace."""
+        """Return a short list in one piece; a long one as it comes, at the client's pace."""
         try:
             form = _form(request, "list")
             include = included(request.query.get("includeObject"), form)
@@ -171,7 +171,7 @@ class Responses:
         return response
 
     def ended_watch(self, error: ApiError, request: Request | None, audit_id: str) -> web.Response:
-        """A watch that cannot start at the requested version is a stream with nothing but the reason."""
+        """Return the response to a watch that cannot start at the requested version: a stream with the reason."""
         headers = self._headers(request, audit_id)
         form = _form(request, "watch") if request is not None else Form()
         headers["Content-Type"] = _watch_media(form)
@@ -230,7 +230,7 @@ def _watch_media(form: Form) -> str:
 async def _send_in_pieces(
     raw: web.BaseRequest, body: bytes, status: int, headers: CIMultiDict[str]
 ) -> web.StreamResponse:
-    """A large answer at the client's pace: encrypted whole, it would stand in memory three times."""
+    """Return a large answer at the client's pace: encrypted whole, it would stand in memory three times."""
     response = web.StreamResponse(status=status, headers=headers)
     response.content_length = len(body)
     await response.prepare(raw)

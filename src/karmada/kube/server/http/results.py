@@ -45,7 +45,7 @@ class ListResult:
         return [entry.object() for entry in self.entries] if self.objects is None else self.objects
 
     def one_by_one(self, parse: Callable[[Entry], Obj] = Entry.object) -> Sequence[Obj]:
-        """The same, parsed when it is iterated over."""
+        """Return the items, each parsed when it is iterated over."""
         return ParsedLater(self.entries, parse) if self.objects is None else self.objects
 
 
@@ -94,7 +94,7 @@ class Changes(Protocol):
 
     @property
     def progress(self) -> int | str:
-        """The resourceVersion up to which the reader has everything."""
+        """Return the resourceVersion up to which the reader has everything."""
 
     def close(self) -> None: ...
 
@@ -147,7 +147,7 @@ async def page_not_found() -> Result:
 
 
 def success(name: str, resource: Resource, uid: str) -> Obj:
-    """The Status that most deletions answer."""
+    """Return the Status that most deletions answer."""
     details: Obj = {"name": name}
     if resource.gvk.group:
         details["group"] = resource.gvk.group

@@ -17,7 +17,7 @@ _CHUNK = 1 << 16
 
 
 class Tail:
-    """What came behind the head of an upgrade before the stream was made; stands in for a parser."""
+    """The data behind the head of an upgrade that came before the stream was made; stands in for a parser."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -27,10 +27,10 @@ class Tail:
         return False, b""
 
     def feed_eof(self) -> None:
-        """The stream sees the end itself."""
+        """Do nothing: the stream sees the end itself."""
 
     def set_exception(self, error: BaseException, cause: BaseException | None = None) -> None:
-        """The stream sees the fault itself."""
+        """Do nothing: the stream sees the fault itself."""
 
 
 class Upgraded(web.StreamResponse):
@@ -68,7 +68,7 @@ def wants_upgrade(headers: Any) -> bool:
 async def taken_over(
     raw: web.BaseRequest, head: Iterable[bytes]
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """The client's connection as a stream, once the lines of `head` are sent; closed at the end of the block."""
+    """Yield the client's connection as a stream, once the lines of `head` are sent; closed at the end of the block."""
     transport = raw.transport
     if transport is None:
         raise ConnectionResetError("the connection is gone")

@@ -52,7 +52,7 @@ class Frames:
         self.plain = not form.transform and watch.convert is None
 
     async def initial(self) -> AsyncIterator[bytes]:
-        """The initial objects, in pieces: encoding many of them leaves time for other requests in between."""
+        """Yield the initial objects, in pieces: encoding many of them leaves time for other requests in between."""
         entries = self._watch.initial
         self._watch.initial = []
         if self.plain and not self._is_protobuf:
@@ -118,7 +118,7 @@ class Frames:
 
 
 def error_frame(error: ApiError, form: Form, protobuf: ProtobufForm) -> bytes:
-    """An ERROR event, whose object is a plain Status in every form of watch."""
+    """Return an ERROR event, whose object is a plain Status in every form of watch."""
     if form.media == PROTOBUF:
         return protobuf.event("ERROR", error.status())
     return frame("ERROR", orjson.dumps(error.status()))
@@ -127,7 +127,7 @@ def error_frame(error: ApiError, form: Form, protobuf: ProtobufForm) -> bytes:
 async def stream(
     watch: WatchResult, form: Form, include: str, clock: Clock, protobuf: ProtobufForm
 ) -> AsyncIterator[bytes]:
-    """The body of a watch, piece by piece; ends with the watch's time-out or the subscription."""
+    """Yield the body of a watch, piece by piece; ends with the watch's time-out or the subscription."""
     frames = Frames(watch, form, include, clock, protobuf)
     subscription = watch.subscription
     ends = clock.monotonic() + watch.timeout
@@ -166,7 +166,7 @@ def _next_bookmark(now: float, ends: float) -> float:
 
 
 async def _next(subscription: Changes, seconds: float) -> list[Change] | None:
-    """The next batch, [] when the time is up first, None when the subscription has ended."""
+    """Return the next batch, [] when the time is up first, None when the subscription has ended."""
     try:
         async with asyncio.timeout(max(seconds, 0)):
             batch: list[Change] = await anext(subscription)

@@ -55,7 +55,7 @@ def _message(encode: Callable[[Any], bytes]) -> _Write:
 
 
 def _named(encode: Callable[[Any], bytes]) -> Callable[[Obj], bytes]:
-    """A map as repeated Named{1 name, 2 value} in field 1."""
+    """Return a map as repeated Named{1 name, 2 value} in field 1."""
     return lambda values: b"".join(_bytes(1, _text(1, key) + _bytes(2, encode(value))) for key, value in values.items())
 
 

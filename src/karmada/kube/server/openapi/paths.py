@@ -98,7 +98,7 @@ class Operation:
 
     @property
     def produces(self) -> tuple[str, ...]:
-        """The media types of its answer."""
+        """Return the media types of its answer."""
         if self.action == "connect":
             return ("*/*",)
         whole = MEDIA if has_protobuf(self.resource) or self.gvk != self.resource.gvk else (JSON, YAML)
@@ -106,7 +106,7 @@ class Operation:
 
     @property
     def statuses(self) -> dict[str, str]:
-        """The codes of its answers with an object."""
+        """Return the codes of its answers with an object."""
         return _STATUSES.get(self.action, {"200": "OK"})
 
 
@@ -124,7 +124,7 @@ class Path:
 
 
 def group_words(group: str) -> list[str]:
-    """The words of a group in names of operations: Kubernetes' own groups go without their domain."""
+    """Return the words of a group in names of operations: Kubernetes' own groups go without their domain."""
     return (group or "core").removesuffix(".k8s.io").split(".")
 
 
@@ -159,7 +159,7 @@ def paths_of(resource: Resource) -> Iterator[Path]:
 
 
 def _watches(resource: Resource, base: str, within: str) -> Iterator[Path]:
-    """The watch endpoints of old, which built-in resources still have."""
+    """Yield the watch endpoints of old, which built-in resources still have."""
     parameters = ("pretty", *_LIST_PARAMETERS)
     listing, single = (
         Operation("get", action, resource.gvk, (), (JSON,), resource) for action in ("watchlist", "watch")

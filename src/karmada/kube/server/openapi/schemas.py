@@ -31,7 +31,7 @@ def gvk_extension(gvk: GVK) -> Obj:
 
 
 def custom_definitions(resource: Resource, builtin: Mapping[str, Obj]) -> dict[str, Obj]:
-    """The kind and its list, in the form of v2 definitions; `builtin` are those of the built-in kinds."""
+    """Return the kind and its list, in the form of v2 definitions; `builtin` are those of the built-in kinds."""
     gvk = resource.gvk
     schema = dict(resource.raw_schema or {"x-kubernetes-preserve-unknown-fields": True})
     properties = dict(schema.get("properties") or {})
@@ -61,7 +61,7 @@ def list_kind(resource: Resource) -> GVK:
 
 
 def kinds_of(resource: Resource, definitions: Definitions) -> set[str]:
-    """The names of the definitions a resource's operations take and answer."""
+    """Return the names of the definitions a resource's operations take and answer."""
     names = {definition_name(definitions, kind, custom=resource.custom) for kind in (resource.gvk, list_kind(resource))}
     subs = (sub.kind for sub in resource.subresources.values() if sub.kind is not None)
     return names | {definition_name(definitions, kind, custom=False) for kind in subs}
@@ -94,7 +94,7 @@ def operation_schemas(operation: Operation, definitions: Definitions) -> Operati
 
 
 def references(schema: Any) -> Iterator[str]:
-    """The names of the definitions a schema refers to."""
+    """Yield the names of the definitions a schema refers to."""
     if isinstance(schema, dict):
         for key, value in schema.items():
             if key == "$ref" and isinstance(value, str):
@@ -107,7 +107,7 @@ def references(schema: Any) -> Iterator[str]:
 
 
 def reachable(names: Iterable[str], definitions: dict[str, Obj]) -> dict[str, Obj]:
-    """These definitions and all they refer to, by name."""
+    """Return these definitions and all they refer to, by name."""
     found: dict[str, Obj] = {}
     waiting = list(names)
     while waiting:

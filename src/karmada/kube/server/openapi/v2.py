@@ -112,7 +112,7 @@ def build(resources: Iterable[Resource], definitions: Definitions, git_version: 
 
 
 def _reduced_root(schema: Obj) -> Obj:
-    """The schema of a custom resource; nothing but its kind is published of one whose root takes unknown members."""
+    """Return the schema of a custom resource; only the kind of one whose root takes unknown members."""
     if not schema.get("x-kubernetes-preserve-unknown-fields"):
         reduced: Obj = _reduced(schema)
         return reduced
@@ -120,7 +120,7 @@ def _reduced_root(schema: Obj) -> Obj:
 
 
 def _reduced(schema: Any) -> Any:
-    """A custom resource's schema in the words of Swagger, which knows neither null nor alternatives.
+    """Return a custom resource's schema in the words of Swagger, which knows neither null nor alternatives.
 
     Where unknown members or null are welcome nothing is said of the members, or old clients would refuse them.
     """
@@ -151,7 +151,7 @@ def _query(name: str) -> Obj:
 
 
 def _shared(parameter: Obj, shared: dict[str, Obj]) -> Obj:
-    """A reference to a parameter, which is defined once for all operations that have it."""
+    """Return a reference to a parameter, which is defined once for all operations that have it."""
     digest = hashlib.sha256(orjson.dumps(parameter, option=orjson.OPT_SORT_KEYS)).digest()
     name = f"{parameter['name']}-{base64.urlsafe_b64encode(digest)[:8].decode()}"
     shared[name] = parameter

@@ -153,7 +153,7 @@ def _version(key: str) -> GroupVersion | None:
 
 
 def build(resources: Iterable[Resource], definitions: Definitions, git_version: str) -> Obj:
-    """The document of one group-version."""
+    """Return the document of one group-version."""
     everything = dict(definitions.raws())
     wanted = {STATUS, DELETE_OPTIONS, PATCH, WATCH_EVENT}
     paths: Obj = {}
@@ -171,7 +171,7 @@ def build(resources: Iterable[Resource], definitions: Definitions, git_version: 
 
 
 def build_page(path: str, answer: str, definitions: Definitions, git_version: str) -> Obj:
-    """The document of one page that only answers GET."""
+    """Return the document of one page that only answers GET."""
     paths = {path: {"get": _page(f"get{_operation_name(path)}", answer)}}
     return _document(paths, reachable([answer], dict(definitions.raws())), git_version)
 
@@ -238,7 +238,7 @@ def _ref(name: str) -> Obj:
 
 
 def _schema(schema: Any) -> Any:
-    """A v2 schema as v3 writes it: references under components, wrapped where something stands beside them."""
+    """Return a v2 schema as v3 writes it: references under components, wrapped where something stands beside them."""
     if isinstance(schema, list):
         return [_schema(value) for value in schema]
     if not isinstance(schema, dict):

@@ -34,7 +34,7 @@ class KubeconfigWebhook:
         self._first_pause = first_pause
 
     async def post(self, body: Any) -> Any:
-        """The JSON value of a 2xx response; WebhookCallFailed if there was none in the end."""
+        """Return the JSON value of a 2xx response; WebhookCallFailed if there was none in the end."""
         pause = self._first_pause
         for attempt in range(1, ATTEMPTS + 1):
             try:

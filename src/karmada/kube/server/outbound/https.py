@@ -59,7 +59,7 @@ class Outbound:
         self._client_certificate = client_certificate
         self._contexts: Memo[Trust, ssl.SSLContext] = Memo(_MOST_CONTEXTS)
         self._sessions: dict[str, aiohttp.ClientSession] = {}
-        """By the SOCKS proxy they go through; "" for all that does not."""
+        """Sessions by the SOCKS proxy they go through; "" for all that does not."""
 
     def reload(self) -> None:
         """Read the client certificate again; connections with the former one are not used for new requests."""
@@ -100,7 +100,7 @@ class Outbound:
         data: Any = None,
         seconds: float | None = None,
     ) -> Any:
-        """An aiohttp request context manager; `path` is encoded and may have a query."""
+        """Return an aiohttp request context manager; `path` is encoded and may have a query."""
         url = URL(f"https://{target.address}{path}", encoded=True)
         return self.send(
             method, url, target.trust, headers=headers, data=data, seconds=seconds, server_name=target.server_name
@@ -163,7 +163,7 @@ class Outbound:
 
 
 def why(error: BaseException, target: Target) -> str:
-    """What went wrong, as Go's HTTP client puts it."""
+    """Return what went wrong, as Go's HTTP client puts it."""
     if isinstance(error, TimeoutError | asyncio.TimeoutError):
         return "context deadline exceeded"
     if isinstance(error, aiohttp.ClientConnectorDNSError):

@@ -54,7 +54,7 @@ class WebhookClient:
         await self._outbound.close()
 
     async def call(self, client_config: Obj, body: bytes, *, timeout: float) -> bytes:
-        """The body of a 2xx answer to a POST."""
+        """Return the body of a 2xx answer to a POST."""
         place: str | Obj = client_config.get("service") or str(client_config.get("url") or "")
         try:
             ca_pem = base64.b64decode(client_config.get("caBundle") or "", validate=True)
@@ -63,7 +63,7 @@ class WebhookClient:
         return await self.post(place, ca_pem, body, timeout)
 
     async def post(self, place: str | Obj, ca_pem: bytes, body: bytes, timeout: float) -> bytes:
-        """The same for a URL or service and the PEM of the authorities to believe (none: the system's)."""
+        """Post to a URL or service; `pem` has the authorities to believe (none: the system's)."""
         base, server_name = endpoint_url(place)
         url = f"{base}?timeout={format_duration(timeout)}"
         try:
@@ -88,7 +88,7 @@ class WebhookClient:
         return Target(address, server_name, trust)
 
     async def _post(self, target: Target, path: str, host: str, body: bytes) -> tuple[int, bytes]:
-        """A connection that was idle may be closed from the other side just as it is used: then once more."""
+        """Return the response; a connection that was closed while it was idle is tried once more."""
         headers = (("Host", host), *self._headers)
         try:
             return await self._post_once(target, path, headers, body)
@@ -108,7 +108,7 @@ class WebhookClient:
 
 
 def endpoint_url(place: str | Obj) -> tuple[str, str]:
-    """The URL of a webhook as messages show it, and the name the server must prove."""
+    """Return the URL of a webhook as messages show it, and the name the server must prove."""
     if isinstance(place, str):
         parts = urlsplit(place)
         return (place if parts.path else place + "/"), parts.hostname or ""
@@ -118,7 +118,7 @@ def endpoint_url(place: str | Obj) -> tuple[str, str]:
 
 
 def unexpected_answer(status: int, body: bytes) -> str:
-    """What a client says of an answer that is no success: the Status it carries, else a general text by its code."""
+    """Return what a client says of a failed response: the Status it carries, else a general text by its code."""
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -137,7 +137,7 @@ def unexpected_answer(status: int, body: bytes) -> str:
 
 
 def parse_answer(answer: bytes) -> Obj:
-    """The JSON object a webhook answered."""
+    """Return the JSON object a webhook answered."""
     try:
         parsed = orjson.loads(answer)
     except orjson.JSONDecodeError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def amount(value: int | str | None, whole: int, *, up: bool) -> int:
-    """How many of `whole` are meant; parts of one count as one when rounding `up`, as none otherwise."""
+    """Return how many of `whole` are meant; parts of one count as one when rounding `up`, as none otherwise."""
     if value is None:
         return 0
     if isinstance(value, int):

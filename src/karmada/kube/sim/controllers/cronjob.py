@@ -60,11 +60,11 @@ class _Look:
             self.status.pop("active", None)
 
     def last_time(self) -> float:
-        """The time after which schedule times count as missed."""
+        """Return the time after which schedule times count as missed."""
         return parse_time(self.status.get("lastScheduleTime") or creation_time(self.cronjob))
 
     def since(self) -> float:
-        """The same, limited by startingDeadlineSeconds."""
+        """Earliest time that still counts, limited by startingDeadlineSeconds."""
         grace = self.spec.get("startingDeadlineSeconds")
         return self.last_time() if grace is None else max(self.last_time(), self.now - grace)
 
@@ -196,7 +196,7 @@ class CronJobs(Reconciler):
         look.status["lastScheduleTime"] = rfc3339(at)
 
     async def _take_existing(self, look: _Look, key: Key, at: float) -> None:
-        """The Job exists, created before a crash or by a user under this name: this time is done."""
+        """Record a time as done whose Job exists, created before a crash or by a user under this name."""
         existing = await self._client.get(JOBS, key.name, key.namespace)
         owner = controller_of(existing)
         if owner is not None and owner["uid"] == look.cronjob["metadata"]["uid"] and not _end_of(existing):

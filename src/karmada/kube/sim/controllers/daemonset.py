@@ -146,7 +146,7 @@ class DaemonSets(Reconciler):
 
     @staticmethod
     def _live(known: Sequence[Obj], newest: Obj, nodes: Sequence[OnNode]) -> set[str]:
-        """The names of revisions that some pod is made from, and of the newest."""
+        """Return the names of revisions that some pod is made from, and of the newest."""
         hashes = {revision_of(pod) for node in nodes for pod in node.pods}
         used = {name(revision) for revision in known if revision["metadata"]["labels"].get(REVISION_LABEL) in hashes}
         return used | {name(newest)}
@@ -156,7 +156,7 @@ class DaemonSets(Reconciler):
     def _plan(
         self, workload: Obj, pods: Sequence[Obj], nodes: Sequence[OnNode], rules: Rules
     ) -> tuple[Plan, float | None]:
-        """The next steps, and the seconds until the next reconcile, if some depend on time."""
+        """Return the next steps, and the seconds until the next reconcile, if some depend on time."""
         todo = keep(nodes, rules)
         todo.delete += self._without_node(pods)
         again = self._end_finished(workload, todo)

@@ -120,7 +120,7 @@ def _too_many(alive: Sequence[Obj], rules: Rules) -> list[Obj]:
 
 
 def rollout(nodes: Iterable[OnNode], rules: Rules) -> Plan:
-    """The next steps of an update, when `keep` has nothing to do."""
+    """Return the next steps of an update, when `keep` has nothing to do."""
     eligible = [node for node in nodes if node.fit.run]
     return _surge(eligible, rules) if rules.max_surge else _replace(eligible, rules)
 

@@ -23,7 +23,7 @@ _TOLERATED_ON_HOST_NETWORK = (*_TOLERATED, ("network-unavailable", "NoSchedule")
 
 
 def tolerations(pod_spec: Obj) -> list[Obj]:
-    """The template's own, and those that every daemon has."""
+    """Return the template's own, and those that every daemon has."""
     own: list[Obj] = pod_spec.get("tolerations") or []
     added = [
         {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
@@ -33,7 +33,7 @@ def tolerations(pod_spec: Obj) -> list[Obj]:
 
 
 def pinned(affinity: Obj | None, node: str) -> Obj:
-    """An affinity that requires this node and nothing else; what it merely prefers stays."""
+    """Return an affinity that requires this node and nothing else; what it merely prefers stays."""
     affinity = affinity or {}
     fields = [{"key": _NAME_FIELD, "operator": "In", "values": [node]}]
     required = {"nodeSelectorTerms": [{"matchFields": fields}]}
@@ -55,7 +55,7 @@ def new_pod(workload: Obj, node: str, hash_: str) -> Obj:
 
 
 def target_node(pod: Obj) -> str:
-    """The node a pod is on, or was made for; "" when it was not made for one."""
+    """Return the node a pod is on, or was made for; "" when it was not made for one."""
     if bound := node_name(pod):
         return bound
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}

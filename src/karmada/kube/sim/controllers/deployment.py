@@ -58,7 +58,7 @@ class Deployments(Reconciler):
         )
 
     def _waiting_for(self, pod: Obj) -> Iterable[Key]:
-        """The Deployment of a deleted pod, if its strategy Recreate waits until the old pods are gone."""
+        """Return the Deployment of a deleted pod, if its strategy Recreate waits until the old pods are gone."""
         owner = meta.controller_of(pod)
         if owner is None or owner["kind"] != "ReplicaSet":
             return ()
@@ -133,7 +133,10 @@ class _Sync:
             await self._clean_up()
 
     async def _roll(self) -> bool:
-        """One step of a rolling update: the new set up, or else the old ones down. False if there is no new set."""
+        """Return one step of a rolling update: the new set up, or else the old ones down.
+
+        False if there is no new set.
+        """
         new = await self._ensure_new()
         if new is None:
             return False
@@ -194,7 +197,7 @@ class _Sync:
                 await self._scale(by_name[name], replicas)
 
     def _is_saturated(self) -> bool:
-        """The new set has all the pods that are wanted, and they are available."""
+        """Return whether the new set has all the pods that are wanted, and they are available."""
         new, goal = self.new, revisions.wanted(self.deployment)
         if new is None or revisions.was_resized(self.deployment, new):
             return False
@@ -223,7 +226,7 @@ class _Sync:
         return new
 
     async def _ensure_new(self) -> Obj | None:
-        """The new set, created if necessary; None if that failed."""
+        """Return the new set, created if necessary; None if that failed."""
         if self.new is not None:
             return await self._update_new()
         number = revisions.next_revision(self.sets)
@@ -253,7 +256,7 @@ class _Sync:
         return made
 
     async def _on_collision(self, wanted: Obj) -> Obj | None:
-        """A set of that name exists: our own, not yet in the informer, or a hash collision that changes our name."""
+        """Return our own set of that name, not yet in the informer; None after a hash collision changed the name."""
         live = await self._client.get(REPLICA_SETS, meta.name(wanted), meta.namespace(wanted))
         owner = meta.controller_of(live)
         ours = owner is not None and owner["uid"] == meta.uid(self.deployment)

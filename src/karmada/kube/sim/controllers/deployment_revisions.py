@@ -49,7 +49,7 @@ def bounds(deployment: Obj) -> Bounds:
 
 
 def most(deployment: Obj) -> int:
-    """How many pods there may be at any time."""
+    """Return how many pods there may be at any time."""
     return wanted(deployment) + bounds(deployment).surge
 
 
@@ -69,7 +69,7 @@ def total(replica_sets: Iterable[Obj]) -> int:
 
 
 def part(replica_set: Obj) -> Part:
-    """A set, as the arithmetic of rollouts needs it."""
+    """Return a set, as the arithmetic of rollouts needs it."""
     limit = _number(meta.annotations(replica_set).get(MAXIMUM))
     return Part(meta.name(replica_set), size(replica_set), count(replica_set, "availableReplicas"), limit)
 
@@ -83,12 +83,12 @@ def revision(obj: Obj) -> int:
 
 
 def _number(text: str | None) -> int:
-    """A number from an annotation; what is no number counts as none."""
+    """Return a number from an annotation; what is no number counts as none."""
     return int(text) if text is not None and text.isascii() and text.isdigit() else 0
 
 
 def find_new(deployment: Obj, replica_sets: Iterable[Obj]) -> Obj | None:
-    """The set (the first of them, if there are several) that is made from the Deployment's template."""
+    """Return the set (the first of them, if there are several) that is made from the Deployment's template."""
     for replica_set in replica_sets:
         if same_template(deployment, replica_set):
             return replica_set
@@ -103,14 +103,14 @@ def same_template(deployment: Obj, replica_set: Obj) -> bool:
 
 
 def _template_metadata(template: Obj) -> Obj:
-    """A template's metadata, without the hash and without what is empty."""
+    """Return a template's metadata, without the hash and without what is empty."""
     given = template.get("metadata") or {}
     labels = {key: value for key, value in (given.get("labels") or {}).items() if key != HASH_LABEL}
     return {key: value for key, value in {**given, "labels": labels}.items() if value}
 
 
 def template_hash(template: Obj, collisions: int | None) -> str:
-    """The same for the same template; another after each collision of names."""
+    """Return the hash of a template; another one after each collision of names."""
     text = orjson.dumps(template, option=orjson.OPT_SORT_KEYS)
     return short_hash(text if not collisions else text + str(collisions).encode())
 
@@ -144,18 +144,18 @@ def make_replica_set(deployment: Obj, replicas: int, revision_number: int) -> Ob
 
 
 def size_annotations(deployment: Obj) -> dict[str, str]:
-    """The desired and maximum replicas of the Deployment for which a set was scaled."""
+    """Return the desired and maximum replicas of the Deployment for which a set was scaled."""
     return {DESIRED: str(wanted(deployment)), MAXIMUM: str(most(deployment))}
 
 
 def was_resized(deployment: Obj, replica_set: Obj) -> bool:
-    """The set has pods, and its size was decided for another number of replicas than the Deployment has now."""
+    """Return whether the set has pods, for another number of replicas than the Deployment has now."""
     noted = meta.annotations(replica_set).get(DESIRED)
     return size(replica_set) > 0 and noted is not None and _number(noted) != wanted(deployment)
 
 
 def new_set_annotations(deployment: Obj, replica_set: Obj, revision_number: int) -> dict[str, str]:
-    """The annotations of the set that is the new one now: those of the Deployment, and its place in the history."""
+    """Return the annotations of the new set: those of the Deployment, and its place in the history."""
     notes = {**meta.annotations(replica_set), **_copied(deployment)}
     before = notes.get(REVISION, "")
     if _number(before) < revision_number:
@@ -170,7 +170,7 @@ def _copied(deployment: Obj) -> dict[str, str]:
 
 
 def _with_previous(history: str, before: str) -> str:
-    """The history with one more revision; the oldest are dropped when the text becomes too long."""
+    """Return the history with one more revision; the oldest are dropped when the text becomes too long."""
     known = [*(history.split(",") if history else ()), before]
     while len(",".join(known)) > _HISTORY_LENGTH:
         known.pop(0)

@@ -33,7 +33,7 @@ _ALWAYS_KEPT = ("collisionCount",)
 
 
 def with_condition(status: Obj, kind: str, truth: str, reason: str, message: str, now: float) -> Obj:
-    """The status with this condition; as it is if it says the same already."""
+    """Return the status with this condition; as it is if it says the same already."""
     conditions = status.get("conditions") or ()
     old = meta.get_condition(conditions, kind)
     if old is not None and old.get("status") == truth and old.get("reason") == reason:
@@ -42,7 +42,7 @@ def with_condition(status: Obj, kind: str, truth: str, reason: str, message: str
 
 
 def _renewed(status: Obj, kind: str, truth: str, reason: str, message: str, now: float) -> Obj:
-    """The same, but with a new lastUpdateTime even if it says what it said."""
+    """Return the condition with a new lastUpdateTime, even if it says what it said before."""
     conditions = status.get("conditions") or ()
     old = meta.get_condition(conditions, kind)
     same = old is not None and old.get("status") == truth
@@ -80,7 +80,7 @@ def progress_reason(status: Obj) -> str:
 
 
 def counted(deployment: Obj, replica_sets: Sequence[Obj], new: Obj | None, now: float, *, terminating: bool) -> Obj:
-    """The status by the ReplicaSets' counts, with the condition Available."""
+    """Return the status by the ReplicaSets' counts, with the condition Available."""
     available = _sum(replica_sets, "availableReplicas")
     counts = {
         "observedGeneration": meta.generation(deployment),
@@ -117,7 +117,7 @@ def deadline(deployment: Obj) -> int | None:
 
 
 def is_complete(deployment: Obj, status: Obj) -> bool:
-    """All that is wanted is there, updated and available, and nothing else is there."""
+    """Return whether all that is wanted is there, updated and available, and nothing else is there."""
     goal = wanted(deployment)
     fields = ("updatedReplicas", "replicas", "availableReplicas")
     return all(status.get(field, 0) == goal for field in fields) and status.get(
@@ -147,7 +147,7 @@ def deadline_in(deployment: Obj, status: Obj, now: float) -> float | None:
 
 
 def with_progress(deployment: Obj, status: Obj, new: Obj | None, now: float) -> Obj:
-    """The status of a rollout, with the condition Progressing."""
+    """Return the status of a rollout, with the condition Progressing."""
     if deadline(deployment) is None:
         return without_condition(status, PROGRESSING)
     settled = progress_reason(status) == COMPLETE and _outdated(status) == 0
@@ -178,7 +178,7 @@ def with_failures(status: Obj, replica_sets: Sequence[Obj], new: Obj | None) -> 
 
 
 def with_pause(deployment: Obj, now: float) -> Obj:
-    """The status with the condition Progressing for a rollout that was paused or resumed."""
+    """Return the status with the condition Progressing for a rollout that was paused or resumed."""
     status: Obj = deployment.get("status") or {}
     reason = progress_reason(status)
     if deadline(deployment) is None or reason == TIMED_OUT:

@@ -186,7 +186,7 @@ class DisruptionBudgets(Reconciler):
         return Budget(len(pods), least or 0)
 
     async def _expected(self, budget: Obj, pods: list[Obj]) -> int:
-        """The scales of all owners; each owner's once."""
+        """Return the scales of all owners; each owner's once."""
         scales: dict[str, int] = {}
         owners: dict[str, tuple[Obj, Obj]] = {}
         for pod in pods:

@@ -142,7 +142,7 @@ class EndpointSlices(Reconciler):
 
 
 def _hints(service: Obj, node: str, zone: str) -> Obj:
-    """The topology hints of an endpoint, when the Service prefers close ones."""
+    """Return the topology hints of an endpoint, when the Service prefers close ones."""
     wish = (service.get("spec") or {}).get("trafficDistribution")
     if wish not in _NEAR_ZONE:
         return {}

@@ -110,7 +110,7 @@ class Jobs(Reconciler):
     # from pods to Jobs
 
     def _jobs_of(self, pod: Obj) -> Iterable[Key]:
-        """Its owner, those that may adopt it, and the one that its finalizer waits for, even if that is gone."""
+        """Return a pod's owner, those that may adopt it, and the one its finalizer waits for, even if that is gone."""
         keys = list(self._owners_of(pod))
         if controller_of(pod) is None and is_tracked(pod) and labels(pod).get(JOB_NAME):
             keys.append(Key(pod["metadata"]["namespace"], labels(pod)[JOB_NAME]))
@@ -152,7 +152,7 @@ class Jobs(Reconciler):
         await self._untrack([pod for pod in tracked if not self._counts(job, pod)])
 
     def _counts(self, job: Obj | None, pod: Obj) -> bool:
-        """Whether the Job counts the pod's end and removes its finalizer."""
+        """Return whether the Job counts the pod's end and removes its finalizer."""
         if job is None or is_finished(job):
             return False
         owner = controller_of(pod)
@@ -223,7 +223,7 @@ class Jobs(Reconciler):
         await self._until_untracked(pods)
 
     async def _untrack_one(self, pod: Obj) -> None:
-        """A JSON patch that tests only the finalizer: a kubelet changes the resourceVersion too often."""
+        """Take the finalizer off a pod by a JSON patch that tests only it: kubelets change the version too often."""
         meta = pod["metadata"]
         finalizers = meta.get("finalizers") or []
         if TRACKING not in finalizers:

@@ -12,7 +12,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def parse_indexes(text: str | None, completions: int) -> set[int]:
-    """What is not below `completions` is left out: an indexed Job may have become smaller."""
+    """Return what is not below `completions` is left out: an indexed Job may have become smaller."""
     found: set[int] = set()
     for part in (text or "").split(","):
         first, _, last = part.partition("-")
@@ -30,6 +30,6 @@ def format_indexes(indexes: Iterable[int]) -> str:
 
 
 def index_of(pod: Obj) -> int | None:
-    """The completion index of a pod; None when it has none that makes sense."""
+    """Return the completion index of a pod; None when it has none that makes sense."""
     text = meta.annotations(pod).get(INDEX, "")
     return int(text) if text.isdecimal() else None

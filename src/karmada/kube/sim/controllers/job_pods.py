@@ -35,7 +35,7 @@ def make_pod(job: Obj, index: int | None, *, failed: Obj | None = None, label: b
 
 
 def _expose_index(spec: Obj, label: bool) -> None:
-    """Every container learns the index from its environment."""
+    """Give every container its index in the environment."""
     source = f"metadata.{'labels' if label else 'annotations'}['{INDEX}']"
     variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": source}}}
     for container in (*(spec.get("initContainers") or ()), *spec["containers"]):

@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
 
 
 def is_tracked(pod: Obj) -> bool:
-    """Its end is not yet in the Job's status for good."""
+    """Return whether a pod's end is not yet in the Job's status for good."""
     return TRACKING in (pod["metadata"].get("finalizers") or ())
 
 
@@ -59,7 +59,7 @@ def is_terminating(pod: Obj) -> bool:
 
 
 def reaction_to(job: Obj, pod: Obj) -> Reaction:
-    """The first rule that matches a failed pod; without any the failure counts."""
+    """Return the first rule that matches a failed pod; without any the failure counts."""
     policy = job["spec"].get("podFailurePolicy")
     if not policy or phase(pod) != "Failed":
         return Reaction("Count")
@@ -101,7 +101,7 @@ def _matches_code(codes: Obj, code: int) -> bool:
 
 
 def early_success(job: Obj, completed: set[int]) -> Verdict | None:
-    """The success policy: an indexed Job may succeed before all indexes have."""
+    """Return the success policy: an indexed Job may succeed before all indexes have."""
     completions = job["spec"].get("completions") or 0
     for number, rule in enumerate((job["spec"].get("successPolicy") or {}).get("rules") or ()):
         wanted = completed
@@ -170,7 +170,7 @@ def _restarts(pod: Obj) -> int:
 
 
 def failures_of(pod: Obj) -> int:
-    """How often the pod's index had failed before it."""
+    """Return how often the pod's index had failed before it."""
     return _number(meta.annotations(pod).get(FAILURES))
 
 
@@ -193,7 +193,7 @@ def fails_index(job: Obj, pod: Obj) -> bool:
 
 
 def counts_after(job: Obj, failed: Obj) -> dict[str, str]:
-    """The annotations of the pod that takes a failed one's place."""
+    """Return the annotations of the pod that takes a failed one's place."""
     ignored = reaction_to(job, failed).action == "Ignore"
     found = {FAILURES: str(failures_of(failed) + (not ignored))}
     ignored_before = ignored_of(failed) + ignored

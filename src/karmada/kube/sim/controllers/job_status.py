@@ -19,7 +19,7 @@ def uncounted_uids(status: Obj) -> set[str]:
 
 
 def note_ends(job: Obj, found: Tally, end: Verdict | None, *, made: int, removed: Sequence[Obj], now: float) -> Obj:
-    """The status with all ended pods recorded, but not yet counted; `made` and `removed` are of this reconcile."""
+    """Return the status with all ended pods recorded, not yet counted; `made` and `removed` are of this reconcile."""
     status: Obj = dict(job.get("status") or {})
     _number(status, "active", len(found.active) + made - len(removed))
     status["ready"] = found.ready - sum(map(is_ready, removed))
@@ -52,7 +52,7 @@ def _suspend_or_resume(status: Obj, suspended: bool, now: float) -> None:
 
 
 def must_be_stored_first(old: Obj, noted: Obj) -> bool:
-    """Whether a crash after this would lose an end or a decision."""
+    """Return whether a crash after this would lose an end or a decision."""
     keys = ("completedIndexes", "failedIndexes")
     if any((old.get(key) or "") != (noted.get(key) or "") for key in keys) or not uncounted_uids(
         noted
@@ -65,7 +65,7 @@ def must_be_stored_first(old: Obj, noted: Obj) -> bool:
 
 
 def count_ends(noted: Obj, gone: set[str], *, indexed: bool) -> Obj:
-    """The status after pods lost their finalizers: their ends are in the numbers now."""
+    """Return the status after pods lost their finalizers: their ends are in the numbers now."""
     status, left = dict(noted), {}
     for kind, uids in (noted.get("uncountedTerminatedPods") or {}).items():
         counted = [uid for uid in uids if uid in gone]

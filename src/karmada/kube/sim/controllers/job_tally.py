@@ -164,7 +164,7 @@ def _valid_index(job: Obj, pod: Obj) -> int | None:
 
 
 def is_giving_up(job: Obj) -> bool:
-    """The Job has FailureTarget: it fails once its pods are gone."""
+    """Return whether the Job has FailureTarget: it fails once its pods are gone."""
     return has_condition((job.get("status") or {}).get("conditions"), "FailureTarget")
 
 
@@ -174,7 +174,7 @@ def is_finished(job: Obj) -> bool:
 
 
 def verdict(job: Obj, found: Tally, now: float) -> Verdict | None:
-    """How the Job ends; None while it continues. A decision is final."""
+    """Return how the Job ends; None while it continues. A decision is final."""
     for condition in (job.get("status") or {}).get("conditions") or ():
         if condition["type"] in ("FailureTarget", "SuccessCriteriaMet") and condition["status"] == "True":
             succeeded = condition["type"] == "SuccessCriteriaMet"
@@ -226,7 +226,10 @@ def _success(job: Obj, found: Tally) -> Verdict | None:
 
 
 def wanted_active(job: Obj, found: Tally) -> int:
-    """How many pods should run at once. Without a number of completions the first success ends the making of pods."""
+    """Return how many pods should run at once.
+
+    Without a number of completions the first success ends the making of pods.
+    """
     parallelism, completions = int(job["spec"].get("parallelism", 1)), job["spec"].get("completions")
     if completions is None:
         return len(found.active) if found.succeeded else parallelism

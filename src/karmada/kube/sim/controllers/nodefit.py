@@ -37,7 +37,7 @@ def fit(pod_spec: Obj, tolerations: Collection[Obj], node: Obj) -> Fit:
 
 
 def matches_node(pod_spec: Obj, node: Obj) -> bool:
-    """The node is the one the spec names, if it names one, and matches its selector and required affinity."""
+    """Return whether the node is the one the spec names, if any, and matches its selector and required affinity."""
     metadata = node["metadata"]
     if pod_spec.get("nodeName") not in (None, "", metadata["name"]):
         return False
@@ -52,7 +52,7 @@ def matches_node(pod_spec: Obj, node: Obj) -> bool:
 
 
 def matches_term(term: Obj, node: Obj) -> bool:
-    """All expressions of a node selector term hold; a term that says nothing holds for no node."""
+    """Return whether all expressions of a node selector term hold; a term that says nothing holds for no node."""
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not expressions and not fields:
         return False
@@ -87,7 +87,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def untolerated(taints: Iterable[Obj], tolerations: Collection[Obj], effects: Collection[str]) -> Obj | None:
-    """The first taint with one of these effects that nothing tolerates."""
+    """Return the first taint with one of these effects that nothing tolerates."""
     for taint in taints:
         if taint["effect"] in effects and not any(tolerates(toleration, taint) for toleration in tolerations):
             return taint
@@ -95,7 +95,7 @@ def untolerated(taints: Iterable[Obj], tolerations: Collection[Obj], effects: Co
 
 
 def tolerates(toleration: Obj, taint: Obj) -> bool:
-    """No effect means every effect; no key, with Exists, every key."""
+    """Return whether a taint is tolerated: no effect means every effect; no key, with Exists, every key."""
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     key = toleration.get("key") or ""

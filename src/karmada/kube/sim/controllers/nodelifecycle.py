@@ -99,7 +99,7 @@ class NodeLifecycle(Reconciler):
     # heartbeats
 
     async def _monitor(self, node: Obj) -> tuple[Obj, float | None]:
-        """The node as it is now, and in how many seconds it becomes Unknown without a heartbeat."""
+        """Return the node as it is now, and in how many seconds it becomes Unknown without a heartbeat."""
         name = node["metadata"]["name"]
         if self._liveness.beats(name):
             return node, None
@@ -162,7 +162,7 @@ def _ready_status(node: Obj) -> str:
 
 
 def lost_conditions(conditions: Sequence[Obj] | None, now: float) -> list[Obj]:
-    """The conditions that change to Unknown for a node without heartbeat."""
+    """Return the conditions that change to Unknown for a node without heartbeat."""
     changed = []
     for kind in _WATCHED_CONDITIONS:
         old = get_condition(conditions, kind)
@@ -210,7 +210,7 @@ def retainted(taints: Sequence[Obj], wanted: Sequence[tuple[str, str]], now: flo
 
 
 def _states(old: Obj | None, new: Obj | None) -> bool:
-    """A condition's status changed, or it was added or removed; heartbeats alone do not count."""
+    """Return the states of the conditions: they change with a status, not with a heartbeat."""
     return old is None or new is None or _condition_states(old) != _condition_states(new)
 
 

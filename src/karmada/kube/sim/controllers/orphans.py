@@ -29,7 +29,7 @@ def index_uncontrolled(obj: Obj) -> Iterable[str]:
 
 
 def index_by_selector(workload: Obj) -> Iterable[str]:
-    """A workload, by one label that everything it selects has."""
+    """Return a workload, by one label that everything it selects has."""
     return (_selector_value(workload),)
 
 
@@ -40,7 +40,7 @@ def _label_values(obj: Obj) -> list[str]:
 
 
 def _selector_value(workload: Obj) -> str:
-    """One of the values that `_label_values` gives for whatever the workload selects."""
+    """Return one of the values that `_label_values` gives for whatever the workload selects."""
     selector = workload["spec"].get("selector") or {}
     pairs = selector if workload["kind"] == "ReplicationController" else selector.get("matchLabels")
     space = workload["metadata"].get("namespace", "")
@@ -55,7 +55,7 @@ CLAIM_INDEXES = {BY_CONTROLLER: index_by_controller, UNCONTROLLED: index_uncontr
 
 
 def candidates(informer: Informer, owner: Obj) -> list[Obj]:
-    """What the owner controls, and what it may adopt."""
+    """Return what the owner controls, and what it may adopt."""
     metadata = owner["metadata"]
     own = informer.by_index(BY_CONTROLLER, metadata["uid"])
     return own + informer.by_index(UNCONTROLLED, _selector_value(owner))

@@ -34,7 +34,7 @@ class Pacing:
         return max(0.0, due - now)
 
     def done(self, key: Key) -> None:
-        """The work succeeded: the next change starts a new wait."""
+        """Record that the work succeeded: the next change starts a new wait."""
         now = self._clock.monotonic()
         self._due.pop(key, None)
         self._worked[key] = now

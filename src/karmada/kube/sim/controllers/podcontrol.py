@@ -96,7 +96,7 @@ class PodControl:
         *,
         finalizer: str = "",
     ) -> list[Obj]:
-        """Those of the candidates that are the owner's now: its own that match, and matching orphans, adopted.
+        """Return the candidates that are the owner's now: its own that match, and matching orphans, adopted.
 
         Its own that do not match are released, and lose the owner's `finalizer` with it.
 
@@ -152,7 +152,7 @@ class PodControl:
 
 
 def pod_from(template: Obj, owner: Obj, *, name: str = "", generate_name: str = "") -> Obj:
-    """A pod made from a workload's template; its own copy, free to be changed."""
+    """Return a pod made from a workload's template; its own copy, free to be changed."""
     metadata = template.get("metadata") or {}
     made: Obj = {"namespace": owner["metadata"]["namespace"], "ownerReferences": [make_owner(owner)]}
     made |= {"name": name} if name else {"generateName": generate_name}
@@ -181,7 +181,7 @@ async def slow_start(count: int, work: Callable[[], Awaitable[Obj]]) -> tuple[li
 
 
 def is_namespace_ending(error: ApiError) -> bool:
-    """A create that failed because its namespace is being deleted: emits no event."""
+    """Return a create that failed because its namespace is being deleted: emits no event."""
     causes = (error.details or {}).get("causes") or ()
     return isinstance(error, Forbidden) and any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
@@ -191,5 +191,5 @@ def _owners(obj: Obj) -> list[Obj]:
 
 
 def _still_exists(obj: Obj | None, uid: str) -> bool:
-    """Whether it has this uid and is not being deleted."""
+    """Return whether it has this uid and is not being deleted."""
     return obj is not None and obj["metadata"]["uid"] == uid and not is_deleting(obj)

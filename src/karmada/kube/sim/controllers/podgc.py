@@ -41,7 +41,7 @@ def index_finished(pod: Obj) -> Iterable[str]:
 
 
 def out_of_service(node: Obj) -> bool:
-    """The node is tainted out-of-service, and it is not ready."""
+    """Return whether the node is tainted out-of-service and is not ready."""
     tainted = any(taint.get("key") == OUT_OF_SERVICE for taint in (node.get("spec") or {}).get("taints") or ())
     return tainted and not has_condition((node.get("status") or {}).get("conditions"), "Ready")
 

@@ -40,7 +40,7 @@ class ResourceQuotas(Reconciler):
         self._pacing = Pacing(context.clock, PACE_SECONDS)
         self._followed: dict[GroupResource, Informer] = {}
         self._ledgers: dict[str, dict[Key, Ledger]] = {}
-        """By namespace."""
+        """Ledgers by namespace."""
         self._enqueue: Callable[[Key], None] = _not_attached
 
     def attach(self, add: Callable[[Key], None]) -> None:
@@ -93,7 +93,7 @@ class ResourceQuotas(Reconciler):
     # what is followed
 
     async def _follow(self, resource: GroupResource) -> Informer | None:
-        """A synced informer of the resource; None when the server has no such resource."""
+        """Return a synced informer of the resource; None when the server has no such resource."""
         informer = self._followed.get(resource)
         if informer is None:
             gvr = await self._served(resource)

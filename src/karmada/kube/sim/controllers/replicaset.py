@@ -57,7 +57,7 @@ class Managed(NamedTuple):
 
 
 def pod_matters(old: Obj | None, new: Obj | None) -> bool:
-    """Whether a change of a pod can change its controller's counts."""
+    """Return whether a change of a pod can change its controller's counts."""
     return old is None or new is None or _counted(old) != _counted(new)
 
 
@@ -142,7 +142,7 @@ class _Replicas(Reconciler):
         return Managed(left, _failure("FailedDelete", first), count > BURST)
 
     def _related(self, owner: Obj, pods: list[Obj]) -> Iterable[Obj]:
-        """The active pods of all sets that one Deployment controls."""
+        """Return the active pods of all sets that one Deployment controls."""
         above = controller_of(owner)
         if above is None:
             return pods
@@ -220,7 +220,7 @@ def _failure(reason: str, error: ApiError | None) -> Failure | None:
 
 
 def _conditions(old: Sequence[Obj] | None, failure: Failure | None, now: float) -> list[Obj]:
-    """The first failure stays until there is none; later ones do not replace it."""
+    """Return the conditions; the first failure stays until there is none, later ones do not replace it."""
     if failure is None:
         return [condition for condition in old or () if condition.get("type") != REPLICA_FAILURE]
     if get_condition(old, REPLICA_FAILURE) is not None:

@@ -23,7 +23,7 @@ _RUNNING = 2
 
 
 def victims(pods: Sequence[Obj], count: int, related: Iterable[Obj], now: float) -> list[Obj]:
-    """The `count` pods to delete; `related` are all active pods of the same workload, which are counted per node."""
+    """Return the `count` pods to delete; `related` are all active pods of the same workload, counted per node."""
     if count >= len(pods):
         return list(pods)
     crowd = Counter(node_name(pod) for pod in related)
@@ -46,7 +46,7 @@ def victims(pods: Sequence[Obj], count: int, related: Iterable[Obj], now: float)
 
 
 def _cost(pod: Obj) -> int:
-    """The pod-deletion-cost; 0 if it is invalid."""
+    """Return the pod-deletion-cost; 0 if it is invalid."""
     text = meta.annotations(pod).get(DELETION_COST, "0")
     try:
         return int(text)

@@ -41,7 +41,7 @@ class Latest(NamedTuple):
 
 
 def patch_of(workload: Obj) -> Obj:
-    """The patch that gives a workload the template that this one has."""
+    """Return the patch that gives a workload the template that this one has."""
     return {"spec": {"template": {**workload["spec"]["template"], "$patch": "replace"}}}
 
 
@@ -74,7 +74,7 @@ def in_order(revisions: Collection[Obj]) -> list[Obj]:
 
 
 def expendable(revisions: Sequence[Obj], live: Collection[str], limit: int) -> list[Obj]:
-    """The oldest of those not in use, as many as there are above the limit."""
+    """Return the oldest revisions that are not in use, as many as there are above the limit."""
     history = [revision for revision in in_order(revisions) if name(revision) not in live]
     return history[: max(0, len(history) - limit)]
 
@@ -88,14 +88,14 @@ class Revisions:
         self._informer = context.informers.of(CONTROLLER_REVISIONS, indexes=CLAIM_INDEXES)
 
     async def of(self, workload: Obj, selector: LabelSelector) -> list[Obj]:
-        """The workload's revisions, oldest first; matching ones without a controller become its own."""
+        """Return the workload's revisions, oldest first; matching ones without a controller become its own."""
         found = candidates(self._informer, workload)
         claimed = await self._control.claim(CONTROLLER_REVISIONS, workload, selector, found)
         await self._context.until_seen(self._informer, claimed)
         return in_order(claimed)
 
     async def latest(self, workload: Obj, revisions: Sequence[Obj], collisions: int) -> Latest:
-        """The revision of the workload's template as it is now; made, or made the newest, if it is not yet."""
+        """Return the revision of the workload's template as it is now; made, or made the newest, if it is not yet."""
         data = patch_of(workload)
         equal = [revision for revision in revisions if revision.get("data") == data]
         following = number(revisions[-1]) + 1 if revisions else 1
@@ -156,5 +156,5 @@ class Revisions:
 
 
 def revision_of(pod: Obj) -> str:
-    """By its label: a hash, or the name of a revision."""
+    """Return the revision in an object's label: a hash, or the name of a revision."""
     return str((pod["metadata"].get("labels") or {}).get(REVISION_LABEL) or "")

@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 
 def share(value: int | str, total: int, *, up: bool) -> int:
-    """A number as it is; a percentage ("25%") of the total, rounded up or down."""
+    """Return a number; a percentage ("25%") of the total, rounded up or down."""
     if isinstance(value, int):
         return value
     percent = int(value.removesuffix("%"))
@@ -53,7 +53,7 @@ def rolling_bounds(surge: int | str, unavailable: int | str, wanted: int) -> Bou
 
 
 def new_size(wanted: int, surge: int, new: int, total: int) -> int:
-    """The new set's next size, when it has `new` and all sets together `total`."""
+    """Return the new set's next size, when it has `new` and all sets together `total`."""
     if new >= wanted:
         return wanted
     room = wanted + surge - total
@@ -61,7 +61,7 @@ def new_size(wanted: int, surge: int, new: int, total: int) -> int:
 
 
 def old_steps(wanted: int, unavailable: int, new: Part, old: Sequence[Part]) -> list[Step]:
-    """What to take from the old sets, given oldest first: unavailable pods, then available ones that can be spared."""
+    """Return what to take from the old sets, oldest first: unavailable pods, then available ones that can go."""
     least = wanted - unavailable
     total = new.replicas + sum(part.replicas for part in old)
     most = total - least - (new.replicas - new.available)
@@ -114,7 +114,7 @@ def proportional(wanted: int, surge: int, parts: Sequence[Part], known_total: in
 
 
 def _portion(part: Part, allowed: int, left: int, limit: int) -> int:
-    """By how much a set changes, never past what is left to give or to take."""
+    """Return by how much a set changes, never past what is left to give or to take."""
     if part.replicas == 0 or left == 0:
         return 0
     ideal = (2 * part.replicas * allowed + limit) // (2 * limit) - part.replicas if allowed else -part.replicas

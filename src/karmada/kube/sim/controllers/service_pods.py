@@ -30,7 +30,7 @@ _BY_SELECTOR = "selector pair"
 
 
 def index_by_selector_pair(service: Obj) -> Iterable[str]:
-    """One pair is enough to find a Service: a pod it selects has them all."""
+    """Index a Service by one pair of its selector: a pod that it selects has them all."""
     selector = selector_of(service)
     if not selector:
         return ()
@@ -59,7 +59,7 @@ class ServicePods:
                     yield key_of(service)
 
     def pods_of(self, service: Obj) -> list[Obj]:
-        """The pods that can be reached through the Service or soon will be, oldest first."""
+        """Return the pods that can be reached through the Service or soon will be, oldest first."""
         namespace, selector = service["metadata"]["namespace"], selector_of(service)
         if not selector:
             return []
@@ -71,7 +71,7 @@ class ServicePods:
 
 
 def matters_to_services(old: Obj | None, new: Obj | None) -> bool:
-    """Whether a pod's change can change an endpoint."""
+    """Return whether a pod's change can change an endpoint."""
     if not any(pod is not None and is_reachable(pod) for pod in (old, new)):
         return False
     return old is None or new is None or _seen_by_services(old) != _seen_by_services(new)
@@ -87,7 +87,7 @@ def _seen_by_services(pod: Obj) -> tuple[object, ...]:
 
 
 def matters_to_endpoints(old: Obj | None, new: Obj | None) -> bool:
-    """Whether a Service's change can change its endpoints."""
+    """Return whether a Service's change can change its endpoints."""
     if old is None or new is None:
         return True
     return old.get("spec") != new.get("spec") or old["metadata"].get("labels") != new["metadata"].get("labels")
@@ -112,7 +112,7 @@ def family(address: str) -> str:
 
 
 def address_in(pod: Obj, wanted: str) -> str | None:
-    """The pod's address of a family."""
+    """Return the pod's address of a family."""
     return next((address for address in addresses(pod) if family(address) == wanted), None)
 
 
@@ -125,7 +125,7 @@ def families(service: Obj) -> list[str]:
 
 
 def port_in(pod: Obj, service_port: Obj) -> int | None:
-    """The number of the port that a Service's port leads to; None when the pod has none of that name."""
+    """Return the number of the port that a Service's port leads to; None when the pod has none of that name."""
     target = service_port.get("targetPort") or service_port["port"]
     if isinstance(target, int):
         return target
@@ -144,7 +144,7 @@ def _containers(pod: Obj) -> Iterator[Obj]:
 
 
 def ports_in(pod: Obj, service: Obj) -> list[Obj]:
-    """The Service's ports as this pod has them."""
+    """Return the Service's ports as this pod has them."""
     found = []
     for port in (service.get("spec") or {}).get("ports") or ():
         number = port_in(pod, port)
@@ -158,7 +158,7 @@ def ports_in(pod: Obj, service: Obj) -> list[Obj]:
 
 
 def hostname_in(pod: Obj, service: Obj) -> str:
-    """The name a pod has inside a Service's domain."""
+    """Return the name a pod has inside a Service's domain."""
     spec = pod.get("spec") or {}
     return str(spec.get("hostname") or "") if spec.get("subdomain") == service["metadata"]["name"] else ""
 
@@ -177,7 +177,7 @@ def publishes_unready(service: Obj) -> bool:
 
 
 def trigger_time(service: Obj, pods: Iterable[Obj]) -> str:
-    """The latest moment at which something happened that the endpoints show."""
+    """Return the latest moment at which something happened that the endpoints show."""
     moments = [creation_time(service)]
     for pod in pods:
         moments += [

@@ -33,7 +33,7 @@ _BY_SERVICE = "service"
 
 
 def service_key(obj: Obj) -> tuple[Key, ...]:
-    """The Service that a slice is for."""
+    """Return the Service that a slice is for."""
     metadata = obj["metadata"]
     name = (metadata.get("labels") or {}).get(SERVICE_NAME)
     return (Key(metadata["namespace"], name),) if name else ()
@@ -44,7 +44,7 @@ def index_by_service(obj: Obj) -> Iterable[str]:
 
 
 def shape(obj: Obj) -> tuple[object, ...]:
-    """Everything about a slice that its maker decides."""
+    """Return everything about a slice that its maker decides."""
     metadata = obj["metadata"]
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != TRIGGER_TIME}
     owners = metadata.get("ownerReferences")

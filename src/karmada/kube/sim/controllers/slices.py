@@ -22,7 +22,7 @@ MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 
 @dataclass(frozen=True)
 class Group:
-    """What slices of one kind have to hold."""
+    """The endpoints and ports that slices of one kind have to hold."""
 
     address_type: str
     ports: list[Obj]
@@ -31,7 +31,7 @@ class Group:
 
 @dataclass
 class Content:
-    """What one slice has to become; `slice` is None for one that must be made."""
+    """The content that one slice has to get; `slice` is None for one that must be made."""
 
     slice: Obj | None
     address_type: str
@@ -62,7 +62,7 @@ def endpoints_of(obj: Obj) -> list[Obj]:
 
 
 def identity(endpoint: Obj) -> tuple[Any, ...]:
-    """What makes two endpoints the same one: the address and the object behind it."""
+    """Return what makes two endpoints the same one: the address and the object behind it."""
     return (*endpoint["addresses"], (endpoint.get("targetRef") or {}).get("uid"))
 
 
@@ -104,7 +104,7 @@ def _fits(obj: Obj, group: Group) -> bool:
 
 
 def _fill(group: Group, slices: Sequence[Obj], most: int) -> tuple[list[Content], list[Obj]]:
-    """The group's endpoints in its slices, and the slices that none is left in."""
+    """Return the group's endpoints in its slices, and the slices that none is left in."""
     wanted = {identity(endpoint): endpoint for endpoint in group.endpoints}
     contents = []
     for obj in slices:

@@ -89,7 +89,7 @@ class StatefulSets(Reconciler):
         ]
 
     def _users_of(self, claim: Obj) -> Iterable[Key]:
-        """The sets that make claims of this name."""
+        """Yield the sets that make claims of this name."""
         metadata = claim["metadata"]
         for workload in self._sets.list(metadata["namespace"]):
             for template in claim_templates(workload):
@@ -153,7 +153,7 @@ class StatefulSets(Reconciler):
     # status
 
     async def _count_only(self, workload: Obj, view: Layout) -> None:
-        """A set that is being deleted makes and removes nothing any more."""
+        """Update the status of a set that is being deleted, which makes and removes nothing any more."""
         status = workload.get("status") or {}
         current, newest = status.get("currentRevision"), status.get("updateRevision")
         if current and newest:
@@ -222,7 +222,7 @@ class StatefulSets(Reconciler):
         return failure
 
     async def _create(self, workload: Obj, ordinal: int, revisions: _Revisions) -> Obj:
-        """The pod made; an empty one while it must wait for old claims to go."""
+        """Return the pod made; an empty one while it must wait for old claims to go."""
         called = pod_name(workload, ordinal)
         if not await self._claims.provide(workload, called):
             return {}

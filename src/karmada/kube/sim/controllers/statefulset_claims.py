@@ -23,7 +23,7 @@ CLAIMS = GVR("", "v1", "persistentvolumeclaims")
 
 
 def wanted_owners(workload: Obj, claim: Obj, pod: Obj, *, surplus: bool) -> list[Obj]:
-    """The owner references a claim should have while this pod uses it; `surplus`: the pod is being scaled away."""
+    """Return the owner references of a claim while this pod uses it; `surplus`: the pod is being scaled away."""
     policy = workload["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     ours = {("StatefulSet", workload["metadata"]["name"]), ("Pod", pod["metadata"]["name"])}
     references = owner_references(claim)

@@ -26,7 +26,7 @@ def pod_name(workload: Obj, ordinal: int) -> str:
 
 
 def ordinal_of(workload: Obj, name: str) -> int | None:
-    """The ordinal in a pod's name; None for what cannot be a pod of this set."""
+    """Return the ordinal in a pod's name; None for what cannot be a pod of this set."""
     parent, dash, digits = name.rpartition("-")
     if not dash or parent != workload["metadata"]["name"] or not (digits.isascii() and digits.isdecimal()):
         return None
@@ -45,12 +45,12 @@ def claim_templates(workload: Obj) -> list[Obj]:
 
 
 def claim_name(template: Obj, name: str) -> str:
-    """The claim that a pod of this name has for this template."""
+    """Return the claim that a pod of this name has for this template."""
     return f"{template['metadata']['name']}-{name}"
 
 
 def new_pod(workload: Obj, template: Obj, ordinal: int, revision: str, minor: int) -> Obj:
-    """The pod with this ordinal, from the template of the revision named."""
+    """Return the pod with this ordinal, from the template of the revision named."""
     name = pod_name(workload, ordinal)
     pod = pod_from(template, workload, name=name)
     labels = pod["metadata"].get("labels") or {}
@@ -66,7 +66,7 @@ def new_pod(workload: Obj, template: Obj, ordinal: int, revision: str, minor: in
 
 
 def with_claims(volumes: list[Obj], templates: list[Obj], name: str) -> list[Obj]:
-    """A pod's volumes: a claim takes the place of a volume of its template's name."""
+    """Return a pod's volumes: a claim takes the place of a volume of its template's name."""
     claimed = {template["metadata"]["name"] for template in templates}
     mounts = [
         {"name": t["metadata"]["name"], "persistentVolumeClaim": {"claimName": claim_name(t, name)}} for t in templates
@@ -75,7 +75,7 @@ def with_claims(volumes: list[Obj], templates: list[Obj], name: str) -> list[Obj
 
 
 def new_claim(workload: Obj, template: Obj, name: str) -> Obj:
-    """The claim of a pod of this name, before it has owners."""
+    """Return the claim of a pod of this name, before it has owners."""
     given = template["metadata"]
     metadata: Obj = {"name": claim_name(template, name), "namespace": workload["metadata"]["namespace"]}
     labels = {**(given.get("labels") or {}), **(workload["spec"]["selector"].get("matchLabels") or {})}

@@ -58,7 +58,7 @@ def layout(workload: Obj, pods: Iterable[Obj]) -> Layout:
 
 
 def is_old(pod: Obj | None, newest: str) -> bool:
-    """Of another revision, and not being deleted."""
+    """Return whether a pod is of another revision and not being deleted."""
     return pod is not None and revision_of(pod) != newest and not is_deleting(pod)
 
 
@@ -67,7 +67,7 @@ def partition_of(workload: Obj) -> int:
 
 
 def takes_newest(workload: Obj, ordinal: int) -> bool:
-    """Whether a new pod is made from the newest template, or from the one that is in use below the partition."""
+    """Return whether a new pod is made from the newest template, or from the one that is in use below the partition."""
     strategy = workload["spec"].get("updateStrategy") or {}
     return strategy.get("type") == "OnDelete" or ordinal >= first_ordinal(workload) + partition_of(workload)
 
@@ -127,7 +127,7 @@ def _shrink(todo: Plan, view: Layout, in_order: bool, min_ready: int, now: float
 
 
 def rollout(workload: Obj, replicas: list[Obj | None], newest: str, now: float) -> list[Obj]:
-    """The old pods that may be deleted now, so that they are made anew."""
+    """Return the old pods that may be deleted now, so that they are made anew."""
     min_ready = workload["spec"].get("minReadySeconds") or 0
     affected = replicas[partition_of(workload) :][::-1]
     limit = _rolling(workload).get("maxUnavailable")
@@ -140,7 +140,7 @@ def rollout(workload: Obj, replicas: list[Obj | None], newest: str, now: float) 
 
 
 def _next_old(affected: list[Obj | None], newest: str, min_ready: int, now: float) -> list[Obj]:
-    """The first old pod, if all before it are new and healthy."""
+    """Return the first old pod, if all before it are new and healthy."""
     for pod in affected:
         if pod is not None and is_old(pod, newest):
             return [pod]

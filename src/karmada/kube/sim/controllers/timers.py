@@ -19,7 +19,7 @@ class Timers:
         self._due: dict[Hashable, float] = {}
 
     def running(self, key: Hashable) -> bool:
-        """Whether it was begun; also true once its time is over, until it is forgotten."""
+        """Return whether it was begun; also true once its time is over, until it is forgotten."""
         return key in self._due
 
     def left(self, key: Hashable) -> float:

@@ -187,7 +187,7 @@ class VolumeBinder(Reconciler):
         await self._writes.set_claim_phase(claim, PENDING)
 
     async def _with_default_class(self, claim: Obj) -> Obj:
-        """A claim made before there was a default class gets it now."""
+        """Return the claim with the default class, if it was made before there was one."""
         default = newest_default(self._classes.list(), IS_DEFAULT, BETA_IS_DEFAULT) if class_of(claim) is None else None
         if default is None:
             return claim
@@ -226,7 +226,7 @@ class VolumeBinder(Reconciler):
             await self._unbind(volume)
 
     async def _unbind(self, volume: Obj) -> None:
-        """Its claim has another volume: delete it if it was provisioned for that claim, else make it available."""
+        """Release a volume whose claim has another one: delete it if it was made for that claim, else free it."""
         if PROVISIONED_BY in annotations_of(volume) and spec_of(volume)["persistentVolumeReclaimPolicy"] == "Delete":
             await self._release(volume)
         else:

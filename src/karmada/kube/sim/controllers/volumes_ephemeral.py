@@ -17,7 +17,7 @@ from karmada.kube.sim.controllers.volumes_model import CLAIMS
 
 
 def _templates(pod: Obj) -> list[tuple[str, Obj]]:
-    """The claims a pod brings along, by name."""
+    """Return the claims a pod brings along, by name."""
     volumes = (pod.get("spec") or {}).get("volumes") or ()
     return [
         (f"{pod['metadata']['name']}-{volume['name']}", volume["ephemeral"]["volumeClaimTemplate"])

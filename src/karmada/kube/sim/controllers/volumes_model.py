@@ -71,13 +71,13 @@ def claim_ref(volume: Obj) -> Obj | None:
 
 
 def claim_key(volume: Obj) -> Key | None:
-    """The claim a volume belongs to or is reserved for."""
+    """Return the claim a volume belongs to or is reserved for."""
     reference = claim_ref(volume)
     return Key(reference.get("namespace") or "", reference.get("name") or "") if reference else None
 
 
 def is_for(volume: Obj, claim: Obj) -> bool:
-    """The volume is this claim's, or reserved for a claim of its name."""
+    """Return whether the volume is this claim's, or reserved for a claim of its name."""
     reference = claim_ref(volume)
     if reference is None or claim_key(volume) != Key(claim["metadata"]["namespace"], claim["metadata"]["name"]):
         return False

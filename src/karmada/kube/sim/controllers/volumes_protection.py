@@ -58,7 +58,7 @@ class Protection(Reconciler):
 
 
 def _needs_finalizer_change(finalizer: str) -> Predicate:
-    """An object that is being deleted, or that lacks the finalizer."""
+    """Return whether an object is being deleted, or lacks the finalizer."""
 
     def concerns(_old: Obj | None, new: Obj | None) -> bool:
         return new is not None and is_deleting(new) == (finalizer in finalizers(new))
@@ -116,7 +116,7 @@ def volume_protection(context: Context) -> Protection:
 
 
 def attributes_classes_of(holder: Obj) -> set[str]:
-    """Of a claim the class that it wants, the one it has and the one it is being changed to; of a volume its class."""
+    """Return the attributes classes in use: of a claim the wanted, present and next one; of a volume its own."""
     status = holder.get("status") or {}
     modify = status.get("modifyVolumeStatus") or {}
     names = (

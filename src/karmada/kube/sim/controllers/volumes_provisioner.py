@@ -46,7 +46,7 @@ def _is_for_provisioner(claim: Obj) -> bool:
 
 
 def volume_for(claim: Obj, storage_class: Obj, node: Obj | None) -> Obj:
-    """The volume that is made for a claim; `node` is where a local one lives."""
+    """Return the volume that is made for a claim; `node` is where a local one lives."""
     name, provisioner = provisioned_name(claim), storage_class["provisioner"]
     spec: Obj = {
         "capacity": {"storage": str(requested_size(claim))},
@@ -117,7 +117,7 @@ class VolumeProvisioner(Reconciler):
         return Done
 
     def _wanted(self, claim: Obj) -> Obj | None:
-        """The class to make a volume of, if one is to be made now."""
+        """Return the class to make a volume of, if one is to be made now."""
         if is_deleting(claim) or spec_of(claim).get("volumeName"):
             return None
         storage_class = self._classes.get(Key("", class_of(claim) or ""))

@@ -25,7 +25,7 @@ from karmada.kube.sim.controllers.volumes_model import (
 
 
 def annotated(obj: Obj, marks: dict[str, str | None]) -> Obj:
-    """A copy of the object with these annotations; None takes one away."""
+    """Return a copy of the object with these annotations; None takes one away."""
     kept = {**annotations_of(obj), **marks}
     kept = {key: value for key, value in kept.items() if value is not None}
     return {**obj, "metadata": {**obj["metadata"], "annotations": kept}}
@@ -65,7 +65,7 @@ class VolumeWrites:
         return (await patch_if_changed(self._client, CLAIMS, claim, annotated(wanted, marks), locked=True)).object
 
     async def _settle(self, claim: Obj, volume: Obj) -> Obj:
-        """A claim that becomes bound has what its volume offers; later its capacity belongs to the expansion
+        """Return the claim as bound with what its volume offers; later its capacity belongs to the expansion
         controller."""
         if phase_of(claim) == BOUND:
             return claim
@@ -87,7 +87,7 @@ class VolumeWrites:
         return (await set_status(self._client, VOLUMES, volume, status)).object
 
     async def set_claim_phase(self, claim: Obj, phase: str) -> Obj:
-        """Of a claim that is not bound: nothing else is known of it."""
+        """Set the phase of a claim that is not bound: nothing else is known of it."""
         if phase_of(claim) == phase and claim.get("status"):
             return claim
         return (await set_status(self._client, CLAIMS, claim, {"phase": phase})).object

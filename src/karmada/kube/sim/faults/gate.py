@@ -144,7 +144,7 @@ def _hangs(fault: Fault, request: Request) -> bool:
 
 
 def _stalls_watches(fault: Matched) -> bool:
-    """Whether open watches send nothing any more."""
+    """Return whether open watches send nothing any more."""
     if isinstance(fault, Partition):
         return fault.how in ("hang", "watches")
     return isinstance(fault, BlackHole) or (isinstance(fault, Watches) and fault.how == "stall")
@@ -159,7 +159,7 @@ def injected(fault: Errors) -> ApiError:
 
 
 def names(fault: Unavailable, gvr: GVR) -> bool:
-    """Whether this resource is among what is not available."""
+    """Return whether this resource is among what is not available."""
     return any(what in (str(gvr.group_resource), str(gvr.group_version)) for what in fault.what)
 
 

@@ -209,11 +209,11 @@ class Injector:
         return [other for other in self.active.values() if other is not injected]
 
     def _isolated(self, injected: Injected) -> list[Isolated]:
-        """The other faults that isolate pods."""
+        """Return the other faults that isolate pods."""
         return [other.fault for other in self._others(injected) if isinstance(other.fault, Isolated)]
 
     def _no_longer(self, injected: Injected) -> list[str]:
-        """Those of a fault's nodes that no other fault of its kind has."""
+        """Return those of a fault's nodes that no other fault of its kind has."""
         others = [other for other in self._others(injected) if _same_effect(other.fault, injected.fault)]
         still = {node for other in others for node in other.nodes}
         return [node for node in injected.nodes if node not in still]
@@ -230,7 +230,7 @@ class Injector:
             await asyncio.sleep(fault.up)
 
     async def close(self) -> None:
-        """The cluster stops: faults no longer expire, and hanging requests are released."""
+        """Stop with the cluster: faults no longer expire, and hanging requests are released."""
         self._target.gate.set(())
         for injected in self.active.values():
             if injected.end is not None:

@@ -154,7 +154,7 @@ class Isolated(msgspec.Struct, frozen=True, tag="isolate", kw_only=True, forbid_
             raise ValueError(f"to is not a regular expression: {error}") from None
 
     def matches(self, pod: Obj | None, peer: str) -> bool:
-        """Whether it cuts a connection of this pod; `peer` is empty for connections to the pod."""
+        """Return whether it cuts a connection of this pod; `peer` is empty for connections to the pod."""
         if pod is None:
             return False
         metadata = pod["metadata"]
@@ -184,7 +184,7 @@ Fault = RequestFault | Down | Flap | NodeLost | Pressure | Pods | Isolated | Pau
 
 
 def read(data: object) -> Fault:
-    """A fault from its description; msgspec.ValidationError names what is wrong with it."""
+    """Return a fault from its description; msgspec.ValidationError names what is wrong with it."""
     found: Fault = msgspec.convert(data, Fault)
     return found
 

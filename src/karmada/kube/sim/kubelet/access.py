@@ -53,7 +53,7 @@ class PodAccess:
         self.answers = answers
         self.ended: Ended = _ignore_end
         self.runtime: Runtime | None = None
-        """What runs containers; the others are simulated."""
+        """Runtime of containers that run as processes; the others are simulated."""
 
     # logs
 
@@ -139,7 +139,7 @@ class PodAccess:
             return await terminal.attend(execute(machine, command, terminal))
 
     async def _attached(self, pod: Obj, container: Obj, streams: Channels) -> Obj:
-        """A shell, if that is what the container runs; otherwise its output, and stdin sent back."""
+        """Return a shell, if that is what the container runs; otherwise its output, and stdin sent back."""
         name = container["name"]
         wanted = streams.wanted
         if wanted.stdin and reads_stdin(container) and not self._is_run(container):
@@ -161,7 +161,7 @@ class PodAccess:
         return channels.success()
 
     async def _show_output(self, pod: Obj, container: str, streams: Channels) -> None:
-        """What the container writes from now on, until it ends."""
+        """Stream what the container writes from now on, until it ends."""
         recorded = self._recorded(pod, container, previous=False)
         if recorded is not None:
             async for piece in recorded.followed(LogOptions(follow=True, tail=0)):
@@ -190,7 +190,7 @@ class PodAccess:
 
 
 def _streamed(pieces: Callable[[], AsyncIterator[bytes]]) -> TakeOver:
-    """A response that is sent as its pieces come."""
+    """Return a response that is sent as its pieces come."""
 
     async def run(raw: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": TEXT, "Cache-Control": "no-cache, private"})

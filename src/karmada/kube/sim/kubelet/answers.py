@@ -101,7 +101,7 @@ class Answers:
         self._answers[name] = answer
 
     def remove(self, name: str) -> bool:
-        """Whether there was one of that name."""
+        """Return whether there was one of that name."""
         return self._answers.pop(name, None) is not None
 
     def all(self) -> dict[str, Answer]:

@@ -14,7 +14,7 @@ _DEEPEST = 50
 
 
 class NoValue(Exception):
-    """What was written is no expression, or has no value."""
+    """The text is no expression, or has no value."""
 
 
 def number(text: str) -> int:
@@ -24,7 +24,7 @@ def number(text: str) -> int:
 
 
 def evaluate(text: str, lookup: Callable[[str], str]) -> int:
-    """The value of an expression of $(( )); a variable that holds nothing counts as 0."""
+    """Return the value of an expression of $(( )); a variable that holds nothing counts as 0."""
     tokens, at = [], 0
     text = text.rstrip()
     while at < len(text):
@@ -38,7 +38,7 @@ def evaluate(text: str, lookup: Callable[[str], str]) -> int:
 
 
 def compute(tokens: Sequence[str]) -> int:
-    """The value of an expression that is already in pieces, as those of expr are."""
+    """Return the value of an expression that is already in pieces, as those of expr are."""
     reader = _Reader(tokens)
     value = reader.level(0)
     if reader.at != len(tokens):

@@ -82,7 +82,7 @@ def failed(code: int, command: list[str]) -> Obj:
 
 
 class Inbox:
-    """What arrived and was not read yet; a writer waits while it is full."""
+    """Data that arrived and was not read yet; a writer waits while it is full."""
 
     def __init__(self) -> None:
         self._pieces: asyncio.Queue[bytes] = asyncio.Queue()
@@ -104,7 +104,7 @@ class Inbox:
             self._pieces.put_nowait(b"")
 
     async def read(self) -> bytes:
-        """The next bytes; none at the end."""
+        """Return the next bytes; none at the end."""
         if self._ended and self._pieces.empty():
             return b""
         data = await self._pieces.get()
@@ -180,7 +180,7 @@ def check_upgrade(headers: Mapping[str, str]) -> None:
 
 
 def offered(headers: Mapping[str, str]) -> list[str]:
-    """The subprotocols that a WebSocket client speaks, best first; tokens travel among them, too."""
+    """Return the subprotocols that a WebSocket client speaks, best first; tokens travel among them, too."""
     parts = [part.strip() for part in headers.get("Sec-WebSocket-Protocol", "").split(",")]
     return [part for part in parts if part and not part.startswith("base64url.bearer.authorization.")]
 
@@ -264,7 +264,7 @@ async def _listen(socket: web.WebSocketResponse, channels: Channels, reading: as
 
 
 def unframed(message: str | bytes) -> tuple[int, bytes]:
-    """The channel of a message and what is in it; of text messages the base64 form."""
+    """Return the channel of a message and what is in it; of text messages the base64 form."""
     if isinstance(message, bytes):
         return message[0], message[1:]
     try:
@@ -278,7 +278,7 @@ def unframed(message: str | bytes) -> tuple[int, bytes]:
 
 @asynccontextmanager
 async def spdy_connection(raw: web.BaseRequest, protocol: str) -> AsyncIterator[Connection]:
-    """The request's connection, switched over to SPDY."""
+    """Yield the request's connection, switched over to SPDY."""
     head = [b"HTTP/1.1 101 Switching Protocols", b"Connection: Upgrade", f"Upgrade: {SPDY}".encode()]
     if protocol:
         head.append(f"{PROTOCOL_HEADER}: {protocol}".encode())
@@ -330,7 +330,7 @@ async def _over_spdy(raw: web.BaseRequest, wanted: Wanted, work: Work) -> web.St
 
 
 async def _streams(connection: Connection, wanted: Wanted, protocol: str) -> dict[int, Stream] | None:
-    """The streams the client opens for this command; None if it never does."""
+    """Return the streams the client opens for this command; None if it never does."""
     missing = wanted.channels()
     if not protocol.startswith(("v3", "v4", "v5")):
         missing.discard(RESIZE)

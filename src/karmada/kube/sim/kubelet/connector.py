@@ -52,7 +52,7 @@ class PodConnector:
         self._pages = KubeletPages(self.access, load or LoadModel(context))
         self._proxy = PodProxy(self.answers)
         self.failed: Callable[[str], bool] = lambda _node: False
-        """Whether a node has failed, which may be long before it is marked NotReady."""
+        """True if a node has failed, which may be long before it is marked NotReady."""
 
     def use(self, runtime: Runtime) -> None:
         """Reach the containers that it runs through it."""

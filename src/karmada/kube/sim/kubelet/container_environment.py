@@ -41,7 +41,7 @@ async def describe(
     api_host: str = "10.96.0.1",
     tokens: bool = True,
 ) -> Machine:
-    """The inside of a running container; replies and the clock are the caller's to add.
+    """Return the inside of a running container; replies and the clock are the caller's to add.
 
     Without `tokens` none is requested from the server, and their files are missing.
     """
@@ -167,7 +167,7 @@ class Description:
         return found
 
     async def _mountable(self, volume: Obj, known: NodeVolumes) -> Mount:
-        """An emptyDir of the pod, a path of its node, or a volume whose content comes from the API."""
+        """Return an emptyDir of the pod, a path of its node, or a volume whose content comes from the API."""
         spec = self._pod.get("spec") or {}
         if "emptyDir" in volume:
             return Mount(known.empty_dir(meta.uid(self._pod), volume["name"]))
@@ -177,7 +177,7 @@ class Description:
         return Mount(Volume(await self.volume(volume), writable=False))
 
     async def volume(self, volume: Obj) -> Files:
-        """The files of a volume whose content comes from the API."""
+        """Return the files of a volume whose content comes from the API."""
         if "configMap" in volume:
             source = volume["configMap"]
             return picked(contents(await self._get(CONFIG_MAPS, source["name"])), source.get("items"))
@@ -221,7 +221,7 @@ class Description:
 
 
 def contents(obj: Obj | None) -> Files:
-    """What a ConfigMap or Secret holds."""
+    """Return what a ConfigMap or Secret holds."""
     if obj is None:
         return {}
     if obj.get("kind") == "Secret":
@@ -231,7 +231,7 @@ def contents(obj: Obj | None) -> Files:
 
 
 def picked(found: Files, items: Iterable[Obj] | None) -> Files:
-    """All keys under their own names, or the listed items under their paths."""
+    """Return all keys under their own names, or the listed items under their paths."""
     if not items:
         return found
     return {item["path"]: found[item["key"]] for item in items if item["key"] in found}
@@ -269,7 +269,7 @@ def field_of(pod: Obj, path: str) -> str:
 
 
 def _resource(pod: Obj, container: Obj, wanted: Obj) -> str | None:
-    """A container's request or limit in units of the divisor, rounded up."""
+    """Return a container's request or limit in units of the divisor, rounded up."""
     name = wanted.get("containerName") or container["name"]
     listed = (pod.get("spec") or {}).get("containers") or ()
     found = next((one for one in listed if one["name"] == name), container)

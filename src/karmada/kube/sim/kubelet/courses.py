@@ -15,7 +15,7 @@ from karmada.kube.sim.kubelet.run import Container, Run
 from karmada.kube.sim.kubelet.script_runs import run_through
 
 Known: TypeAlias = dict[str, tuple[int, PredictedRun | None]]
-"""By container: its restarts before the run that was run through, and how that goes.
+"""Course of each container: its restarts before the run that was run through, and how that goes.
 
 Running through a command writes files, so it happens once, even if the state of the pod has to be restored.
 """

@@ -71,7 +71,7 @@ class KubeletServer:
         self._nodes = context.informers.of(NODES)
         self._runners: dict[str, web.ServerRunner] = {}
         self.ports: dict[str, int] = {}
-        """By node."""
+        """Ports by node."""
         self._controller = Controller(_Ports(self), context.informers)
         self._tls: ssl.SSLContext | None = None
         self._peers = PeerCertificates(b"")

@@ -13,7 +13,7 @@ _LONGEST_SEQUENCE = 10_000
 
 
 def _split(arguments: list[str]) -> tuple[str, list[str]]:
-    """The letters of the options, and the rest."""
+    """Return the letters of the options, and the rest."""
     names = [text for text in arguments if not text.startswith("-") or text == "-"]
     return "".join(text for text in arguments if text.startswith("-")), names
 

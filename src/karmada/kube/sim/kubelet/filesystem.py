@@ -50,7 +50,7 @@ class Volume:
         self.directories.add(path)
 
     def remove(self, path: str) -> None:
-        """A file, or a directory with all that is in it."""
+        """Remove a file, or a directory with all that is in it."""
         if not self.writable:
             raise Refused("Read-only file system")
         inside = f"{path}/"
@@ -73,13 +73,13 @@ def _fits(names: list[str], pattern: list[str]) -> bool:
 
 
 class FileSystem:
-    """What a container finds under each absolute path."""
+    """The files that a container finds under each absolute path."""
 
     def __init__(self, mounts: Mapping[str, Mount]) -> None:
         """`mounts` are by absolute path; the one at "/" holds what no other does."""
         self._mounts = {"/": Mount(Volume()), "/tmp": Mount(Volume()), "/dev": Mount(Volume()), **mounts}
         self.looked = False
-        """Whether something was read that others may write."""
+        """True if something was read that others may write."""
         self.knows_image = True
         """Nothing is in the image but what is listed; else looking for something there raises CannotTell."""
 
@@ -89,7 +89,7 @@ class FileSystem:
         return cls({path: Mount(Volume({"": content}, writable=False)) for path, content in (files or {}).items()})
 
     def _find(self, path: str) -> tuple[Mount, str]:
-        """The mount that a path is in, and the path inside its volume."""
+        """Return the mount that a path is in, and the path inside its volume."""
         at = path
         while at not in self._mounts:
             at = posixpath.dirname(at)
@@ -106,7 +106,7 @@ class FileSystem:
         return content
 
     def _leads_on(self, path: str) -> bool:
-        """Whether something is mounted below."""
+        """Return whether something is mounted below."""
         below = path.rstrip("/") + "/"
         return any(other.startswith(below) for other in self._mounts)
 
@@ -121,7 +121,7 @@ class FileSystem:
         return not self.is_file(path) and (path in self._mounts or self._leads_on(path))
 
     def names(self, directory: str) -> list[str]:
-        """The names in a directory, sorted."""
+        """Return the names in a directory, sorted."""
         mount, inside = self._find(directory)
         prefix = f"{inside}/" if inside else ""
         known = (*mount.volume.files, *mount.volume.directories)
@@ -131,12 +131,12 @@ class FileSystem:
         return sorted(found - {""})
 
     def glob(self, pattern: str) -> list[str]:
-        """The paths that an absolute pattern matches, sorted."""
+        """Return the paths that an absolute pattern matches, sorted."""
         wanted = pattern.strip("/").split("/")
         return sorted(path for path in self._paths() if _fits(path.strip("/").split("/"), wanted))
 
     def _paths(self) -> set[str]:
-        """All that is known, with the directories that lead there."""
+        """Return all that is known, with the directories that lead there."""
         found = set(self._mounts)
         for at, mount in self._mounts.items():
             prefix = f"{mount.part}/" if mount.part else ""
@@ -188,11 +188,11 @@ class NodeVolumes:
         return self._of_pods.setdefault(uid, {}).setdefault(f"volume {name}", Volume())
 
     def written_by(self, uid: str, container: str) -> Volume:
-        """What a container writes outside its volumes."""
+        """Return what a container writes outside its volumes."""
         return self._of_pods.setdefault(uid, {}).setdefault(f"container {container}", Volume())
 
     def restart(self, uid: str, container: str) -> None:
-        """A new run of a container begins with the files of its image."""
+        """Begin a new run of a container with the files of its image."""
         self._of_pods.get(uid, {}).pop(f"container {container}", None)
 
     def host(self, node: str) -> Volume:

@@ -41,10 +41,10 @@ log = get_logger("heartbeats")
 
 class Liveness(Protocol):
     def renewed(self, node_name: str) -> float:
-        """The time of the node's last heartbeat, in wall time; 0 if there was none."""
+        """Return the time of the node's last heartbeat, in wall time; 0 if there was none."""
 
     def beats(self, node_name: str) -> bool:
-        """Whether heartbeats continue until `on_change` reports otherwise, so that no resync is needed before."""
+        """Return whether heartbeats continue until `on_change` reports otherwise, so that no resync is needed."""
 
     def on_change(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with the name of each node that fails or works again."""
@@ -114,7 +114,7 @@ class VirtualHeartbeats:
         return self._last(node_name, BEAT_SECONDS) if self._is_ours(node_name) else 0.0
 
     def _last(self, node_name: str, every: int) -> float:
-        """The last of the moments that come every so many seconds; not before the node was there."""
+        """Return the last of the moments that come every so many seconds; not before the node was there."""
         now = self._clock.now()
         beat = max(now - (now - _phase(node_name)) % every, self._back.get(node_name, 0.0))
         node = self._nodes.get(Key("", node_name))
@@ -150,7 +150,7 @@ class VirtualHeartbeats:
                 self._notify(name)
 
     def watched(self, watchers: int) -> None:
-        """The number of clients that watch Leases; while there are any, every heartbeat is written."""
+        """Set the number of clients that watch Leases; while there are any, every heartbeat is written."""
         if watchers and not self._beating:
             self._to_post.update(name for phase in self._phases for name in phase)
         self._watchers = watchers
@@ -222,7 +222,7 @@ class VirtualHeartbeats:
         await asyncio.shield(self._writing)
 
     async def _each(self, names: Iterable[str], work: Callable[[str], Coroutine[Any, Any, None]]) -> None:
-        """Some at a time; what fails is posted later."""
+        """Work on some at a time; what fails is posted later."""
         waiting = list(names)
         for start in range(0, len(waiting), _AT_ONCE):
             batch = waiting[start : start + _AT_ONCE]
@@ -237,7 +237,7 @@ class VirtualHeartbeats:
     # writing
 
     async def _post(self, name: str) -> None:
-        """A change of state: the lease with its last beat and, of a node that works, its conditions."""
+        """Write a change of state: the lease with its last beat and, for a node that works, its conditions."""
         await self._renew(name)
         node = self._nodes.get(Key("", name))
         if node is not None and name not in self._stopped and _is_unknown(node):

@@ -17,7 +17,7 @@ def full_name(image: str) -> str:
 
 @lru_cache(maxsize=8192)
 def image_id(image: str) -> str:
-    """The repository with the digest the image has, or might have."""
+    """Return the repository with the digest the image has, or might have."""
     repository, tag = _split(image)
     if tag.startswith("@"):
         return repository + tag
@@ -34,7 +34,7 @@ def container_id(pod_uid: str, container: str, restarts: int) -> str:
 
 
 def _split(image: str) -> tuple[str, str]:
-    """The full repository, and the tag (with its colon) or the digest (with its at sign)."""
+    """Return the full repository, and the tag (with its colon) or the digest (with its at sign)."""
     name, at, digest = image.partition("@")
     path, slash, last = name.rpartition("/")
     base, colon, tag = last.partition(":")

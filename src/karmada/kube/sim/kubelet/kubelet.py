@@ -55,7 +55,7 @@ Lacking: TypeAlias = tuple[mounts.Kind, str, str]
 
 
 class Power(Protocol):
-    """Whether nodes have failed."""
+    """The nodes that have failed."""
 
     def failed(self, node_name: str) -> bool: ...
 
@@ -180,7 +180,7 @@ class Kubelet(Reconciler):
             return Done  # deleted meanwhile; its event follows
 
     def _node(self, name: str) -> Obj | None:
-        """A simulated node that has not failed."""
+        """Return a simulated node that has not failed."""
         node = self._nodes.get(Key("", name))
         if node is None:
             self._states.pop(name, None)
@@ -191,7 +191,7 @@ class Kubelet(Reconciler):
         return node
 
     def _state(self, node: Obj) -> NodeState:
-        """The node's allocated resources, counted from its pods on first use."""
+        """Return the node's allocated resources, counted from its pods on first use."""
         name = node["metadata"]["name"]
         state = self._states.get(name)
         if state is None:
@@ -389,7 +389,7 @@ class Kubelet(Reconciler):
     # ConfigMaps and Secrets
 
     async def _node_context(self, key: Key, run: Run, node: Obj) -> tuple[NodeContext, list[PodEvent]]:
-        """The pod's environment on its node, and events about missing ConfigMaps and Secrets."""
+        """Return the pod's environment on its node, and events about missing ConfigMaps and Secrets."""
         profile = self._context.profile
         mount_error = ""
         complaints: list[PodEvent] = []
@@ -425,7 +425,7 @@ class Kubelet(Reconciler):
         return around, complaints
 
     async def _problem(self, key: Key, reference: mounts.Reference) -> str:
-        """The error of a reference; if there is one, the pod is requeued when the object changes."""
+        """Return the error of a reference; if there is one, the pod is requeued when the object changes."""
         wrong = mounts.problem(reference, key.namespace, await self._lookup(key.namespace, reference))
         if wrong:
             lacking = (reference.kind, key.namespace, reference.name)
@@ -459,7 +459,7 @@ class Kubelet(Reconciler):
 
 
 def _newest(pod: Obj, record: Record) -> Obj:
-    """The own last write, if it is newer than the informer."""
+    """Return our own last write, if it is newer than the informer."""
     if record.run is None:
         return pod
     ours = record.run.pod

@@ -46,7 +46,7 @@ def is_running(pod: Obj, container: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one run of a container writes."""
+    """The output of one run of a container."""
 
     pod: str
     container: str
@@ -70,7 +70,7 @@ class Output:
         return f"{stamp(self.moment(number))} {self.pod}/{self.container} line {number + 1}"
 
     def written(self, by: int) -> int:
-        """How many lines were written by then."""
+        """Return how many lines were written by then."""
         by = by if self.ended is None else min(by, self.ended)
         if by < self.started:
             return 0
@@ -80,7 +80,7 @@ class Output:
         return last + 1 if self.moment(last) <= by else last
 
     def first(self, written: int, options: LogOptions) -> int:
-        """The first line to show."""
+        """Return the first line to show."""
         number = max(0, written - RETAINED)
         if options.since is not None:
             since = int(options.since * _NANO)
@@ -94,7 +94,7 @@ class Output:
 
 
 def output_of(pod: Obj, container: str, text: str | None, *, previous: bool) -> Output:
-    """The run of a container whose log is requested; BadRequest when there is none."""
+    """Return the run of a container whose log is requested; BadRequest when there is none."""
     name = meta.name(pod)
     status = status_of(pod, container)
     state = (status or {}).get("state") or {}
@@ -151,7 +151,7 @@ def _shown(output: Output, number: int, timestamps: bool) -> bytes:
 
 
 def history(output: Output, options: LogOptions, now: float) -> Iterator[bytes]:
-    """The lines there are at this moment."""
+    """Return the lines there are at this moment."""
     if options.stream == "Stderr":
         return
     cut = _Cut(options.limit)
@@ -165,7 +165,7 @@ def history(output: Output, options: LogOptions, now: float) -> Iterator[bytes]:
 async def followed(
     output: Output, options: LogOptions, clock: Clock, until: Callable[[float], Awaitable[int | None]]
 ) -> AsyncIterator[bytes]:
-    """The lines there are, then each as it comes.
+    """Yield the lines there are, then each as it comes.
 
     `until(seconds)` waits so long, or less if the container ends; it returns the time in nanoseconds.
     """

@@ -45,7 +45,7 @@ class Machine:
 
 class Io(Protocol):
     async def read(self) -> bytes:
-        """The next of stdin; nothing at the end. From a terminal, a line."""
+        """Return the next of stdin; nothing at the end. From a terminal, a line."""
 
     async def out(self, data: bytes) -> None: ...
 
@@ -65,7 +65,7 @@ class OutOfSteps(CannotTell):
 
 @dataclass(slots=True)
 class Course:
-    """What is done for one command of a user or one container, with all the shells that it starts."""
+    """The run of one command of a user or one container, with all the shells that it starts."""
 
     predicting: bool = False
     """Programs that are not simulated have an unknown result; else they do not exist."""
@@ -104,12 +104,12 @@ class Session:
         return cls(machine, dict(machine.env), machine.working_directory or "/", Course(predicting))
 
     def child(self) -> Session:
-        """A subshell, or a program's environment: it begins like this one and leaves it as it is."""
+        """Return a subshell, or a program's environment: it begins like this one and leaves it as it is."""
         return replace(self, env=dict(self.env), depth=self.depth + 1)
 
     @property
     def status(self) -> int:
-        """The exit code of the last command; CannotTell when it is unknown."""
+        """Return the exit code of the last command; CannotTell when it is unknown."""
         if self.last == UNKNOWN:
             raise CannotTell("the result of a program that is not simulated")
         return self.last

@@ -59,7 +59,7 @@ _KEYS: tuple[tuple[Kind, str], ...] = (("configmap", "configMapKeyRef"), ("secre
 
 
 def problem(reference: Reference, namespace: str, found: Obj | None) -> str:
-    """What is wrong with what is there; empty when nothing is."""
+    """Return what is wrong with what is there; empty when nothing is."""
     if found is None:
         return f'{reference.kind} "{reference.name}" not found'
     for key in reference.keys:

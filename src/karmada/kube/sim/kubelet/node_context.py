@@ -31,13 +31,13 @@ class NodeContext:
     latencies: Latencies
     random: Random
     images: set[str]
-    """Those that are on the node; a pulled one is added."""
+    """Images that are on the node; a pulled one is added."""
     mount_error: str = ""
     """Why the pod's volumes cannot be mounted."""
     config_errors: Mapping[str, str] = field(default_factory=dict)
     """Why a container cannot be created."""
     resizes: bool = True
     runs: Callable[[Obj], bool] = lambda _spec: False
-    """Whether a runtime runs a container; all others are simulated."""
+    """True if a runtime runs a container; all others are simulated."""
     observed: Mapping[str, Observed] = field(default_factory=dict)
     """Containers whose state is not made up: they are run, or were ended through their terminal."""

@@ -54,7 +54,7 @@ KUBELET_CONDITIONS = (*_PRESSURES, "Ready")
 
 
 def slots_of(pool: NodePool) -> int:
-    """How many slots a node of this pool takes: a power of two."""
+    """Return how many slots a node of this pool takes: a power of two."""
     slots = 1
     while slots << _SLOT_BITS < pool.pods + 4:
         slots *= 2
@@ -74,7 +74,7 @@ def pod_range(pod_cidr: str, slot: int, slots: int) -> str:
 
 @lru_cache(maxsize=16384)
 def slots_taken(pod_cidr: str, node_range: str) -> range:
-    """Which slots of the cluster's range a node's own range covers; none when it lies outside."""
+    """Return which slots of the cluster's range a node's own range covers; none when it lies outside."""
     network, own = ipaddress.ip_network(pod_cidr), ipaddress.ip_network(node_range)
     first = (int(own.network_address) - int(network.network_address)) >> _SLOT_BITS
     if own.version != network.version or first < 0 or first >= slots_in(pod_cidr):
@@ -119,7 +119,7 @@ def taints_of(pool: NodePool) -> list[Obj]:
 
 
 def capacity_of(pool: NodePool) -> dict[str, str]:
-    """What the machine has: what its pool offers to pods, and the memory that the kubelet reserves."""
+    """Return what the machine has: what its pool offers to pods, and the memory that the kubelet reserves."""
     memory = Quantity.parse(pool.memory)
     return {
         "cpu": canonical(pool.cpu),
@@ -133,7 +133,7 @@ def capacity_of(pool: NodePool) -> dict[str, str]:
 
 
 def allocatable_of(capacity: dict[str, str]) -> dict[str, str]:
-    """What is left for pods: a kubelet reserves 100Mi of memory and a tenth of the disk."""
+    """Return what is left for pods: a kubelet reserves 100Mi of memory and a tenth of the disk."""
     left = dict(capacity)
     memory, disk = Quantity.parse(capacity["memory"]), Quantity.parse(capacity["ephemeral-storage"])
     left["memory"] = str(Quantity.of(max(0, memory.value() - _MEMORY_RESERVE), memory.format))
@@ -164,7 +164,7 @@ def node_info(name: str, profile: Profile, architecture: str) -> Obj:
 
 
 def node_object(profile: Profile, pool: NodePool, ordinal: int, name: str, slot: int, now: float) -> Obj:
-    """A node as its kubelet registers it: not ready yet."""
+    """Return a node as its kubelet registers it: not ready yet."""
     provider = pool.provider or profile.provider or "sim"
     network = pod_range(profile.pod_cidr, slot, slots_of(pool))
     metadata = {
@@ -202,7 +202,7 @@ def node_object(profile: Profile, pool: NodePool, ordinal: int, name: str, slot:
 def conditions_of(
     stored: list[Obj] | None, now: float, *, ready: bool = True, pressures: Collection[str] = ()
 ) -> list[Obj]:
-    """What the kubelet says of its node, in the order in which it says it."""
+    """Return what the kubelet says of its node, in the order in which it says it."""
     wanted = []
     for kind, (fine, fine_message, bad, bad_message) in _PRESSURES.items():
         pressed = kind in pressures
@@ -230,5 +230,5 @@ def conditions_of(
 
 
 def healthy(node: Obj, now: float, pressures: Collection[str] = ()) -> list[Obj]:
-    """The conditions of a node that works."""
+    """Return the conditions of a node that works."""
     return conditions_of((node.get("status") or {}).get("conditions"), now, pressures=pressures)

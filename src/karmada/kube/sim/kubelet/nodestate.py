@@ -82,14 +82,14 @@ class NodeState:
 
 
 def is_taken(pod: Obj) -> bool:
-    """The node has admitted it, and it has not finished."""
+    """Return whether the node has admitted the pod, and it has not finished."""
     return bool((pod.get("status") or {}).get("startTime")) and not is_terminal(pod)
 
 
 def refusal(
     pod: Obj, node: Obj, requests: Mapping[str, int], used: Mapping[str, int], others: Iterable[Obj] = ()
 ) -> tuple[str, str] | None:
-    """The reason and message if a node rejects a pod; `others` are the pods on the node."""
+    """Return the reason and message if a node rejects a pod; `others` are the pods on the node."""
     if not matches_node(pod["spec"], node):
         return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
     allocatable = (node.get("status") or {}).get("allocatable") or {}
@@ -108,7 +108,7 @@ def refusal(
 
 
 def _ports_clash(pod: Obj, others: Iterable[Obj]) -> bool:
-    """Whether a host port of the pod is that of a pod which the node has accepted."""
+    """Return whether a host port of the pod is that of a pod which the node has accepted."""
     wanted = host_ports(pod["spec"])
     if not wanted:
         return False

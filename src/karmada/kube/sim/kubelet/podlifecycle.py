@@ -90,7 +90,7 @@ class _Turn:
         return delay.draw(self.around.random)
 
     def _at(self, wall: float) -> float:
-        """A moment of wall time on the scale of what is due."""
+        """Return a moment of wall time on the scale of what is due."""
         return self.tick + max(0.0, wall - self.around.now)
 
     # the pod
@@ -137,7 +137,7 @@ class _Turn:
         self.run.deadline_due = NEVER if seconds is None else self._at(self.run.began + seconds)
 
     def _ended(self) -> bool:
-        """Whether the pod has ended: by itself, by its deadline, or by eviction."""
+        """Return whether the pod has ended: by itself, by its deadline, or by eviction."""
         run = self.run
         if run.over:
             for container in run.of("sidecar"):
@@ -235,7 +235,7 @@ class _Turn:
         container.exit_due = NEVER if seconds == NEVER else self._at(container.started_at + seconds)
 
     def _planned_run(self, container: Container) -> tuple[float, int]:
-        """How long a running container goes on, and the code it ends with."""
+        """Return how long a running container goes on, and the code it ends with."""
         if self._concerned(container, *_ENDING):
             return self.outcome.after, self.outcome.code
         if self.around.runs(container.spec):
@@ -328,7 +328,7 @@ class _Turn:
         return True
 
     def _exit(self, container: Container, code: int, *, reason: str = "", message: str = "") -> None:
-        """Its process is over by itself."""
+        """Record that a container's process ended by itself."""
         self._end(container, code, reason or (ERROR if code else COMPLETED))
         container.message = message
         if restarts(self.pod, container) and not self.pod["metadata"].get("deletionTimestamp"):

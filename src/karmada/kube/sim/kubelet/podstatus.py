@@ -62,7 +62,7 @@ def status_of(run: Run, host_ip: str, minor: int, now: float) -> Obj:
 
 
 def rejection(pod: Obj, reason: str, message: str, minor: int, now: float) -> Obj:
-    """The status of a pod that the node rejects."""
+    """Return the status of a pod that the node rejects."""
     status: Obj = {"phase": "Failed", "reason": reason, "message": message, "startTime": rfc3339(now)}
     if minor >= _HAS_GENERATION:
         status["observedGeneration"] = pod["metadata"].get("generation") or 1
@@ -91,7 +91,7 @@ def phase_of(run: Run, minor: int) -> str:
 
 
 def end_of(container: Container, pod_uid: str) -> Obj:
-    """How a container ended, as `terminated` in its state."""
+    """Return how a container ended, as `terminated` in its state."""
     end: Obj = {
         "containerID": container_id(pod_uid, container.name, container.restarts),
         "exitCode": container.exit_code,
@@ -105,7 +105,7 @@ def end_of(container: Container, pod_uid: str) -> Obj:
 
 
 def _container_status(container: Container, pod_uid: str, waiting: str, minor: int) -> Obj:
-    """A container that has run before keeps its ids while it waits to run again."""
+    """Return the state of a container; one that has run before keeps its ids while it waits to run again."""
     has_run = container.state != "waiting" or container.last is not None
     entry: Obj = {
         "name": container.name,
@@ -227,7 +227,7 @@ def _with_gates(pod: Obj, stored: Any, containers: _Verdict) -> _Verdict:
 
 
 def patch_of(stored: Obj, wanted: Obj) -> Obj | None:
-    """A strategic merge patch for the status; None when there is nothing to change."""
+    """Return a strategic merge patch for the status; None when there is nothing to change."""
     patch: Obj = {key: wanted.get(key) for key in _OWN if (wanted.get(key) or None) != (stored.get(key) or None)}
     conditions = wanted.get("conditions") or []
     changed = [

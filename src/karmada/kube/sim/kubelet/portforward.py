@@ -88,7 +88,7 @@ async def _next(socket: web.WebSocketResponse) -> bytes:
 
 
 async def _pairs(connection: Connection, serve_port: ServePort) -> None:
-    """A conversation for every pair of streams, until the client leaves."""
+    """Hold a conversation for every pair of streams, until the client leaves."""
     waiting: dict[str, Stream] = {}
     talking: set[asyncio.Task[None]] = set()
     try:
@@ -107,7 +107,7 @@ async def _pairs(connection: Connection, serve_port: ServePort) -> None:
 
 
 def _request_of(stream: Stream) -> str:
-    """What ties a pair together; clients that do not say it open the error stream first and the other right behind."""
+    """Return what ties a pair together; some clients open the error stream first and the other right behind."""
     request = stream.headers.get("requestid")
     if request is not None:
         return request

@@ -52,7 +52,7 @@ def reads_stdin(container: Obj) -> bool:
 
 
 def serves_hostname(pod: Obj) -> bool:
-    """One of its containers is a web server that responds with the pod's name."""
+    """Return whether one of a pod's containers is a web server that responds with the pod's name."""
     return any("serve-hostname" in words_of(container) for container in (pod.get("spec") or {}).get("containers") or ())
 
 

@@ -59,7 +59,7 @@ class Endpoint(NamedTuple):
 
 
 def service_endpoint(service: Obj, port: str, slices: Iterable[Obj], random: Random) -> Endpoint:
-    """One of a Service's ready endpoints for the port; ServiceUnavailable when there is none."""
+    """Return one of a Service's ready endpoints for the port; ServiceUnavailable when there is none."""
     name = meta.name(service)
     if port.isdigit():
         ports: list[Obj] = (service.get("spec") or {}).get("ports") or []
@@ -84,7 +84,7 @@ def _ready(slices: Iterable[Obj], port_name: str) -> Iterator[Endpoint]:
 
 
 def first_port(pod: Obj) -> int:
-    """The default port of a pod."""
+    """Return the default port of a pod."""
     for container in (pod.get("spec") or {}).get("containers") or ():
         for port in container.get("ports") or ():
             return int(port["containerPort"])
@@ -123,7 +123,7 @@ class PodProxy:
         return TakeOver(run)
 
     def _address(self, pod: Obj, port: int) -> tuple[str, int] | None:
-        """Where a port really is; None for one of a simulated container."""
+        """Return where a port really is; None for one of a simulated container."""
         forward = self._answers.forward(pod, port)
         if forward is not None:
             return forward.address()
@@ -164,13 +164,13 @@ async def _answer(
 
 
 def _prefix(request: Request) -> str:
-    """The part of the path before the proxied path."""
+    """Return the part of the path before the proxied path."""
     path, rest = request.info.path, request.info.rest
     return path[: len(path) - len(rest)].rstrip("/") if rest else path.rstrip("/")
 
 
 def inside(location: str, prefix: str, host: str) -> str:
-    """A redirect that stays with the same server stays behind the proxy."""
+    """Return the location of a redirect; one to the same server stays behind the proxy."""
     parts = urlsplit(location)
     if parts.netloc and parts.hostname != host:
         return location

@@ -60,7 +60,7 @@ class NodeRegistration(Reconciler):
         self._extended: set[str] = set()
         """Extended resources that a pool has or had; others on a node are foreign."""
         self._former: dict[str, NodePool] = {}
-        """What a node's pool was before it changed, until the node has taken the change over."""
+        """Pool of a node before it changed, until the node has taken the change over."""
         self._to_make: set[str] = set()
         self._seen: set[str] = set()
         self._ready_at: dict[str, float] = {}
@@ -138,7 +138,7 @@ class NodeRegistration(Reconciler):
         return nodeobject.slots_taken(self._context.profile.pod_cidr, network) if network else range(0)
 
     def _free_slot(self, name: str, count: int) -> int:
-        """The lowest that is free; it is the node's from now on."""
+        """Take the lowest index that is free; it is the node's from now on."""
         if name in self._reserved:
             return self._reserved[name]
         while self._lowest in self._slots:
@@ -211,7 +211,7 @@ class NodeRegistration(Reconciler):
         self._pressures.pop(metadata["name"], None)
 
     async def _give_range(self, node: Obj) -> None:
-        """A range for the pods of a node that has none."""
+        """Give a node that has none a range for its pods."""
         if not _pod_range(node):
             name = node["metadata"]["name"]
             network = nodeobject.pod_range(self._context.profile.pod_cidr, self._free_slot(name, 1), 1)
@@ -292,7 +292,10 @@ class NodeRegistration(Reconciler):
 
 
 def places_of(profile: Profile, pools: Sequence[NodePool]) -> dict[str, Place]:
-    """The nodes that there have to be, by name. ValueError when their pod addresses do not fit into the cluster's."""
+    """Return the nodes that there have to be, by name.
+
+    ValueError when their pod addresses do not fit into the cluster's.
+    """
     places: dict[str, Place] = {}
     for pool in pools:
         for ordinal in range(1, pool.count + 1):
@@ -315,7 +318,7 @@ def _pod_range(node: Obj | None) -> str:
 
 
 def _retainted(taints: Iterable[Obj], former: NodePool, pool: NodePool) -> list[Obj]:
-    """The taints with those of the pool as it is instead of those as it was."""
+    """Return the taints with those of the pool as it is instead of those as it was."""
     gone, wanted = nodeobject.taints_of(former), nodeobject.taints_of(pool)
     kept = [taint for taint in taints if _plain(taint) not in gone or _plain(taint) in wanted]
     present = [_plain(taint) for taint in kept]
@@ -327,7 +330,7 @@ def _plain(taint: Obj) -> Obj:
 
 
 def _same_conditions(stored: Any, wanted: list[Obj]) -> bool:
-    """Whether the conditions are equal, apart from the time of the last heartbeat."""
+    """Return whether the conditions are equal, apart from the time of the last heartbeat."""
     return all(
         (old := get_condition(stored, condition["type"])) is not None
         and all(old.get(key) == condition[key] for key in ("status", "reason", "message"))

@@ -28,7 +28,7 @@ def is_meant_to_end(pod: Obj, container: Container) -> bool:
 
 
 def restarts(pod: Obj, container: Container) -> bool:
-    """Whether a container that has ended is started again."""
+    """Return whether a container that has ended is started again."""
     if container.role == "ephemeral":
         return False
     policy = restart_policy(pod, container)
@@ -38,7 +38,7 @@ def restarts(pod: Obj, container: Container) -> bool:
 
 
 def restarts_on_resize(container: Container) -> bool:
-    """Whether a resource that changed is one whose change the container does not survive."""
+    """Return whether a resource that changed is one whose change the container does not survive."""
     policies = {p["resourceName"]: p["restartPolicy"] for p in container.spec.get("resizePolicy") or ()}
     if "RestartContainer" not in policies.values():
         return False

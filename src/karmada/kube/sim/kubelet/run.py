@@ -22,7 +22,7 @@ NEVER = math.inf
 Role = Literal["init", "sidecar", "main", "ephemeral"]
 State = Literal["waiting", "running", "terminated"]
 Step = Literal["", "start", "pull-failed", "pull-back-off", "pull-again", "crash-back-off"]
-"""What comes next for a container that does not run; "": nothing before its turn has come."""
+"""The next step of a container that does not run; "": nothing before its turn has come."""
 
 COMPLETED, ERROR, OOM_KILLED = "Completed", "Error", "OOMKilled"
 ERR_PULL, PULL_BACK_OFF = "ErrImagePull", "ImagePullBackOff"
@@ -34,10 +34,10 @@ class Container:
     spec: Obj
     role: Role
     image: str
-    """What it runs, or is to run, as the spec had it when it began."""
+    """Image that it runs, or is to run, as the spec had it when it began."""
     state: State = "waiting"
     reason: str = ""
-    """Of waiting (empty: its turn has not come, or it is being created) or of its end."""
+    """Reason for waiting (empty: its turn has not come, or it is being created) or for its end."""
     message: str = ""
     started: bool = False
     ready: bool = False
@@ -48,7 +48,7 @@ class Container:
     last: Obj | None = None
     """How the run before this one ended, as in the status."""
     resources: Obj | None = None
-    """What it was given when it started or was last resized."""
+    """Resources that it was given when it started or was last resized."""
     pulls: int = 0
     """Failed ones in a row."""
     pulled_in: float | None = None
@@ -74,7 +74,7 @@ class Container:
 
     @property
     def passed(self) -> bool:
-        """Whether the containers after it may start."""
+        """Return whether the containers after it may start."""
         if self.role == "init":
             return self.state == "terminated" and self.exit_code == 0
         return self.role != "sidecar" or self.started
@@ -131,7 +131,7 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Its containers have ended by themselves, or an init container that had to succeed did not."""
+        """Return whether all containers have ended by themselves, or an init container failed that had to succeed."""
         if any(container.over and container.exit_code for container in self.of("init")):
             return True
         return all(container.over for container in self.of("main"))
@@ -151,12 +151,12 @@ def specs(pod: Obj) -> Iterator[tuple[Role, Obj]]:
 
 
 def accept(pod: Obj, now: float) -> Run:
-    """The Run of a pod that was just bound to the node."""
+    """Return the Run of a pod that was just bound to the node."""
     return Run(pod, now, [Container(spec, role, spec.get("image") or "") for role, spec in specs(pod)])
 
 
 def restore(pod: Obj) -> Run:
-    """The Run of a pod with a status from this node."""
+    """Return the Run of a pod with a status from this node."""
     status = pod.get("status") or {}
     reported = {
         entry["name"]: entry

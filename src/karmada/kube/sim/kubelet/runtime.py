@@ -28,7 +28,7 @@ class Observed:
     exit_code: int | None = None
     """None: it runs."""
     reason: str = ""
-    """Of its end, where the exit code does not say it."""
+    """Reason for its end, where the exit code does not say it."""
     message: str = ""
     started: bool = False
     ready: bool = False
@@ -40,12 +40,12 @@ class RecordedLog(Protocol):
     def history(self, options: LogOptions) -> bytes: ...
 
     def followed(self, options: LogOptions) -> AsyncIterator[bytes]:
-        """What there is, then what is written, until the container ends."""
+        """Yield what there is, then what is written, until the container ends."""
 
 
 class Runtime(Protocol):
     def runs(self, container: Obj) -> bool:
-        """Whether it runs containers like this one, by their image."""
+        """Return whether it runs containers like this one, by their image."""
 
     def connect(self, changed: Callable[[Key], None], emit: Callable[[Obj, str, str, str], None]) -> None:
         """`changed` is called when the observed state of a pod has changed, `emit` with events about it."""
@@ -66,10 +66,10 @@ class Runtime(Protocol):
         """Kill and remove whatever is there of pods of that name, except the one with this uid."""
 
     def log(self, pod: Obj, container: Obj, *, previous: bool) -> RecordedLog | None:
-        """The output of the last run, or of the one before; None if the container is simulated."""
+        """Return the output of the last run, or of the one before; None if the container is simulated."""
 
     async def exec(self, pod: Obj, container: Obj, command: list[str], streams: Channels) -> int:
         """Run a command in a container of this runtime; its exit code."""
 
     def address(self, pod: Obj) -> str:
-        """The address at which its ports can be reached; empty if the pod is simulated."""
+        """Return the address at which its ports can be reached; empty if the pod is simulated."""

@@ -36,7 +36,7 @@ class _Unheard:
 
 
 async def run_through(machine: Machine, command: list[str]) -> PredictedRun | None:
-    """How long it runs and how it ends, after its files were written; None when that cannot be determined.
+    """Return how long a container runs and how it ends, after writing its files; None when that cannot be determined.
 
     A loop that never ends is one that runs until it is stopped, unless it waits for what others may write.
     """

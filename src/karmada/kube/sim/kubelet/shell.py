@@ -43,13 +43,13 @@ SHELLS = ("sh", "bash", "ash", "dash")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.S)
 _DECISIVE = frozenset({"true", "false", "exit"})
 _BEYOND = frozenset({"eval", "source", ".", "wait", "return", "read", "shift"})
-"""What changes a shell in ways that this one does not simulate."""
+"""Commands that change a shell in ways that this one does not simulate."""
 _DEEPEST_COMMAND = 60
 """Commands in commands, whichever shell they are in."""
 
 
 async def execute(machine: Machine, command: list[str], io: Io) -> int:
-    """What exec does: run one program, which may be a shell with a script; its exit code."""
+    """Return what exec does: run one program, which may be a shell with a script; its exit code."""
     try:
         return await start(Session.of(machine), command, io)
     except OutOfSteps as error:
@@ -62,7 +62,7 @@ async def start(session: Session, command: list[str], io: Io) -> int:
 
 
 async def interactive(machine: Machine, io: TerminalIo) -> int:
-    """A shell at a terminal: read and run line by line, with a prompt, until the end of input or `exit`."""
+    """Return a shell at a terminal: read and run line by line, with a prompt, until the end of input or `exit`."""
     session = Session.of(machine)
     lines = ""
     while True:
@@ -84,13 +84,13 @@ async def interactive(machine: Machine, io: TerminalIo) -> int:
 
 
 def is_shell(machine: Machine, command: list[str]) -> bool:
-    """A shell without a script, which would read from the terminal."""
+    """Return a shell without a script, which would read from the terminal."""
     wants = len(command) == 1 and posixpath.basename(command[0]) in SHELLS
     return wants and machine.reply(command[0]) is None
 
 
 def is_simulated(program: str) -> bool:
-    """Whether a container that runs this program has a course that can be predicted."""
+    """Return whether a container that runs this program has a course that can be predicted."""
     name = posixpath.basename(program)
     return name in PROGRAMS or name in _STARTERS
 
@@ -113,7 +113,7 @@ class _Jump(Exception):
 
 
 def _goes_on(lines: str) -> bool:
-    """Whether a script can only be complete with more lines."""
+    """Return whether a script can only be complete with more lines."""
     try:
         parse(lines)
     except Incomplete:
@@ -239,7 +239,7 @@ async def _for(session: Session, command: For, io: Streams, values: Values) -> i
 
 
 async def _round(session: Session, body: Sequence, io: Streams) -> bool:
-    """One round of a loop; whether it is the last."""
+    """Return one round of a loop; whether it is the last."""
     try:
         session.last = await _sequence(session, body, io)
     except _Jump as jump:
@@ -390,7 +390,7 @@ async def _shell(session: Session, arguments: list[str], io: Io) -> int:
 
 
 async def _from_input(session: Session, io: Streams) -> int:
-    """A script that comes through stdin, run as soon as what came is complete."""
+    """Return a script that comes through stdin, run as soon as what came is complete."""
     rest, waiting = b"", ""
     while data := await io.read():
         *lines, rest = (rest + data).split(b"\n")
@@ -473,4 +473,4 @@ _BUILT_IN: dict[str, Program] = {
     ":": true,
     **dict.fromkeys(_BEYOND, _beyond),
 }
-"""What only exists inside a shell."""
+"""Commands that exist only inside a shell."""

@@ -157,7 +157,7 @@ class _Reader:
         return found
 
     def _block(self, *ends: str) -> Sequence:
-        """A sequence that must not be empty."""
+        """Return a sequence that must not be empty."""
         found = self.sequence(frozenset(ends))
         if not found.items:
             raise self.unexpected()

@@ -25,7 +25,7 @@ class Streams:
     out_to: Sink
     err_to: Sink
     captured: bool = False
-    """What is written matters later: it goes into a pipe, a file or a variable."""
+    """True if what is written matters later: it goes into a pipe, a file or a variable."""
 
     @classmethod
     def over(cls, io: Io) -> Streams:

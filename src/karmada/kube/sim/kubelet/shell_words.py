@@ -30,7 +30,7 @@ class ScriptError(Exception):
 
 
 class Incomplete(ScriptError):
-    """What was read so far ends too early: more lines may make it a script."""
+    """The text that was read so far ends too early: more lines may make it a script."""
 
     def __init__(self) -> None:
         super().__init__("syntax error: unexpected end of file")
@@ -47,7 +47,7 @@ class Piece:
     kind: Kind = "text"
     """The text itself, a variable's name, or the script or expression whose result takes its place."""
     default: str = ""
-    """Of a variable that holds nothing."""
+    """Word that replaces a variable that holds nothing."""
 
 
 @dataclass(slots=True)
@@ -57,14 +57,14 @@ class Word:
 
     @property
     def plain(self) -> str:
-        """What was written, if it stands for itself."""
+        """Return what was written, if it stands for itself."""
         if any(piece.quoted or piece.kind != "text" for piece in self.pieces):
             return ""
         return "".join(piece.text for piece in self.pieces)
 
 
 class Values:
-    """What the parts of a word that are not text stand for."""
+    """The values that the parts of a word that are not text stand for."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ def split(script: str) -> Iterator[Word]:
 
 
 def _piece(script: str, at: int, word: Word) -> int:
-    """Some letters, a variable, a substitution, or what is inside quotes; returns where the next begins."""
+    """Return some letters, a variable, a substitution, or what is inside quotes; returns where the next begins."""
     char = script[at]
     if char == "\\":
         if script[at + 1 : at + 2] != "\n":
@@ -158,7 +158,7 @@ def _double_quoted(script: str, at: int, word: Word) -> int:
 
 
 def _substituted(script: str, at: int, word: Word, *, quoted: bool) -> int:
-    """What begins with $ or is in backticks."""
+    """Return what begins with $ or is in backticks."""
     if script[at] == "`":
         end = script.find("`", at + 1)
         if end < 0:
@@ -185,7 +185,7 @@ def _substituted(script: str, at: int, word: Word, *, quoted: bool) -> int:
 
 
 def _closing(script: str, at: int) -> int:
-    """Where the parenthesis before `at` is closed."""
+    """Return where the parenthesis before `at` is closed."""
     depth, quote = 1, ""
     while at < len(script):
         char = script[at]

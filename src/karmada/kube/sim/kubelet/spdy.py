@@ -112,7 +112,7 @@ class Stream:
         self._closed = False
 
     async def read(self) -> bytes:
-        """The next bytes; none at the end."""
+        """Return the next bytes; none at the end."""
         if self._ended and self._arrived.empty():
             return b""
         return await self._arrived.get()
@@ -124,7 +124,7 @@ class Stream:
             await self._connection.send(data_frame(self.number, 0, data[start : start + _PIECE]))
 
     async def close(self) -> None:
-        """Nothing more will be written."""
+        """Close our direction: nothing more will be written."""
         if not self._closed:
             self._closed = True
             await self._connection.send(data_frame(self.number, FIN, b""))
@@ -139,7 +139,7 @@ class Stream:
             await self._arrived.put(data)
 
     def end(self) -> None:
-        """The peer has closed its direction."""
+        """Record that the peer has closed its direction."""
         if not self._ended:
             self._ended = True
             if self._arrived.empty():
@@ -164,7 +164,7 @@ class Connection:
         self._sending = asyncio.Lock()
 
     async def accept(self) -> Stream | None:
-        """The next stream that the client opens; None when it is gone."""
+        """Return the next stream that the client opens; None when it is gone."""
         return await self._opened.get()
 
     async def send(self, frame: bytes) -> None:
@@ -214,7 +214,7 @@ class Connection:
             stream.end()
 
     async def _control(self, kind: int, flags: int, payload: bytes) -> bool:
-        """Whether the connection goes on."""
+        """Return whether the connection goes on."""
         if kind == SYN_STREAM and len(payload) >= 10:
             await self._open(payload, flags)
         elif kind in (SYN_REPLY, HEADERS) and len(payload) >= 4:

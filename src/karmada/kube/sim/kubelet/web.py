@@ -113,7 +113,7 @@ class _Bytes:
         return words[0], words[1], headers
 
     async def skip_body(self, headers: Mapping[str, str]) -> bool:
-        """Whether the body was there in full."""
+        """Return whether the body was there in full."""
         if headers.get("transfer-encoding", "").lower() != "chunked":
             length = headers.get("content-length", "0")
             return length.isdigit() and await self._skip(int(length))

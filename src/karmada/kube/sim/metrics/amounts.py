@@ -84,7 +84,7 @@ def demand_of(words: Mapping[str, Amount]) -> Demand:
 
 @lru_cache(maxsize=4096)
 def annotated(text: str) -> Demand:
-    """The load in an annotation; nothing, and a log line, when it cannot be parsed."""
+    """Return the load in an annotation; nothing, and a log line, when it cannot be parsed."""
     try:
         return demand_of(parse_words(text))
     except ValueError as error:
@@ -134,7 +134,7 @@ def _nano(text: str, whole: int) -> int:
 
 
 def nano_at(amount: Amount, elapsed: float, whole: int = 0) -> int:
-    """The amount so many seconds after the start; percentages are parts of `whole`."""
+    """Return the amount so many seconds after the start; percentages are parts of `whole`."""
     if isinstance(amount, str):
         return _nano(amount, whole)
     points = amount.points
@@ -152,6 +152,6 @@ def nano_at(amount: Amount, elapsed: float, whole: int = 0) -> int:
 
 
 def chance(*parts: object) -> float:
-    """A number from 0 to 1 that is always the same for the same parts."""
+    """Return a number from 0 to 1 that is always the same for the same parts."""
     digest = hashlib.blake2b("\0".join(map(str, parts)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64

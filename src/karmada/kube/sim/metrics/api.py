@@ -109,7 +109,7 @@ class ResourceMetrics:
 
 
 def _selected(objects: list[Obj], query: Query) -> list[Obj]:
-    """Those that match the query's selectors, by name."""
+    """Return the objects that match the query's selectors, by name."""
     try:
         labels = parse_labels(query.get("labelSelector"))
         fields = parse_fields(query.get("fieldSelector"))
@@ -142,7 +142,7 @@ class AdaptedMetrics:
 
     @property
     def generation(self) -> int:
-        """The metrics are looked up on every discovery request."""
+        """Return a new number each time: the metrics are looked up on every discovery request."""
         known = (self._load.pod_metrics(), self._load.external_metrics(), self._custom.object_metrics())
         if known != self._known:
             self._known = known
@@ -184,7 +184,7 @@ def _entry(name: str, kind: str, *, namespaced: bool = True) -> Obj:
 
 
 def announcements() -> list[Obj]:
-    """What installing metrics-server and a metrics adapter leaves in a cluster."""
+    """Return what installing metrics-server and a metrics adapter leaves in a cluster."""
     served = [(METRICS, METRICS_SERVER), *((version, METRICS_ADAPTER) for version in (*CUSTOM, EXTERNAL))]
     return [
         *(service(name, {"k8s-app": name.name}) for name in (METRICS_SERVER, METRICS_ADAPTER)),

@@ -89,7 +89,7 @@ class CustomMetrics:
         return list_of(version, "MetricValueList", items)
 
     def _resource(self, wanted: GroupResource) -> Resource | None:
-        """By plural and group; without a group the core's, else the first that has the name."""
+        """Return a resource by plural and group; without a group the core's, else the first that has the name."""
         exact = self._registry.versions_of(wanted)
         if exact:
             return exact[0]
@@ -146,7 +146,7 @@ def _item(
 
 
 def _label_selector(series: LabelSelector) -> Obj | None:
-    """The metric selector of the request as an object; None if there is none."""
+    """Return the metric selector of the request as an object; None if there is none."""
     if series.everything:
         return None
     return {"matchLabels": dict(series.equalities)}

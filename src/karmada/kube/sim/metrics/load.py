@@ -52,7 +52,7 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str = ""
     selector: str = ""
     load: dict[str, Amount] = {}
-    """By word, as in the annotation: cpu, memory, requests, total-…, container, jitter, or a custom metric."""
+    """Load by word, as in the annotation: cpu, memory, requests, total-…, container, jitter, or a custom metric."""
     object: dict[str, Amount] = {}
     """Custom metrics of the target itself, by name."""
     external: dict[str, Amount] = {}
@@ -108,7 +108,7 @@ class LoadModel:
         self.generation += 1
 
     def remove(self, name: str) -> bool:
-        """Whether there was one of that name."""
+        """Return whether there was one of that name."""
         if self.rules.pop(name, None) is None:
             return False
         self.generation += 1
@@ -120,7 +120,7 @@ class LoadModel:
     # queries
 
     def pod_metrics(self) -> frozenset[str]:
-        """The names of all custom metrics that pods may have."""
+        """Return the names of all custom metrics that pods may have."""
         names = {name for rule in self.rules.values() for name in rule.demand.metrics()}
         for informer in (self.pods, *self.workloads.values()):
             for text in informer.cache.index_values(BY_LOAD):

@@ -34,9 +34,9 @@ from karmada.kube.sim.metrics.amounts import (
 from karmada.kube.sim.metrics.load import LoadModel, Rule
 
 IDLE = {"cpu": (NANO // 1000, 2 * NANO // 1000), "memory": (8 * 2**20 * NANO, 16 * 2**20 * NANO)}
-"""What a container uses that does nothing: at least, and by chance more."""
+"""Resources that an idle container uses: at least, and by chance more."""
 NODE_OVERHEAD = {"cpu": 60 * NANO // 1000, "memory": 320 * 2**20 * NANO}
-"""What the node itself needs."""
+"""Resources that the node itself needs."""
 _IDLE_WOBBLE = 0.05
 _MOST_LEVELS = 5
 """Bounds the walk, since users can create cycles of owner references."""
@@ -62,7 +62,7 @@ class _Source(NamedTuple):
 
 
 class Reading:
-    """What is used at one moment."""
+    """The usage at one moment."""
 
     def __init__(self, model: LoadModel) -> None:
         self._model = model
@@ -76,7 +76,7 @@ class Reading:
     # pods
 
     def containers(self, pod: Obj) -> list[Measured] | None:
-        """The usage of its containers; None before the first sample."""
+        """Return the usage of its containers; None before the first sample."""
         if phase(pod) != "Running" or self._lost(node_name(pod)):
             return None
         names = [name for name, since in running_containers(pod) if since + self._model.first_sample <= self.now]
@@ -89,7 +89,7 @@ class Reading:
         return [Measured(name, cpu[name], _whole_kibi(memory[name])) for name in names]
 
     def metric(self, pod: Obj, name: str, series: LabelSelector = EVERYTHING) -> int | None:
-        """The value of a custom metric; None if the pod has no such metric."""
+        """Return the value of a custom metric; None if the pod has no such metric."""
         if phase(pod) != "Running":
             return None
         for source in self._sources(pod):
@@ -98,14 +98,14 @@ class Reading:
         return None
 
     def workload_metric(self, owner_uid: str, name: str, series: LabelSelector = EVERYTHING) -> int | None:
-        """The sum over a workload's pods; None if none has the metric."""
+        """Return the sum over a workload's pods; None if none has the metric."""
         values = [value for pod in self._below(owner_uid) if (value := self.metric(pod, name, series)) is not None]
         return sum(values) if values else None
 
     def object_metric(
         self, kind: str, namespace: str, name: str, metric: str, series: LabelSelector = EVERYTHING
     ) -> int | None:
-        """The metric that a setting gives to an object itself."""
+        """Return the metric that a setting gives to an object itself."""
         for _, rule in self._rules:
             setting = rule.setting
             named = setting.kind == kind and setting.name == name and setting.namespace in ("", namespace)
@@ -181,7 +181,7 @@ class Reading:
         return found if found is not None and meta.uid(found) == owner["uid"] else None
 
     def _owners(self, pod: Obj) -> list[Obj]:
-        """The references to the controllers above it, nearest first."""
+        """Return the references to the controllers above it, nearest first."""
         found = self._chains.get(meta.uid(pod))
         if found is None:
             found = self._chains[meta.uid(pod)] = []
@@ -192,7 +192,7 @@ class Reading:
         return found
 
     def _below(self, uid: str, levels: int = _MOST_LEVELS) -> Iterator[Obj]:
-        """All pods of a workload, also those that belong to its ReplicaSets or Jobs."""
+        """Yield all pods of a workload, also those that belong to its ReplicaSets or Jobs."""
         yield from self._model.pods.by_index(BY_CONTROLLER, uid)
         for informer in self._model.workloads.values() if levels else ():
             for child in informer.by_index(BY_CONTROLLER, uid):
@@ -201,7 +201,7 @@ class Reading:
     # amounts
 
     def _divided(self, pod: Obj, names: list[str], resource: str, sources: list[_Source]) -> dict[str, int]:
-        """What each of these containers uses of cpu or memory."""
+        """Return what each of these containers uses of cpu or memory."""
         requests = {name: _request(pod, name, resource) for name in names}
         for source in sources:
             if source.demand.has(resource):

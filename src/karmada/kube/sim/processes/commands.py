@@ -22,7 +22,7 @@ _WILDCARD = re.compile(r"(?<![0-9.])0\.0\.0\.0(?![0-9.]|/)|\[::\]")
 _NAME = re.compile(r"(?<![\w.-])[a-z0-9](?:[a-z0-9.-]*)\.svc(?:\.cluster\.local)?(?![\w.-])")
 _SCRIPT_FLAG = re.compile("-[aeux]*c")
 _PATTERN = re.compile(r"[*?\[]|^~")
-"""What a shell takes for names of files."""
+"""Characters that make a shell take a word for names of files."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _BEFORE, _AFTER = r"(?<![^=,:;\s'\"\[@])", r"(?=[/,:;\s'\"\]]|$)"
 
@@ -59,7 +59,7 @@ class Translation:
 
 
 def command_line(rule: ImageRule, container: Obj, env: Mapping[str, str], translate: Translation) -> tuple[str, ...]:
-    """The program and its arguments; UnknownCommand."""
+    """Return the program and its arguments; UnknownCommand."""
     values = dict(env)
     command = [expanded(word, values) for word in container.get("command") or ()]
     arguments = [expanded(word, values) for word in container.get("args") or ()]
@@ -71,7 +71,7 @@ def command_line(rule: ImageRule, container: Obj, env: Mapping[str, str], transl
 def known_command(
     rule: ImageRule, image: str, command: Sequence[str], env: Mapping[str, str], translate: Translation
 ) -> tuple[str, ...]:
-    """The program of the table, and its arguments, that a command line calls; UnknownCommand."""
+    """Return the program of the table, and its arguments, that a command line calls; UnknownCommand."""
     programs = rule.programs(image)
     if command and _last_part(command[0]) not in programs:
         command = without_shell(command, env)
@@ -90,7 +90,7 @@ def _last_part(path: str) -> str:
 
 
 def without_shell(command: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
-    """The command of `sh -c SCRIPT` with its words, variables and quotes; UnknownCommand where a shell is needed."""
+    """Return the command of `sh -c SCRIPT`, its words resolved; UnknownCommand where a shell is needed."""
     if len(command) < 3 or _last_part(command[0]) not in SHELLS or not _SCRIPT_FLAG.fullmatch(command[1]):
         return command
     script, arguments = command[2], command[3:]
@@ -117,7 +117,7 @@ def _only_command(script: Script) -> Simple:
 
 
 def _texts(word: Word, values: Mapping[str, str]) -> list[str]:
-    """A word with its variables; what is not quoted may become several, or none."""
+    """Return a word with its variables; what is not quoted may become several, or none."""
     texts = [""]
     for piece in word.pieces:
         if piece.kind not in ("text", "variable"):
@@ -133,5 +133,5 @@ def _texts(word: Word, values: Mapping[str, str]) -> list[str]:
 
 
 def translated_env(env: Mapping[str, str], own: Mapping[str, str], translate: Translation) -> dict[str, str]:
-    """What the pod says, translated; the runtime's own variables have the paths of this machine."""
+    """Return what the pod says, translated; the runtime's own variables have the paths of this machine."""
     return {name: value if own.get(name) == value else translate(value) for name, value in env.items()}

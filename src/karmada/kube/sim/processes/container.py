@@ -37,7 +37,7 @@ log = get_logger("processes")
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a process is started with."""
+    """The settings that a process is started with."""
 
     rule: ImageRule
     argv: tuple[str, ...]
@@ -135,7 +135,7 @@ class ContainerRun:
         self._end_with(Observed(self.attempt, spawning.exit_code(code), message=message))
 
     async def _watch(self, prober: Prober, address: str) -> None:
-        """The postStart hook, then the probes; a hook that fails ends the container."""
+        """Run the postStart hook, then the probes; a hook that fails ends the container."""
         hook = (self.spec.get("lifecycle") or {}).get("postStart")
         if hook and not await self._hook("PostStart", hook, address, _HOOK_SECONDS):
             self.end(self._grace)
@@ -151,7 +151,7 @@ class ContainerRun:
                 log.warning("The output of a container is lost", container=self.spec["name"], error=str(error))
 
     def _last_words(self) -> str:
-        """The end of its log, if the container wants that as the message of its end."""
+        """Return the end of its log, if the container wants that as the message of its end."""
         if self.spec.get("terminationMessagePolicy") != "FallbackToLogsOnError":
             return ""
         text = b"".join(history(self.log.path, LogOptions(tail=_MESSAGE_LINES)))
@@ -225,12 +225,12 @@ class ContainerRun:
         return ProbeResult(process.returncode == 0, (out + err)[:_PROBE_OUTPUT].decode(errors="replace"))
 
     async def spawn(self, command: list[str], *, stdin: bool = False) -> asyncio.subprocess.Process:
-        """A further program of the table, with the environment of the container; UnknownCommand, OSError."""
+        """Return a further program of the table, with the environment of the container; UnknownCommand, OSError."""
         launch = self._started()
         return await spawning.spawn(self._words(launch, command), launch.env, launch.directory, stdin=stdin)
 
     async def spawn_at(self, terminal: PseudoTerminal, command: list[str]) -> asyncio.subprocess.Process:
-        """The same at a terminal."""
+        """Start a command of the container at a terminal."""
         launch = self._started()
         env = {"TERM": TERM, **launch.env}
         words = self._words(launch, command)

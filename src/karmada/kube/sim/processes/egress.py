@@ -34,7 +34,7 @@ class EgressProxy:
         await self._listener.close()
 
     def environment(self, key: Key, api_server: tuple[str, int]) -> dict[str, str]:
-        """The variables by which a pod's programs use the proxy."""
+        """Return the variables by which a pod's programs use the proxy."""
         host, port = self._address
         if not port:
             return {}
@@ -78,7 +78,7 @@ class EgressProxy:
 
 
 def parse_head(head: bytes) -> tuple[str, str]:
-    """The target of a CONNECT request and its user; empty if there is none."""
+    """Return the target of a CONNECT request and its user; empty if there is none."""
     first, *lines = head.decode("latin-1").split("\r\n")
     method, _, rest = first.partition(" ")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}

@@ -49,7 +49,7 @@ class ImageRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return named if ":" in self.image.rpartition("/")[2] else named.removesuffix(":latest")
 
     def programs(self, image: str) -> dict[str, tuple[str, ...]]:
-        """What can be run in a container of an image, by name: the entry point under the last part of its name."""
+        """Return what can run in a container of an image, by name: the entry point under the last part of its name."""
         return {image.partition("@")[0].rpartition("/")[2].partition(":")[0]: self.command, **self.commands}
 
 
@@ -59,7 +59,7 @@ class ImageTable:
         self._found: dict[str, ImageRule | None] = {}
 
     def of(self, image: str) -> ImageRule | None:
-        """The rule of an image; None if containers of it are simulated."""
+        """Return the rule of an image; None if containers of it are simulated."""
         if image not in self._found:
             name = full_name(image)
             self._found[image] = next((rule for rule in reversed(self.rules) if rule.matches(name)), None)
@@ -71,7 +71,7 @@ class ImageFileError(ValueError):
 
 
 def read_rules(path: Path) -> list[ImageRule]:
-    """The rules of a YAML file: image pattern → argv, or → a mapping with the fields of ImageRule."""
+    """Return the rules of a YAML file: image pattern → argv, or → a mapping with the fields of ImageRule."""
     try:
         entries = load_yaml(path.read_text()) or {}
     except OSError as error:

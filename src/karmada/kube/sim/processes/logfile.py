@@ -63,7 +63,7 @@ class LogFile:
         self._wake()
 
     def close(self) -> None:
-        """The process has ended; a last line without an end is written, too."""
+        """Finish the log of a process that has ended; a last line without an end is written, too."""
         for stream, rest in self._rest.items():
             if rest:
                 self._lines(stream, rest)
@@ -108,7 +108,7 @@ def _older(path: Path) -> Path:
 
 
 def history(path: Path, options: LogOptions) -> Iterator[bytes]:
-    """The lines there are now, as the options select them."""
+    """Return the lines there are now, as the options select them."""
     cut = _Limit(options.limit)
     for entry in _selected(_Reader(path).first(options.tail), options):
         data = cut.take(entry.shown(options.timestamps))
@@ -118,7 +118,7 @@ def history(path: Path, options: LogOptions) -> Iterator[bytes]:
 
 
 async def followed(log: LogFile, options: LogOptions) -> AsyncIterator[bytes]:
-    """The lines there are, then each as it is written, until the process ends."""
+    """Yield the lines there are, then each as it is written, until the process ends."""
     cut = _Limit(options.limit)
     reader = _Reader(log.path)
     pending = _selected(reader.first(options.tail), options)
@@ -155,10 +155,10 @@ class _Reader:
         self._inode = 0
         self._offset = 0
         self._parts: dict[str, Entry] = {}
-        """Of lines whose last part has not come yet, by stream."""
+        """Lines whose last part has not come yet, by stream."""
 
     def first(self, tail: int | None) -> list[Entry]:
-        """All lines; if only some of the last ones are wanted, at least those, without reading all."""
+        """Return all lines; if only some of the last ones are wanted, at least those, without reading all."""
         size = _TAIL_BYTES
         while True:
             data, all_of_it = _ending(self._path, None if tail is None else size)
@@ -173,7 +173,7 @@ class _Reader:
         return found
 
     def next(self) -> list[Entry]:
-        """What was written since the last call."""
+        """Return what was written since the last call."""
         try:
             file = self._path.open("rb")
         except FileNotFoundError:
@@ -190,14 +190,14 @@ class _Reader:
         return found + self._parsed(data)
 
     def _rest_of_older(self) -> bytes:
-        """What was not read of the file before; all of it if there was none yet."""
+        """Return what was not read of the file before; all of it if there was none yet."""
         older = _older(self._path)
         if not older.exists() or (self._inode and older.stat().st_ino != self._inode):
             return b""
         return _from(older, self._offset)
 
     def _parsed(self, data: bytes) -> list[Entry]:
-        """The lines that are complete; their parts are put together."""
+        """Return the lines that are complete; their parts are put together."""
         found = []
         for line in data.split(b"\n")[:-1]:
             time, stream, kind, text = line.split(b" ", 3)
@@ -211,7 +211,7 @@ class _Reader:
 
 
 def _ending(path: Path, size: int | None) -> tuple[bytes, bool]:
-    """The last bytes of a log from the beginning of a line on, and whether that is all; no size: all of it."""
+    """Return the last bytes of a log from the beginning of a line on, and whether that is all; no size: all of it."""
     sizes = [file.stat().st_size if file.exists() else 0 for file in (_older(path), path)]
     if size is None or size >= sum(sizes):
         return b"".join(_from(file, 0) for file in (_older(path), path)), True

@@ -35,7 +35,7 @@ class Block(NamedTuple):
 
 
 def in_block(profile: Profile, number: int) -> Profile:
-    """The profile with all its ranges in the block."""
+    """Return the profile with all its ranges in the block."""
     return msgspec.structs.replace(
         profile,
         pod_cidr=f"127.{number}.0.0/17",
@@ -46,7 +46,7 @@ def in_block(profile: Profile, number: int) -> Profile:
 
 
 def block_of(profile: Profile) -> int | None:
-    """The number of the block that a profile's ranges are in; None if they are not loopback addresses."""
+    """Return the number of the block that a profile's ranges are in; None if they are not loopback addresses."""
     address = ipaddress.ip_network(profile.pod_cidr).network_address
     return address.packed[1] if address in _LOOPBACK else None
 
@@ -67,7 +67,7 @@ def claim(number: int) -> Block:
 
 
 def claim_any(name: str) -> Block:
-    """A free block; which one is tried first depends on the name, so that a cluster made again gets the same."""
+    """Return a free block; which one is tried first depends on the name, so that a cluster made again gets the same."""
     first = zlib.crc32(name.encode()) % len(_BLOCKS)
     failure = NoAddresses("no addresses")
     for step in range(len(_BLOCKS)):

@@ -68,7 +68,7 @@ class Network:
                 other[1].close()
 
     async def _copy(self, connection: Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A side that is gone ends both directions."""
+        """Copy from one side to the other; a side that is gone ends both directions."""
         try:
             while data := await reader.read(_CHUNK):
                 await self.passable(connection)
@@ -114,7 +114,7 @@ class Listener:
         self._closed = False
 
     async def open(self, address: str, port: int) -> int:
-        """The port that is listened on: another one where this user may not use that; OSError."""
+        """Return the port that is listened on: another one where this user may not use that; OSError."""
         try:
             self._server = await asyncio.start_server(self._accept, address, port)
         except PermissionError:

@@ -33,7 +33,7 @@ _NAMES_LOOKS, _NAMES_PAUSE = 300, 0.1
 
 
 class Settings:
-    """What all process pods of a cluster have in common."""
+    """Settings that all process pods of a cluster have in common."""
 
     def __init__(
         self,
@@ -129,13 +129,13 @@ class ProcessPod:
 
     @staticmethod
     def _drop_old_logs(folder: Path, attempt: int) -> None:
-        """The run before is kept for --previous."""
+        """Delete old logs, but for the run before, which is kept for --previous."""
         for path in folder.glob("*.log*"):
             if path.name.split(".")[0] not in (str(attempt - 1), str(attempt)):
                 path.unlink()
 
     async def _prepare(self, spec: Obj, root: Path) -> Launch:
-        """The volumes as they are now, and what the container's program is started with."""
+        """Return the volumes as they are now, and what the container's program is started with."""
         (root / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
         await self._volumes.prepare(self.pod)
         own = self._base_env(root)
@@ -165,7 +165,7 @@ class ProcessPod:
         return str((self.pod.get("status") or {}).get("podIP") or "")
 
     def _resolve(self, name: str) -> str:
-        """The address of a cluster name; the pod's own name has one before the pod is ready."""
+        """Return the address of a cluster name; the pod's own name has one before the pod is ready."""
         spec = self.pod["spec"]
         own = {f"{hostname(self.pod)}.{spec.get('subdomain')}.{self.key.namespace}": {"addresses": [self.address]}}
         found = cluster_names.resolve({**cluster_names.read(self._settings.names_file), **own}, name, 0, "")
@@ -194,7 +194,7 @@ class ProcessPod:
     # volumes
 
     def source_changed(self, resource: str, name: str) -> None:
-        """A ConfigMap or Secret of the namespace has changed."""
+        """Update files after a ConfigMap or Secret of the namespace has changed."""
         if (resource, name) in references(self.pod):
             self._refresh.set()
 

@@ -43,7 +43,7 @@ class Streak:
     _count: int = 0
 
     def add(self, passed: bool) -> bool:
-        """Whether a threshold was reached with this result, be it again."""
+        """Return whether a threshold was reached with this result, be it again."""
         self._count = self._count + 1 if passed == self._last else 1
         self._last = passed
         if self._count < (self.timing.successes if passed else self.timing.failures):
@@ -53,5 +53,5 @@ class Streak:
 
 
 def title(kind: Kind) -> str:
-    """How events call the probe."""
+    """Return how events call the probe."""
     return _WORDS[kind]

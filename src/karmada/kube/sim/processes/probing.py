@@ -35,7 +35,7 @@ Emit = Callable[[str, str, str], None]
 
 
 class Target(NamedTuple):
-    """What is probed."""
+    """The container and address that are probed."""
 
     container: Obj
     address: str
@@ -43,7 +43,7 @@ class Target(NamedTuple):
 
 
 async def probe(target: Target, wanted: Obj, seconds: float) -> ProbeResult:
-    """One probe; a probe that takes longer than `seconds` has failed."""
+    """Return the outcome of one probe; one that takes longer than `seconds` has failed."""
     try:
         async with asyncio.timeout(seconds):
             return await _probe(target, wanted, seconds)
@@ -65,7 +65,7 @@ async def _probe(target: Target, wanted: Obj, seconds: float) -> ProbeResult:
 
 
 def port_number(container: Obj, port: int | str) -> int:
-    """A port by number or by its name in the container; 0 for a name that it has not."""
+    """Return a port by number or by its name in the container; 0 for a name that it has not."""
     if isinstance(port, int) or port.isdigit():
         return int(port)
     return next((int(p["containerPort"]) for p in container.get("ports") or () if p.get("name") == port), 0)
@@ -188,7 +188,7 @@ class Prober:
             await asyncio.sleep(streak.timing.period)
 
     def _took(self, kind: Kind, verdict: bool) -> bool:
-        """Whether probing goes on after a threshold was reached."""
+        """Return whether probing goes on after a threshold was reached."""
         if kind == "readinessProbe":
             if self.ready != verdict:
                 self.ready = verdict

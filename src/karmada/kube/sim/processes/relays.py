@@ -98,7 +98,7 @@ class ServiceRelays(Reconciler):
         return [(one, self._pod_at(key.namespace, one)) for one in found]
 
     def _pod_at(self, namespace: str, backend: Backend) -> Obj | None:
-        """The pod behind a backend; None for an address outside of the cluster, whatever its pod is called there."""
+        """Return the pod behind a backend; None for an address outside the cluster, whatever it is called."""
         pod = self._pods.get(Key(namespace, backend.pod)) if backend.pod else None
         return pod if pod is not None and (pod.get("status") or {}).get("podIP") == backend.address else None
 

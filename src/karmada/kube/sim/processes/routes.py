@@ -28,7 +28,7 @@ class Backend(NamedTuple):
 
 
 def frontends(service: Obj, node_addresses: Iterable[str]) -> set[Frontend]:
-    """The loopback addresses of a Service: its cluster IP, its load balancer's, and the nodes' for node ports."""
+    """Return the loopback addresses of a Service: cluster IP, load balancer, and the nodes' for node ports."""
     spec = service.get("spec") or {}
     ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     addresses = [ip for ip in (spec.get("clusterIP"), *(entry.get("ip") for entry in ingress)) if _is_loopback(ip)]
@@ -45,7 +45,7 @@ def frontends(service: Obj, node_addresses: Iterable[str]) -> set[Frontend]:
 
 
 def backends(slices: Iterable[Obj], port_name: str) -> list[Backend]:
-    """The ready endpoints of a port."""
+    """Return the ready endpoints of a port."""
     return sorted(
         Backend(address, number, _pod(endpoint))
         for found in slices
@@ -63,7 +63,7 @@ def ready_endpoints(found: Obj) -> Iterator[Obj]:
 
 
 def names_of(service: Obj, slices: Iterable[Obj], ports: dict[int, int]) -> dict[str, Any]:
-    """The entries of a Service in the file of names; `ports` are those served at another number."""
+    """Return the entries of a Service in the file of names; `ports` are those served at another number."""
     own = f"{meta.name(service)}.{meta.namespace(service)}"
     address = (service.get("spec") or {}).get("clusterIP")
     if address and address != "None":

@@ -83,7 +83,7 @@ class ProcessRuntime:
         self._pods.clear()
 
     def processes(self) -> list[Obj]:
-        """What runs now, for people."""
+        """Return what runs now, for people."""
         return [
             {"pod": str(pod.key), "container": name, "pid": run.pid, "address": pod.address}
             for pod in self._pods.values()

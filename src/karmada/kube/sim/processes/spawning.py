@@ -160,7 +160,7 @@ def kill_left(folder: Path) -> int:
 
 
 def _members(session: int) -> list[int]:
-    """The processes of a session."""
+    """Return the processes of a session."""
     running = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
     return [pid for pid in running if _field(pid, _SESSION) == session]
 
@@ -171,7 +171,7 @@ def _began(pid: int) -> int | None:
 
 
 def _field(pid: int, number: int) -> int | None:
-    """Of a process that runs; one that only waits for its parent to notice its end does not."""
+    """Return a field of a process that runs; a zombie counts as gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

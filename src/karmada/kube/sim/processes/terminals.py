@@ -41,7 +41,7 @@ class PseudoTerminal:
         return self._theirs
 
     def handed_over(self) -> None:
-        """A program has the other side: it ends when the last one closes it."""
+        """Close our copy of the other side, which a program has now: it ends when the last one closes it."""
         if self._theirs >= 0:
             os.close(self._theirs)
             self._theirs = -1
@@ -50,7 +50,7 @@ class PseudoTerminal:
         fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", height & 0xFFFF, width & 0xFFFF, 0, 0))
 
     async def read(self) -> bytes:
-        """What programs write; nothing at the end."""
+        """Return what programs write; nothing at the end."""
         while True:
             try:
                 return os.read(self._ours, _CHUNK)

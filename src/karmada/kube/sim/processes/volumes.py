@@ -65,7 +65,7 @@ class PodVolumes:
             raise VolumeError(f'volume "{volume["name"]}": {kind} volumes cannot be used by processes')
 
     async def _of_claim(self, name: str, namespace: str) -> Path:
-        """The folder is that of the volume: a later claim of the same name begins with an empty one."""
+        """Return the folder of a claim's volume: a later claim of the same name begins with an empty one."""
         claim = await self._client.get(CLAIMS, name, namespace)
         volume = str(claim["spec"].get("volumeName") or "")
         if not volume:
@@ -95,7 +95,7 @@ class PodVolumes:
         self._from_host(link, target)
 
     def _on_node(self, path: str, node: str) -> Path:
-        """Where the file of a node is; a path in the folder of the cluster is taken as it is."""
+        """Return where the file of a node is; a path in the folder of the cluster is taken as it is."""
         real, own = Path(path).resolve(), self._host_folder.resolve()
         if real.is_relative_to(own):
             return real
@@ -127,7 +127,7 @@ class PodVolumes:
         return paths
 
     def remove_secret_files(self) -> None:
-        """What came from the API is kept on the disk only while it is used; the next start writes it again."""
+        """Delete files from the API, which the disk has only while they are used; the next start writes them again."""
         for name in self._written:
             shutil.rmtree(self._folder / name, ignore_errors=True)
         self._written.clear()
@@ -145,7 +145,7 @@ def token_renewal(pod: Obj) -> float | None:
 
 
 def references(pod: Obj) -> set[tuple[str, str]]:
-    """The (resource, name) of ConfigMaps and Secrets in its volumes, optional ones too."""
+    """Return the (resource, name) of ConfigMaps and Secrets in its volumes, optional ones too."""
     found: set[tuple[str, str]] = set()
     for volume in pod["spec"].get("volumes") or ():
         for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):

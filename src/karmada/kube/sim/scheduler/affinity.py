@@ -28,7 +28,7 @@ class AffinityTerm(NamedTuple):
 
 
 def selector_of(raw: Mapping[str, Any], labels: Mapping[str, str]) -> LabelSelector:
-    """A term's label selector, with the values that the pod itself has for the keys the term wants (un)equal."""
+    """Return a term's label selector, with the values that the pod itself has for the keys the term wants (un)equal."""
     try:
         selector = labels_from(raw.get("labelSelector"))
     except ValueError:
@@ -111,7 +111,7 @@ class PodAffinityCheck:
             rules.append((topology_key, found))
 
     def __bool__(self) -> bool:
-        """Some node may be refused."""
+        """Return whether some node may be refused."""
         return bool(self._wanted or self._unwanted or self._kept_away)
 
     def refuses(self, node: Node) -> Refusal | None:

@@ -68,7 +68,7 @@ class Diagnosis(NamedTuple):
 
     @property
     def hopeful(self) -> bool:
-        """Whether preemption may help: some node refuses only because of the pods that run there."""
+        """Return whether preemption may help: some node refuses only because of the pods that run there."""
         return any(not refusal.final for refusal in self.refused)
 
 
@@ -106,7 +106,7 @@ class _Search:
         self.refused[refusal] = self.refused.get(refusal, 0) + nodes
 
     def refuses(self, node: Node, group: Group) -> Refusal | None:
-        """Of a single node, with the filters in kube-scheduler's order."""
+        """Return why a single node refuses the pod, with the filters in kube-scheduler's order."""
         needs = self._info.needs
         refusal = kind_refuses(needs, group.kind, self._texts)
         if refusal is None and self._early:
@@ -201,7 +201,7 @@ class Algorithm:
 
     @staticmethod
     def _failure_key(info: PodInfo) -> Hashable:
-        """None for a pod whose chances also change in ways that `improvements` does not count."""
+        """Return None for a pod whose chances also change in ways that `improvements` does not count."""
         needs = info.needs
         if info.claims or needs.affinity or needs.spread or info.nominated:
             return None

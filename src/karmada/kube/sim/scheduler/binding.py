@@ -68,7 +68,7 @@ class Binder:
         self._outbox.send(partial(self._start, assumed), delay)
 
     def seen(self, key: Key) -> None:
-        """The pod is on its node, or gone: nothing to wait for or to undo any more."""
+        """Forget a pod that is on its node, or gone: there is nothing to wait for or to undo any more."""
         assumed = self._assumed.pop(key, None)
         if assumed is not None:
             self._volumes.forget(assumed.choice)

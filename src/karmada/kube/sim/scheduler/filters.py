@@ -16,7 +16,7 @@ _MISSING = object()
 
 
 def kind_refuses(needs: Needs, kind: Kind, texts: Texts) -> Refusal | None:
-    """By everything that nodes of a kind have in common, their size excepted."""
+    """Return why nodes of a kind refuse a pod, by everything they have in common but their size."""
     known = needs.verdicts.get(kind, _MISSING)
     if known is _MISSING:
         verdict = _filter_kind(needs, kind, texts)
@@ -38,7 +38,7 @@ def _filter_kind(needs: Needs, kind: Kind, texts: Texts) -> Refusal | None:
 
 
 def node_refuses(needs: Needs, node: Node) -> Refusal | None:
-    """By what distinguishes nodes of a kind: their name, hostname and ports in use."""
+    """Return why a node refuses a pod by its own traits: its name, hostname and ports in use."""
     selection = needs.selection
     if selection is not None and selection.depends_on_node and not selection.matches(node.labels(), node.name):
         return NOT_SELECTED
@@ -48,12 +48,12 @@ def node_refuses(needs: Needs, node: Node) -> Refusal | None:
 
 
 def depends_on_node(needs: Needs) -> bool:
-    """Whether `node_refuses` can refuse these needs."""
+    """Return whether `node_refuses` can refuse these needs."""
     return bool(needs.ports) or (needs.selection is not None and needs.selection.depends_on_node)
 
 
 def group_lacks(info: PodInfo, group: Group, texts: Texts) -> Refusal | None:
-    """By the resources that are left on the nodes of a group."""
+    """Return the resources that are lacking on the nodes of a group."""
     request, usage = info.needs.request, group.usage_for(info)
     allocatable = group.kind.allocatable
     if fits(request, allocatable, usage):

@@ -67,7 +67,7 @@ _OVERSIZED_FINAL = 32
 
 
 class Texts:
-    """What depends on the cluster's version."""
+    """The texts that depend on the cluster's version."""
 
     def __init__(self, minor: int) -> None:
         affinity = (
@@ -98,7 +98,7 @@ _UNNAMED_TAINT = "node(s) had untolerated taint(s)"
 
 
 def unavailable(total: int, refused: Mapping[Refusal, int]) -> str:
-    """All nodes refuse: the reasons with their counts, in the order of their texts."""
+    """Return the text when all nodes refuse: the reasons with their counts, in the order of their texts."""
     counts: dict[str, int] = {}
     for refusal, nodes in refused.items():
         for reason in refusal.reasons:
@@ -110,7 +110,7 @@ def unavailable(total: int, refused: Mapping[Refusal, int]) -> str:
 
 
 def unavailable_at_all(total: int, why: str) -> str:
-    """No node was checked, for a reason in the pod itself."""
+    """Return the text for a pod that no node was checked for, for a reason in the pod itself."""
     return f"0/{total} nodes are available: {why}."
 
 

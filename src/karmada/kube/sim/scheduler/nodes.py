@@ -59,7 +59,7 @@ class Node:
         return self.kind.labels.get(key) if self.kind is not None else None
 
     def labels(self) -> dict[str, str]:
-        """All of them; makes a dict, so not for every node and pod."""
+        """Return all of them; makes a dict, so not for every node and pod."""
         labels = self.kind.labels if self.kind is not None else {}
         return labels if self.hostname is None else {**labels, HOSTNAME: self.hostname}
 
@@ -99,7 +99,7 @@ class NodeTable:
         """Nodes that exist."""
 
     def get(self, name: str) -> Node | None:
-        """A node that exists."""
+        """Return a node that exists."""
         node = self._nodes.get(name)
         return node if node is not None and node.kind is not None else None
 
@@ -219,7 +219,7 @@ class NodeTable:
         group.nodes.append(node)
 
     def _leave(self, node: Node, group: Group) -> None:
-        """The last of the line takes the place that becomes free."""
+        """Remove a node; the last of the line takes the place that becomes free."""
         last = group.nodes.pop()
         if last is not node:
             group.nodes[node.position] = last

@@ -60,7 +60,7 @@ def importance(info: PodInfo) -> tuple[int, str, int]:
 
 
 def protected(pods: Sequence[PodInfo], budgets: Sequence[Budget]) -> tuple[list[PodInfo], list[PodInfo]]:
-    """Those whose removal, one after the other in this order, breaks a budget, and the rest."""
+    """Return the pods whose removal, one after the other in this order, breaks a budget, and the rest."""
     left = [budget.allowed for budget in budgets]
     breaking: list[PodInfo] = []
     others: list[PodInfo] = []
@@ -138,6 +138,6 @@ def best(
 
 
 def without_victims(total: int, refused: dict[Refusal, int]) -> str:
-    """The rest of the nodes were not worth a try."""
+    """Return the text for nodes that were not worth a try."""
     rest = total - sum(refused.values())
     return unavailable(total, {**refused, _NOT_HELPFUL: rest} if rest else refused)

@@ -53,13 +53,13 @@ class SchedulingQueue:
 
     @property
     def idle(self) -> bool:
-        """Nothing to do now."""
+        """Return whether there is nothing to do now."""
         return not self._is_ready and not self._in_hand
 
     # putting in
 
     def add(self, info: PodInfo) -> None:
-        """A new pod, or one that was changed by its owner: worth a try, after its pause if it failed before."""
+        """Add a pod that is new or was changed by its owner; one that failed before gets its pause first."""
         old = self._known.get(info.key)
         if old is not None:
             if old.uid == info.uid:
@@ -116,7 +116,7 @@ class SchedulingQueue:
             await self._wake
 
     def pop(self) -> PodInfo | None:
-        """The most important pod that is ready; it is in hand until `done`, `failed` or `again`."""
+        """Return the most important pod that is ready; it is in hand until `done`, `failed` or `again`."""
         while self._ready:
             info = heapq.heappop(self._ready)[-1]
             if info.key in self._is_ready and self._known.get(info.key) is info:
@@ -132,7 +132,7 @@ class SchedulingQueue:
             del self._known[info.key]
 
     def failed(self, info: PodInfo, plugins: frozenset[str]) -> None:
-        """No node for it now: wait for a change that concerns these filters."""
+        """Park a pod without a node until a change that concerns these filters."""
         changed = self._put_down(info, plugins)
         current = self._tried(info)
         if current is None:
@@ -154,7 +154,7 @@ class SchedulingQueue:
             self._pause_or_ready(current)
 
     def _tried(self, info: PodInfo) -> PodInfo | None:
-        """The pod as it is now, which may be newer than the one that was tried, or another of the same name."""
+        """Return the pod as it is now, which may be newer than the one that was tried, or another of the same name."""
         current = self._known.get(info.key)
         if current is not None and current.uid == info.uid:
             current.attempts = info.attempts + 1
@@ -163,7 +163,7 @@ class SchedulingQueue:
         return current
 
     def _put_down(self, info: PodInfo, plugins: Iterable[str] = ()) -> bool:
-        """No longer in hand; whether something of interest happened meanwhile."""
+        """Release the pod; return whether something of interest happened meanwhile."""
         since = self._in_hand.pop(info.key, self._changes)
         again = info.key in self._again
         self._again.discard(info.key)
@@ -184,7 +184,7 @@ class SchedulingQueue:
             self._pause_or_ready(info)
 
     def reconsider(self, plugins: Iterable[str], judge: Callable[[PodInfo], str | None]) -> None:
-        """A node is new or has changed: every waiting pod may fit now.
+        """Move waiting pods that may fit on a node that is new or has changed.
 
         `judge` names the filter by which this node refuses a pod, which the pod then waits for, too; None: it may fit.
         """

@@ -40,7 +40,7 @@ class Reporter:
         self._recorder.event(reference(info), NORMAL, "Scheduled", text)
 
     async def failed(self, info: PodInfo, message: str, *, reason: str = UNSCHEDULABLE) -> None:
-        """No node for now. `info.nominated` is where room is being made, if anywhere."""
+        """Report that a pod has no node for now. `info.nominated` is where room is being made, if anywhere."""
         self._recorder.event(reference(info), WARNING, "FailedScheduling", message)
         await self._write(info, reason, message)
 
@@ -88,7 +88,7 @@ class Reporter:
         self._recorder.event(reference(victim), NORMAL, "Preempted", text)
 
     async def _patch(self, info: PodInfo, status: Obj) -> Obj | None:
-        """None when the pod is gone."""
+        """Return None when the pod is gone."""
         patch = {"metadata": {"uid": info.uid}, "status": status}
         try:
             return await self._client.patch(

@@ -71,7 +71,7 @@ def request_of(spec: Obj) -> Request:
 
 
 def _silent(spec: Obj, name: str) -> int:
-    """How many containers do not say how much of a resource they want."""
+    """Return how many containers do not say how much of a resource they want."""
     if name in ((spec.get("resources") or {}).get("requests") or {}):
         return 0
     return sum(
@@ -90,7 +90,7 @@ def allocatable_of(status: Obj) -> Allocatable:
 
 
 def plus(usage: Usage, request: Request, times: int = 1) -> Usage:
-    """The usage after so many pods with this request came; -1: after one left."""
+    """Return the usage after so many pods with this request came; -1: after one left."""
     pods, cpu, memory, ephemeral, cpu_score, memory_score, extended = usage
     return Usage(
         pods + times,
@@ -111,7 +111,7 @@ def _merged(one: Extended, other: Extended, times: int) -> Extended:
 
 
 def fits(request: Request, allocatable: Allocatable, usage: Usage) -> bool:
-    """A resource that is not requested may be overcommitted."""
+    """Return whether the node has room; a resource that is not requested may be overcommitted."""
     return (
         usage[0] < allocatable[0]
         and (not request[0] or usage[1] + request[0] <= allocatable[1])
@@ -131,7 +131,7 @@ def _missing(requested: Extended, allocatable: Extended, used: Extended) -> list
 
 
 def shortage(request: Request, allocatable: Allocatable, usage: Usage, *, oversized_is_final: bool) -> Refusal:
-    """What is missing, for a request that does not fit."""
+    """Return what is missing, for a request that does not fit."""
     reasons: list[str] = []
     oversized = False
     if usage.pods >= allocatable.pods:

@@ -133,7 +133,7 @@ class Scheduler:
 
     @property
     def idle(self) -> bool:
-        """Nothing to decide and nothing under way; pods may still wait for a node."""
+        """Return whether there is nothing to decide and nothing under way; pods may still wait for a node."""
         return self._queue.idle and self._outbox.idle
 
     async def _run(self) -> None:
@@ -173,7 +173,7 @@ class Scheduler:
         self._queue.changed(_POD_CAME)
 
     def _binding_undone(self, info: PodInfo, why: str) -> None:
-        """The decision is taken back. If the pod is still there and free, it is tried again after a pause."""
+        """Take a decision back. If the pod is still there and free, it is tried again after a pause."""
         if self._placed.get(info.key) is info:
             del self._placed[info.key]
             self._removed(info)
@@ -305,17 +305,17 @@ class Scheduler:
             self._removed(info)
 
     def _removed(self, info: PodInfo) -> None:
-        """A pod left its node: requeue pods that may fit now, and those whose affinity or spreading it affected."""
+        """Requeue pods that may fit after a pod left its node, and those whose affinity or spreading it affected."""
         node = self.state.unassign(info)
         self._queue.changed(_POD_LEFT, self._helped_on(node.name))
 
     def _helped_on(self, name: str) -> Callable[[PodInfo], bool]:
-        """Which waiting pods the room on this node may help."""
+        """Return which waiting pods the room on this node may help."""
         refused_by = self._refused_on(name)
         return lambda info: bool(info.plugins & _BEYOND_ONE_NODE) or refused_by(info) is None
 
     def _refused_on(self, name: str) -> Callable[[PodInfo], str | None]:
-        """By which filter a node refuses a pod; computed once for all pods with the same needs."""
+        """Return the filter by which a node refuses a pod; computed once for all pods with the same needs."""
         node = self.state.nodes.get(name)
         known: dict[object, str | None] = {}
 
@@ -406,7 +406,7 @@ class Scheduler:
             )
 
     def _on_volume(self, old: Obj | None, new: Obj | None) -> None:  # noqa: ARG002 - the shape of a handler
-        """A volume or a class of volumes."""
+        """Reconsider pods after a change of a volume or a class of volumes."""
         if new is not None:
             self._queue.changed((messages.VOLUMES,))
 
@@ -417,14 +417,14 @@ class Scheduler:
 
 
 def _same_place(known: PodInfo, old: Obj | None, new: Obj) -> bool:
-    """Nothing that is counted about a pod on a node has changed."""
+    """Return whether nothing that is counted about a pod on a node has changed."""
     if known.node != node_name(new) or known.labels != labels(new) or known.deleting != is_deleting(new):
         return False
     return old is None or not node_name(old) or old["spec"] == new["spec"]
 
 
 def _same_wishes(old: Obj, new: Obj) -> bool:
-    """A pod without a node was not changed by its owner."""
+    """Return whether the owner left a pod without a node as it was."""
     return old["spec"] == new["spec"] and labels(old) == labels(new)
 
 

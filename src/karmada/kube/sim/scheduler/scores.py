@@ -27,7 +27,7 @@ Scorer = Callable[[Node], float]
 
 
 def room(request: Request, group: Group) -> float:
-    """How empty the group's nodes would be with the pod, and how evenly their cpu and memory would be used (0..200)."""
+    """Return how empty, and how evenly used, the group's nodes would be with the pod (0..200)."""
     _, cpu, memory, _, _ = group.kind.allocatable
     usage = group.usage
     if not cpu or not memory:

@@ -31,7 +31,7 @@ def constraints_of(needs: Needs, kind: str) -> list[Obj]:
 
 
 class _Eligible:
-    """Whether a node's pods count for a constraint; answered once per kind of node where that is enough."""
+    """Return whether a node's pods count for a constraint; answered once per kind of node where that is enough."""
 
     def __init__(self, needs: Needs, constraint: Obj, topology_keys: list[str]) -> None:
         self._selection = needs.selection if constraint.get("nodeAffinityPolicy") != _IGNORE else None
@@ -119,5 +119,5 @@ class SpreadCheck:
 
 
 def wishes(state: ClusterState, info: PodInfo) -> list[SpreadRule]:
-    """The constraints that only weigh."""
+    """Return the constraints that only weigh."""
     return [SpreadRule(state, info, c, [c["topologyKey"]]) for c in constraints_of(info.needs, WISHED)]

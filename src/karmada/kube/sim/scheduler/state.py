@@ -56,7 +56,7 @@ class ClusterState:
             yield from node.pods.values()
 
     def siblings(self, owner: str) -> dict[str, int]:
-        """How many pods of a controller are on which node."""
+        """Return how many pods of a controller are on which node."""
         return self._owned.get(owner, _NOWHERE)
 
     def set_node(self, obj: Obj) -> Node:

@@ -84,7 +84,7 @@ class Tallies:
         return all(selection.matches(info, self._namespace_labels) for selection in selections)
 
     def changed(self, info: PodInfo, change: int) -> None:
-        """A pod came to its node (1) or left it (-1)."""
+        """Count a pod that came to its node (1) or left it (-1)."""
         for tally in self._tallies.values():
             if self._counts(tally, info):
                 tally.add(info.node, change)

@@ -72,12 +72,12 @@ def is_bound(claim: Obj) -> bool:
 
 
 def _as_object(node: Node) -> Obj:
-    """The part of a node that volume topology needs."""
+    """Return the part of a node that volume topology needs."""
     return {"metadata": {"name": node.name, "labels": node.labels()}}
 
 
 class VolumeChoice(NamedTuple):
-    """What to do to a pod's claims once its node is chosen: reserve these volumes, have these provisioned."""
+    """The volumes to reserve and to provision for a pod's claims once its node is chosen."""
 
     reserve: tuple[tuple[Obj, Obj], ...] = ()
     """Claims with the volumes for them."""
@@ -147,7 +147,7 @@ class Volumes:
     # for one pod
 
     def check(self, info: PodInfo) -> VolumeCheck | str:
-        """A text where no node will do, whichever it is."""
+        """Return a text where no node will do, whichever it is."""
         bound: list[Obj] = []
         waiting: list[Obj] = []
         taken = False
@@ -172,12 +172,12 @@ class Volumes:
         return self.classes.get(Key("", class_of(claim) or ""))
 
     def may_choose(self, claim: Obj, node: Node) -> bool:
-        """A claim keeps the node chosen for it, unless that is gone."""
+        """Return whether a claim may get this node: it keeps the one chosen for it, unless that is gone."""
         selected = meta.annotations(claim).get(SELECTED_NODE)
         return not selected or selected == node.name or self._state.nodes.get(selected) is None
 
     def find(self, claim: Obj, node: Node, taken: set[str]) -> Obj | None:
-        """The smallest volume that suits the claim and is free; one that was set aside for it comes first."""
+        """Return the smallest volume that suits the claim and is free; one that was set aside for it comes first."""
         where = _as_object(node)
         reserved = self.volumes.by_index(BY_CLAIM, str(key_of(claim)))
         free = self.volumes.by_index(BY_CLASS, class_of(claim) or "")
@@ -247,7 +247,7 @@ class Volumes:
         return all(claim is not None and is_bound(claim) for claim in found)
 
     def given_up(self, versions: Mapping[Key, int], node: str) -> str:
-        """The name of a claim that will not be provisioned for this node (any more), if there is one."""
+        """Return the name of a claim that will not be provisioned for this node (any more), if there is one."""
         for key, version in versions.items():
             claim = self.claims.get(key)
             if claim is None:

@@ -42,7 +42,7 @@ def apparmor(pod: Pod) -> Violation | None:
 
 
 def _bad_profile(key: str, context: Obj) -> bool:
-    """Whether a security context sets a seccomp or AppArmor profile other than the allowed ones."""
+    """Return whether a security context sets a seccomp or AppArmor profile other than the allowed ones."""
     profile = context.get(key)
     return profile is not None and profile.get("type") not in ("RuntimeDefault", "Localhost")
 
@@ -80,7 +80,7 @@ _DEFAULT_CAPABILITIES = frozenset(
 
 
 def added(pod: Pod, allowed: frozenset[str]) -> tuple[list[str], list[str]]:
-    """The containers that add capabilities that are not allowed, and those capabilities."""
+    """Return the containers that add capabilities that are not allowed, and those capabilities."""
     bad: dict[str, list[str]] = {}
     for container in pod.containers:
         capabilities = security_context(container).get("capabilities") or {}

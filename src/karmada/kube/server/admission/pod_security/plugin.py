@@ -100,7 +100,7 @@ class PodSecurity(BuiltinPlugin):
             attributes.warnings.append(text)
 
     def _warnings_of_pods(self, namespace: str, enforce: LevelVersion) -> list[str]:
-        """The pods that violate a new level, those with the same reasons in one line."""
+        """Return the pods that violate a new level, those with the same reasons in one line."""
         pods = _one_per_owner_first(self.reader.list(PODS, namespace))
         reasons: dict[str, list[str]] = {}
         for pod in pods[:_MOST_PODS]:
@@ -199,7 +199,7 @@ def _counted(names: list[str]) -> str:
 
 
 def _is_significant(pod: Obj, old: Obj) -> bool:
-    """Whether an update changes something that the standards check: images, seccomp, new containers."""
+    """Return whether an update changes something that the standards check: images, seccomp, new containers."""
     return _checked_fields(pod) != _checked_fields(old)
 
 

@@ -67,5 +67,5 @@ def security_context(container: Obj) -> Obj:
 
 
 def where(pod: Pod, condition: Callable[[Obj], bool]) -> list[str]:
-    """The names of the containers for whose security context a condition holds."""
+    """Return the names of the containers for whose security context a condition holds."""
     return [c.get("name") or "" for c in pod.containers if condition(security_context(c))]

@@ -34,7 +34,7 @@ class LevelVersion(NamedTuple):
 
     @property
     def minor(self) -> int | None:
-        """The minor version of Kubernetes whose rules hold; None for the latest."""
+        """Return the minor version of Kubernetes whose rules hold; None for the latest."""
         found = _VERSION.fullmatch(self.version)
         return int(found[1]) if found else None
 
@@ -60,18 +60,18 @@ class Policy:
         return self.audit.level == PRIVILEGED and self.warn.level == PRIVILEGED
 
     def labelled(self, labels: Mapping[str, str]) -> str:
-        """The modes that labels set to something stricter than privileged, in short."""
+        """Return the modes that labels set to something stricter than privileged, in short."""
         said = [m for m in MODES if PREFIX + m in labels or f"{PREFIX}{m}-version" in labels]
         return ", ".join(f"{mode}={getattr(self, mode)}" for mode in said if getattr(self, mode).level != PRIVILEGED)
 
 
 def is_labelled(labels: Mapping[str, str] | None) -> bool:
-    """Whether a namespace sets anything of its own."""
+    """Return whether a namespace sets anything of its own."""
     return labels is not None and not LABELS.isdisjoint(labels)
 
 
 def policy_of(labels: Mapping[str, str] | None, defaults: Policy) -> tuple[Policy, list[FieldError]]:
-    """The policy of a namespace, and which of its labels are wrong.
+    """Return the policy of a namespace, and which of its labels are wrong.
 
     An unreadable level to enforce counts as restricted, one to warn or audit about as privileged.
     """

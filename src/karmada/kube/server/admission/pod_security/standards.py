@@ -121,7 +121,7 @@ _NEWEST = max(rule.since for standard in STANDARDS for rule in standard.rules)
 
 @lru_cache(maxsize=256)
 def checks_of(level: str, minor: int | None) -> tuple[Check, ...]:
-    """The checks of a level in a minor version of Kubernetes; None is the latest."""
+    """Return the checks of a level in a minor version of Kubernetes; None is the latest."""
     version = _NEWEST if minor is None else min(minor, _NEWEST)
     levels = LEVELS[1 : LEVELS.index(level) + 1]
     found = {s: check for s in STANDARDS if s.level in levels and (check := _check_in(s, version)) is not None}
@@ -135,7 +135,7 @@ def _check_in(standard: Standard, minor: int) -> Check | None:
 
 
 def violations(level: str, minor: int | None, annotations: Mapping[str, str] | None, spec: Obj) -> list[Violation]:
-    """What a pod does that a level forbids; empty for a pod that conforms."""
+    """Return what a pod does that a level forbids; empty for a pod that conforms."""
     pod = Pod(annotations or {}, spec)
     found = (check(pod) for check in checks_of(level, minor))
     return [violation for violation in found if violation is not None]
