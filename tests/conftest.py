@@ -13,7 +13,7 @@ import pytest
 import uvloop
 import yaml
 
-from karmada.kube.objects.shared import assert_unmutated, detect_mutations
+from karmada.kube.objects.doc import assert_unmutated, detect_mutations
 from karmada.kube.server.storage import memory
 from tests.support import forking
 from tests.support.collector import collect_rarely, free_the_dead, release_servers

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage.interface import StoreUnavailable
-from karmada.kube.server.watchcache.entry import Entry
 from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision
 from tests.support.wire import Http
 
@@ -109,13 +109,13 @@ async def test_a_page_with_selectors_looks_no_further_than_its_end(
 ) -> None:
     inside, looked = server.client(), list[str]()
     await fill(inside, *(f"m{number:02}" for number in range(20)))
-    real: Any = Entry.__dict__["labels"]
+    real: Any = Doc.__dict__["labels"]
 
-    def counted(entry: Entry) -> Any:
+    def counted(entry: Doc) -> Any:
         looked.append(entry.name)
         return real.fget(entry)
 
-    monkeypatch.setattr(Entry, "labels", property(counted))
+    monkeypatch.setattr(Doc, "labels", property(counted))
     found = [names({"items": page.items}) async for page in inside.pages(MAPS, label_selector="mine", page_size=5)]
     assert [len(page) for page in found] == [5, 5, 5, 5]
     assert len([name for name in looked if name.startswith("m")]) == 23  # and one more for each page but the last
@@ -126,13 +126,13 @@ async def test_a_page_inside_the_process_is_parsed_while_it_is_read(
 ) -> None:
     inside, parsed = server.client(), list[str]()
     await fill(inside, *"abcdef")
-    real = Entry.object
+    real = Doc.object
 
-    def counted(entry: Entry) -> Any:
+    def counted(entry: Doc) -> Any:
         parsed.append(entry.name)
         return real(entry)
 
-    monkeypatch.setattr(Entry, "object", counted)
+    monkeypatch.setattr(Doc, "object", counted)
     async for page in inside.pages(MAPS, label_selector="mine", page_size=4):
         parsed.clear()
         for number, obj in enumerate(page.items, 1):

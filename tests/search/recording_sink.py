@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.search.cached_object import CachedObject
 
 
 class RecordingSink:
@@ -14,7 +14,7 @@ class RecordingSink:
         self.calls: list[tuple[str, str]] = []
         """What was called, and with which name."""
 
-    def upsert(self, cluster: str, gvr: GVR, obj: CachedObject) -> None:
+    def upsert(self, cluster: str, gvr: GVR, obj: Doc) -> None:
         self.calls.append(("upsert", obj.name))
         self.objects[cluster, gvr, obj.uid] = obj.object()
 

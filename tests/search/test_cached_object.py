@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.api.well_known import CACHED_FROM_CLUSTER
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-from karmada.search.cached_object import CachedObject, Form
+from karmada.search.cached_object import Form, stamped
 
 POD = Form(GVK("", "v1", "Pod"))
 BODY = b'"metadata":{"name":"a","resourceVersion":"7"},"spec":{"x":1}}'
@@ -50,14 +51,14 @@ def test_stamping_bytes_equals_stamping_the_object(parts: tuple[Obj, Obj, bool],
     rest = {"spec": spec, "template": template}
     obj = {"metadata": meta, **rest} if first else {**rest, "metadata": meta}
     sent = orjson.dumps(obj, option=orjson.OPT_INDENT_2 if spaced else 0)
-    cached = CachedObject("k", "", "a", 7, POD.normal(sent))
-    stamped = orjson.loads(cached.stamped("m1", "new"))
+    cached = Doc("k", "", "a", 7, POD.normal(sent))
+    result = orjson.loads(stamped(cached, "m1", "new"))
     annotations = {**(meta.get("annotations") or {}), CACHED_FROM_CLUSTER: "m1"}
     expected = {**obj, "metadata": {**meta, "annotations": annotations, "resourceVersion": "new"}}
-    assert stamped == {"apiVersion": "v1", "kind": "Pod", **expected}
+    assert result == {"apiVersion": "v1", "kind": "Pod", **expected}
     assert orjson.loads(cached.at(9).raw)["metadata"]["resourceVersion"] == "9"
 
 
 def test_the_uid_is_read_from_the_bytes() -> None:
     raw = b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u-1"}}'
-    assert CachedObject("k", "", "a", 1, raw).uid == "u-1"
+    assert Doc("k", "", "a", 1, raw).uid == "u-1"

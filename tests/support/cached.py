@@ -11,12 +11,12 @@ import orjson
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping as Kind
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.watchcache.subscription import Matches, Subscription
-from karmada.search.cached_object import CachedObject
 from karmada.search.interfaces import Rights
 from karmada.search.registries import ALL, Namespaces
 from karmada.search.sinks import Sink
@@ -40,15 +40,15 @@ class HeldKind:
         self.kind = kind
         self.synced = synced
         self.resource_version = "1"
-        self.objects: dict[tuple[str, str], CachedObject] = {}
+        self.objects: dict[tuple[str, str], Doc] = {}
 
-    def get(self, namespace: str, name: str) -> CachedObject | None:
+    def get(self, namespace: str, name: str) -> Doc | None:
         return self.objects.get((namespace, name))
 
-    def list(self, namespace: str = "") -> builtins.list[CachedObject]:
+    def list(self, namespace: str = "") -> builtins.list[Doc]:
         return [obj for (where, _), obj in sorted(self.objects.items()) if namespace in ("", where)]
 
-    def snapshot(self, revision: int, namespace: str = "") -> builtins.list[CachedObject] | None:
+    def snapshot(self, revision: int, namespace: str = "") -> builtins.list[Doc] | None:
         raise NotImplementedError
 
     async def subscribe(
@@ -122,7 +122,7 @@ class EverythingAllowed:
         return Rights([cluster for cluster in clusters if cluster not in refused], refused)
 
 
-def cached_object(gvr: GVR, obj: Obj) -> CachedObject:
+def cached_object(gvr: GVR, obj: Obj) -> Doc:
     metadata = obj["metadata"]
     kind = KINDS[gvr].gvk
     revision = next(_versions)
@@ -137,7 +137,7 @@ def cached_object(gvr: GVR, obj: Obj) -> CachedObject:
         },
     }
     namespace = metadata.get("namespace") or ""
-    return CachedObject(
+    return Doc(
         f"{gvr.resource}/{namespace}/{metadata['name']}", namespace, metadata["name"], revision, orjson.dumps(whole)
     )
 

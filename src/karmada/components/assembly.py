@@ -20,9 +20,9 @@ from karmada.controllers.setting_metrics import SettingMetrics
 from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
+from karmada.kube.objects.doc import parse_custom
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.meta import without_managed_fields
-from karmada.kube.objects.shared import parse_custom
 from karmada.kube.objects.types import Parse
 from karmada.kube.runtime.controller import BackOff, Reconciler
 from karmada.kube.runtime.event_metrics import EventMetrics

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from karmada.controllers.template_refs import Ref
+from karmada.kube.objects.doc import SharedObject
 from karmada.kube.objects.memo import Memo
-from karmada.kube.objects.shared import SharedObject
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 

@@ -13,6 +13,7 @@ import orjson
 
 from karmada.apiserver.members import plain
 from karmada.kube.client.discovery import Mapping as Kind
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import ApiError, MethodNotAllowed
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.selectors import LabelSelector
@@ -22,7 +23,7 @@ from karmada.kube.server.http.negotiation import Form
 from karmada.kube.server.http.options import list_options
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result, StreamedList
-from karmada.search.cached_object import CachedObject
+from karmada.search.cached_object import stamped
 from karmada.search.interfaces import Caches, KindCache, Reading
 from karmada.search.proxy.kinds import Kinds
 from karmada.search.reading import readable
@@ -105,11 +106,11 @@ async def _batches(
         objects = _named(cache, path) if path.name else cache.list(path.namespace)
         for start in range(0, len(objects), BATCH):
             batch = objects[start : start + BATCH]
-            yield [obj.stamped(cache.cluster) for obj in batch if labels is None or labels.matches(obj.labels)]
+            yield [stamped(obj, cache.cluster) for obj in batch if labels is None or labels.matches(obj.labels)]
             if turn.is_over():
                 await turn.next()
 
 
-def _named(cache: KindCache, path: NativePath) -> list[CachedObject]:
+def _named(cache: KindCache, path: NativePath) -> list[Doc]:
     found = cache.get(path.namespace, path.name)
     return [found] if found is not None else []

@@ -8,11 +8,11 @@ from typing import NamedTuple, Protocol
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping as Kind
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.watchcache.subscription import Matches, Subscription
-from karmada.search.cached_object import CachedObject
 from karmada.search.registries import Namespaces
 from karmada.search.sinks import Sink
 
@@ -39,12 +39,12 @@ class KindCache(Protocol):
     def resource_version(self) -> str:
         """The version of the member that this state is current at; "" before it has synced."""
 
-    def get(self, namespace: str, name: str) -> CachedObject | None: ...
+    def get(self, namespace: str, name: str) -> Doc | None: ...
 
-    def list(self, namespace: str = "") -> builtins.list[CachedObject]:
+    def list(self, namespace: str = "") -> builtins.list[Doc]:
         """In the order of a server's list: by namespace, then by name. "" is all namespaces."""
 
-    def snapshot(self, revision: int, namespace: str = "") -> builtins.list[CachedObject] | None:
+    def snapshot(self, revision: int, namespace: str = "") -> builtins.list[Doc] | None:
         """The list as it was at a recent version of the member; None if the changes since are not known."""
 
     async def subscribe(

@@ -13,7 +13,7 @@ import builtins
 import contextlib
 from collections.abc import Iterable, Sequence
 from sys import intern
-from typing import Final, NoReturn, cast
+from typing import Final, NoReturn
 
 import msgspec
 import orjson
@@ -23,8 +23,8 @@ from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.client.transport import Call, ConnectionFailed, RawTransport
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.doc import Compressor, Doc
 from karmada.kube.objects.errors import ApiError, Expired, Gone, TooManyRequests, error_from_status
-from karmada.kube.objects.shared import Compressor
 from karmada.kube.runtime.reflector import EVENTS_IN_A_ROW, Reflector, WatchFailed
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.server.storage.interface import Compacted, Event
@@ -32,7 +32,7 @@ from karmada.kube.server.watchcache.collection import Collection
 from karmada.kube.server.watchcache.entry import ADDED, DELETED, MODIFIED, Change, prefix
 from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Matches, Subscribers, Subscription
-from karmada.search.cached_object import CachedObject, Form
+from karmada.search.cached_object import Form
 from karmada.search.registries import Namespaces, covers, upstream
 from karmada.search.sinks import Sink
 
@@ -133,14 +133,14 @@ class ReflectedKind(Reflector):
     def count(self) -> int:
         return self._collection.count
 
-    def get(self, namespace: str, name: str) -> CachedObject | None:
-        return cast(CachedObject | None, self._collection.get(namespace, name))
+    def get(self, namespace: str, name: str) -> Doc | None:
+        return self._collection.get(namespace, name)
 
-    def list(self, namespace: str = "") -> builtins.list[CachedObject]:
-        return cast(builtins.list[CachedObject], self._collection.list(namespace))
+    def list(self, namespace: str = "") -> builtins.list[Doc]:
+        return self._collection.list(namespace)
 
-    def snapshot(self, revision: int, namespace: str = "") -> builtins.list[CachedObject] | None:
-        return cast(builtins.list[CachedObject] | None, self._collection.snapshot(revision, namespace))
+    def snapshot(self, revision: int, namespace: str = "") -> builtins.list[Doc] | None:
+        return self._collection.snapshot(revision, namespace)
 
     async def subscribe(
         self, since: int | None = None, *, namespace: str = "", name: str = "", matches: Matches | None = None
@@ -181,8 +181,8 @@ class ReflectedKind(Reflector):
 
     async def _list(self) -> None:
         limit, token, history = PAGE, "", self._histories
-        found: builtins.list[CachedObject] = []
-        compressor: Compressor[CachedObject] = Compressor(_RECENT)
+        found: builtins.list[Doc] = []
+        compressor = Compressor(_RECENT)
         while True:
             query = {"limit": str(limit)} if limit else {}
             if token:
@@ -218,8 +218,8 @@ class ReflectedKind(Reflector):
     async def _read(
         self,
         items: Iterable[msgspec.Raw],
-        found: builtins.list[CachedObject],
-        compressor: Compressor[CachedObject],
+        found: builtins.list[Doc],
+        compressor: Compressor,
     ) -> None:
         turn = TimeSlice()
         for raw in items:
@@ -230,7 +230,7 @@ class ReflectedKind(Reflector):
             if turn.is_over():
                 await turn.next()
 
-    def _object(self, raw: msgspec.Raw) -> CachedObject | None:
+    def _object(self, raw: msgspec.Raw) -> Doc | None:
         """The object of these bytes, the one that is cached if it is the same; None for one that is not wanted."""
         try:
             metadata = _head(raw).metadata
@@ -244,10 +244,10 @@ class ReflectedKind(Reflector):
         if known is not None and known.revision == revision and not self._other_history:
             return known
         key = f"{self._prefix}{namespace}/{name}" if namespace else self._prefix + name
-        obj = CachedObject(key, intern(namespace), name, revision, self._form.normal(memoryview(raw)))
+        obj = Doc(key, intern(namespace), name, revision, self._form.normal(memoryview(raw)))
         return known if known is not None and known.revision == revision and known.raw == obj.raw else obj
 
-    async def _replace(self, found: builtins.list[CachedObject], version: str) -> None:
+    async def _replace(self, found: builtins.list[Doc], version: str) -> None:
         """These are all there are. Sinks get the difference first, so that they never lag behind a reader."""
         if self._sinks:
             await self._report(found)
@@ -263,7 +263,7 @@ class ReflectedKind(Reflector):
         for sink in self._sinks:
             sink.replaced(self.cluster, self.kind.gvr)
 
-    async def _load(self, found: builtins.list[CachedObject], revision: int) -> None:
+    async def _load(self, found: builtins.list[Doc], revision: int) -> None:
         """Aside, so that readers see either the old state or the new one. Watches of the old one end."""
         found.sort(key=_list_order)
         fresh, turn = self._empty(revision), TimeSlice()
@@ -274,11 +274,11 @@ class ReflectedKind(Reflector):
         old, self._collection = self._collection, fresh
         old.end_watches()
 
-    def _holds(self, found: builtins.list[CachedObject]) -> bool:
+    def _holds(self, found: builtins.list[Doc]) -> bool:
         """Whether a list brought nothing new, so that watches can go on."""
         return len(found) == self.count and all(self.get(obj.namespace, obj.name) is obj for obj in found)
 
-    async def _report(self, found: builtins.list[CachedObject]) -> None:
+    async def _report(self, found: builtins.list[Doc]) -> None:
         turn = TimeSlice()
         gone = {(obj.namespace, obj.name): obj for obj in self.list()}
         for obj in found:
@@ -294,11 +294,11 @@ class ReflectedKind(Reflector):
             if turn.is_over():
                 await turn.next()
 
-    def _upserted(self, obj: CachedObject) -> None:
+    def _upserted(self, obj: Doc) -> None:
         for sink in self._sinks:
             sink.upsert(self.cluster, self.kind.gvr, obj)
 
-    def _deleted(self, obj: CachedObject) -> None:
+    def _deleted(self, obj: Doc) -> None:
         for sink in self._sinks:
             sink.delete(self.cluster, self.kind.gvr, obj.namespace, obj.name, obj.uid)
 
@@ -365,7 +365,7 @@ class ReflectedKind(Reflector):
         self._deleted(previous)
 
 
-def _list_order(obj: CachedObject) -> tuple[str, str]:
+def _list_order(obj: Doc) -> tuple[str, str]:
     return obj.namespace + "/", obj.name
 
 

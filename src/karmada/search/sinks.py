@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVR
-from karmada.search.cached_object import CachedObject
 
 
 class Sink(Protocol):
-    def upsert(self, cluster: str, gvr: GVR, obj: CachedObject) -> None:
+    def upsert(self, cluster: str, gvr: GVR, obj: Doc) -> None:
         """The object is new or has changed; after a restart of this process every object is new."""
 
     def delete(self, cluster: str, gvr: GVR, namespace: str, name: str, uid: str) -> None:

@@ -19,9 +19,9 @@ from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
 from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.doc import parse_custom
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.objects.shared import parse_custom
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of

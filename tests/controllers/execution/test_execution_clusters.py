@@ -16,7 +16,7 @@ from karmada.components.rows import Part, Shared
 from karmada.controllers.context import Context
 from karmada.kube.client.transport import Call
 from karmada.kube.objects import meta
-from karmada.kube.objects.shared import detect_mutations
+from karmada.kube.objects.doc import detect_mutations
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import informers
 from karmada.kube.runtime.controller import Controller

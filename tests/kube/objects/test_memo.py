@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.doc import Doc, SharedObject
 from karmada.kube.objects.memo import Memo
-from karmada.kube.objects.shared import Packed, SharedObject
 
 KEYS = st.integers(0, 6)
 STEPS = st.lists(
@@ -72,10 +72,10 @@ def test_exactly_what_was_used_last_is_kept_within_count_weight_and_age(
 
 
 def test_what_is_dropped_is_freed() -> None:
-    memo: Memo[Packed, SharedObject] = Memo(2, most_weight=1 << 20)
+    memo: Memo[Doc, SharedObject] = Memo(2, most_weight=1 << 20)
     objects: list[weakref.ref[SharedObject]] = []
     for size in range(3):
-        obj = Packed.of({"text": "x" * size}).object()
+        obj = Doc.of({"text": "x" * size}).object()
         objects.append(weakref.ref(obj))
         memo.put(obj.source, obj, obj.source.weight)
     del obj

@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from karmada.kube.objects.doc import Doc, Part, detect_mutations, parse_custom
 from karmada.kube.objects.meta import without_managed_fields
-from karmada.kube.objects.shared import Packed, Part, detect_mutations, parse_custom
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import _RECENT, _RECENT_PARTS, _UNCOMPRESSED, Cache, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
@@ -73,7 +73,7 @@ def test_an_index_may_come_later(cache: Cache) -> None:
 
 def test_an_object_of_this_process_is_kept_by_its_own_bytes() -> None:
     cache = OnDemandCache(transform=without_managed_fields)
-    packed = Packed.of(config_map("a"))
+    packed = Doc.of(config_map("a"))
     put(cache, packed.object())
     assert cache._objects[Key("default", "a")] is packed
     shown = cache.get(Key("default", "a"))
@@ -93,7 +93,7 @@ def test_many_objects_are_squeezed_and_still_right() -> None:
     put(cache, *many)
     assert cache.list() == many
     assert cache.by_index("colour", "17") == [many[17]]
-    assert sum(bool(held._sample) for held in cache._objects.values()) > 300
+    assert sum(held.is_packed for held in cache._objects.values()) > 300
 
 
 def test_what_many_caches_keep_beside_the_bytes_is_bounded_for_all_of_them() -> None:
@@ -103,7 +103,7 @@ def test_what_many_caches_keep_beside_the_bytes_is_bounded_for_all_of_them() -> 
         put(each, *(config_map(f"{number}-{name}") for name in "abcd"))
     parsed = sum(held._shared is not None for each in caches for held in each._objects.values())
     assert parsed <= _RECENT
-    compressed = [held for each in caches for held in each._objects.values() if held._sample is not None]
+    compressed = [held for each in caches for held in each._objects.values() if held.is_packed]
     assert len(compressed) >= 4 * len(caches) - _UNCOMPRESSED - 1
     assert caches[0].get(Key("default", "0-a")) == config_map("0-a")
 
@@ -133,7 +133,7 @@ def test_what_a_cache_parses_in_its_own_way_is_parsed_once_for_all_that_read_it_
     detect_mutations(on=False)
     indexes = {"of": lambda obj: [obj["metadata"]["labels"]["of"]]}
     cache = OnDemandCache(indexes, without_managed_fields, parse=parse)
-    kept = [Packed(orjson.dumps(work(f"w-{number}"))) for number in range(_RECENT_PARTS + 2)]
+    kept = [Doc("", "", "", 0, orjson.dumps(work(f"w-{number}"))) for number in range(_RECENT_PARTS + 2)]
     for packed in kept:
         obj = parse_custom(packed.raw)
         assert cache.add(key_of(obj), Part.of(packed, obj)) == without_managed_fields(work(key_of(obj).name))
@@ -149,7 +149,7 @@ def test_what_a_cache_parses_in_its_own_way_is_parsed_once_for_all_that_read_it_
 
 def test_a_cache_of_metadata_parses_nothing_else() -> None:
     cache = OnDemandCache(metadata_only=True)
-    packed = Packed(orjson.dumps(work("w")))
+    packed = Doc("", "", "", 0, orjson.dumps(work("w")))
     cache.add(Key("default", "w"), Part.of(packed, {"metadata": packed.metadata()}))
     assert cache.get(Key("default", "w")) == {"metadata": work("w")["metadata"]} == cache.glance(Key("default", "w"))
     assert packed.alive is None

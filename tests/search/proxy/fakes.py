@@ -12,6 +12,7 @@ import orjson
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.kinds.inventory import builtin_resources
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import ApiError, Expired, NotFound, TooManyRequests
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.schema.builtin import Definitions
@@ -19,7 +20,7 @@ from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.watchcache.entry import ADDED, DELETED, MODIFIED, Change
 from karmada.kube.server.watchcache.subscription import Matches, Subscription
-from karmada.search.cached_object import CachedObject, marked
+from karmada.search.cached_object import marked
 from karmada.search.interfaces import KindCache, Rights
 from karmada.search.proxy.live import Page
 from karmada.search.registries import ALL, Namespaces, covers
@@ -43,7 +44,7 @@ class FakeCache:
         self.down: ApiError | None = None
         self.requests: list[dict[str, str]] = []
         self._buffer = buffer
-        self._objects: dict[tuple[str, str], CachedObject] = {}
+        self._objects: dict[tuple[str, str], Doc] = {}
         self._history: list[Change] = []
         self._floor = revision
         self._subscriptions: list[Subscription] = []
@@ -76,11 +77,11 @@ class FakeCache:
         for subscription in list(self._subscriptions):
             subscription.close()
 
-    def _entry(self, name: str, namespace: str, more: dict[str, Any]) -> CachedObject:
+    def _entry(self, name: str, namespace: str, more: dict[str, Any]) -> Doc:
         self.revision += 1
         metadata = {"name": name, "namespace": namespace, "resourceVersion": str(self.revision), **more}
         raw = orjson.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
-        return CachedObject(f"{namespace}/{name}", namespace, name, self.revision, raw)
+        return Doc(f"{namespace}/{name}", namespace, name, self.revision, raw)
 
     def _take(self, change: Change) -> None:
         self._history.append(change)
@@ -90,14 +91,14 @@ class FakeCache:
 
     # as a cache
 
-    def get(self, namespace: str, name: str) -> CachedObject | None:
+    def get(self, namespace: str, name: str) -> Doc | None:
         return self._objects.get((namespace, name))
 
-    def list(self, namespace: str = "") -> list[CachedObject]:
+    def list(self, namespace: str = "") -> list[Doc]:
         keys = sorted(key for key in self._objects if namespace in ("", key[0]) and covers(self.namespaces, key[0]))
         return [self._objects[key] for key in keys]
 
-    def snapshot(self, revision: int, namespace: str = "") -> builtins.list[CachedObject] | None:
+    def snapshot(self, revision: int, namespace: str = "") -> builtins.list[Doc] | None:
         raise NotImplementedError
 
     async def subscribe(

@@ -6,13 +6,13 @@ import orjson
 import pytest
 
 from karmada.kube.kinds.inventory import builtin_resources
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.selectors import parse_fields
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.http.options import list_options
 from karmada.kube.server.http.request import Query
-from karmada.kube.server.watchcache.entry import Entry
 from karmada.search.proxy.selecting import check_fields, matching
 
 RESOURCES = {resource.gvk: resource for resource in builtin_resources(Definitions.load())}
@@ -56,9 +56,9 @@ def test_other_kinds_are_selected_by_name_and_namespace_only(gvk: GVK) -> None:
     assert refused.value.message == f'"status.replicas" is not a known field selector: {known}'
 
 
-def entry(**obj: Any) -> Entry:
+def entry(**obj: Any) -> Doc:
     metadata = {"name": "p", "namespace": "a", "labels": {"app": "web"}}
-    return Entry("", "a", "p", 1, orjson.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, **obj}))
+    return Doc("", "a", "p", 1, orjson.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, **obj}))
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakSet
 
+from karmada.kube.objects.doc import Compressor, Doc, Part, SharedObject, is_detecting
 from karmada.kube.objects.memo import Memo
-from karmada.kube.objects.shared import Compressor, Packed, Part, SharedObject, is_detecting
 from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.runtime.keys import Key
 
@@ -200,12 +200,12 @@ class OnDemandCache(Cache):
     What is kept beside them is bounded for all caches of the process together: of a thousand members, each has one.
     """
 
-    _recent: ClassVar[Memo[Packed, SharedObject]] = Memo(_RECENT, most_weight=_RECENT_BYTES)
-    _recent_parts: ClassVar[defaultdict[Parse, Memo[Packed, Obj]]] = defaultdict(
+    _recent: ClassVar[Memo[Doc, SharedObject]] = Memo(_RECENT, most_weight=_RECENT_BYTES)
+    _recent_parts: ClassVar[defaultdict[Parse, Memo[Doc, Obj]]] = defaultdict(
         partial(Memo, _RECENT_PARTS, most_weight=_RECENT_BYTES)
     )
     """The same of what was parsed in another way."""
-    _compressors: ClassVar[defaultdict[str, Compressor[Packed]]] = defaultdict(partial(Compressor, _UNCOMPRESSED))
+    _compressors: ClassVar[defaultdict[str, Compressor]] = defaultdict(partial(Compressor, _UNCOMPRESSED))
     """By kind: objects of a kind resemble one another in all members."""
 
     def __init__(
@@ -225,7 +225,7 @@ class OnDemandCache(Cache):
         self._metadata_only = metadata_only
         super().__init__(indexes)
 
-    def _hold(self, obj: Obj) -> tuple[Packed, Obj]:
+    def _hold(self, obj: Obj) -> tuple[Doc, Obj]:
         if isinstance(obj, Part):
             return obj.source, self.view(obj)
         if not isinstance(obj, SharedObject):
@@ -235,13 +235,13 @@ class OnDemandCache(Cache):
         self._recent.put(held, obj, held.weight)
         return held, self._show(held) if self._metadata_only else self.view(obj)
 
-    def _pack(self, obj: Obj) -> tuple[Packed, Obj]:
+    def _pack(self, obj: Obj) -> tuple[Doc, Obj]:
         obj = self.view(obj)
-        packed = Packed.of(obj)
+        packed = Doc.of(obj)
         self._compressors[obj.get("kind", "")].add(packed)
         return packed, obj
 
-    def _listed(self, obj: Obj) -> tuple[Packed, Obj]:
+    def _listed(self, obj: Obj) -> tuple[Doc, Obj]:
         """Not kept parsed: those after it in the list would replace it before it is read, and memory stays hot."""
         return (obj.source, self.view(obj)) if isinstance(obj, SharedObject | Part) else self._pack(obj)
 
@@ -252,23 +252,23 @@ class OnDemandCache(Cache):
         return self._show(held) if self._metadata_only else self.view(held.object())
 
     def skim(self, key: Key, parse: Parse) -> Obj | None:
-        held: Packed | None = self._objects.get(key)
+        held: Doc | None = self._objects.get(key)
         if held is None or is_detecting():
             return self.get(key)
         return held.alive or held.parsed(parse)
 
-    def _show(self, held: Packed) -> Obj:
+    def _show(self, held: Doc) -> Obj:
         if self._metadata_only:
             return self.view(self._metadata(held))
         obj = held.alive
         return self.view(self._parsed(held) if obj is None else obj)
 
-    def _metadata(self, held: Packed) -> Obj:
+    def _metadata(self, held: Doc) -> Obj:
         if self._parse is None or held.alive is not None or is_detecting():
             return {"metadata": held.metadata()}
         return held.parsed(self._parse)
 
-    def _parsed(self, held: Packed) -> Obj:
+    def _parsed(self, held: Doc) -> Obj:
         """With the detector of mutations on, the object that it watches over."""
         if self._parse is None or is_detecting():
             return self._recent.put(held, held.object(), held.weight)

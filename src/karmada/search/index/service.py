@@ -15,11 +15,11 @@ from typing import Final, NamedTuple, TypeVar
 import orjson
 
 from karmada.kube.objects.clock import SYSTEM, Clock
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.waiting import Backoff, cancel_and_wait
-from karmada.search.cached_object import CachedObject
 from karmada.search.index.database import Database, Named
 from karmada.search.index.query import Query
 from karmada.search.index.searching import Page, Scope, namespaces, search
@@ -74,7 +74,7 @@ class SearchIndex:
 
     # the sink
 
-    def upsert(self, cluster: str, gvr: GVR, obj: CachedObject) -> None:
+    def upsert(self, cluster: str, gvr: GVR, obj: Doc) -> None:
         self._note(Source(cluster, gvr), Named(obj.namespace, obj.name))
 
     def delete(self, cluster: str, gvr: GVR, namespace: str, name: str, uid: str) -> None:  # noqa: ARG002 - the name is enough
@@ -182,7 +182,7 @@ class SearchIndex:
                 await self._apply(source, kind, (), gone)
             after = names[-1]
 
-    async def _apply(self, source: Source, kind: str, objects: Sequence[CachedObject], gone: Iterable[Named]) -> None:
+    async def _apply(self, source: Source, kind: str, objects: Sequence[Doc], gone: Iterable[Named]) -> None:
         turn = TimeSlice()
         raw: list[tuple[Named, bytes]] = []
         for obj in objects:

@@ -13,10 +13,10 @@ from karmada.api.cluster import Cluster
 from karmada.api.search import ResourceRegistry
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
-from karmada.search.cached_object import CachedObject
 from karmada.search.interfaces import Caches
 from karmada.search.opensearch.routes import Destination, Route, routes
 from karmada.search.opensearch.store import Store
@@ -64,7 +64,7 @@ class OpenSearchSink:
 
     # the sink
 
-    def upsert(self, cluster: str, gvr: GVR, obj: CachedObject) -> None:
+    def upsert(self, cluster: str, gvr: GVR, obj: Doc) -> None:
         writers = self._by_cluster.get(cluster)
         if writers:
             self._note(writers, Source(cluster, gvr), obj.namespace, obj.name, obj.uid)

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 import orjson
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.doc import Doc
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.waiting import Backoff, cancel_and_wait
-from karmada.search.cached_object import CachedObject
 from karmada.search.interfaces import Caches, KindCache
 from karmada.search.opensearch.documents import document, is_of
 from karmada.search.opensearch.routes import Route
@@ -169,7 +169,7 @@ class Writer:
         await self._send(source, batch)
         await self._remove(source, route, frozenset(uids))
 
-    def _encoded(self, obj: CachedObject, source: Source) -> bytes | None:
+    def _encoded(self, obj: Doc, source: Source) -> bytes | None:
         """None for one that cannot be read: it must not hold up the others."""
         try:
             return orjson.dumps(document(obj.object(), source.cluster))
@@ -235,7 +235,7 @@ class Writer:
         self._log.error("An object does not get into OpenSearch", namespace=key.namespace, name=key.name, err=why)
 
 
-def _identified(obj: CachedObject) -> Identified:
+def _identified(obj: Doc) -> Identified:
     return Identified(obj.namespace, obj.name, obj.uid)
 
 

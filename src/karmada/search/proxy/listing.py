@@ -17,12 +17,13 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.server.http.options import ListOptions
 from karmada.kube.server.http.results import StreamedList
-from karmada.search.cached_object import CachedObject
+from karmada.search.cached_object import stamped
 from karmada.search.interfaces import KindCache
 from karmada.search.proxy.live import Page, Reads
 from karmada.search.proxy.selecting import Matches, matching
@@ -233,13 +234,11 @@ async def _in_turn(opened: Iterable[_Opened]) -> AsyncGenerator[Sequence[bytes],
                 yield batch
 
 
-async def _cached(
-    objects: list[CachedObject], cluster: str, matches: Matches | None
-) -> AsyncGenerator[Sequence[bytes], None]:
+async def _cached(objects: list[Doc], cluster: str, matches: Matches | None) -> AsyncGenerator[Sequence[bytes], None]:
     """Of a list as it was when the cluster was opened."""
     turn = TimeSlice()
     for start in range(0, len(objects), BATCH):
         batch = objects[start : start + BATCH]
-        yield [obj.stamped(cluster) for obj in batch if matches is None or matches(obj)]
+        yield [stamped(obj, cluster) for obj in batch if matches is None or matches(obj)]
         if turn.is_over():
             await turn.next()

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.selectors import FieldSelector
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.http.options import ListOptions
-from karmada.kube.server.watchcache.entry import Entry
 
 _NAMES = ("metadata.name", "metadata.namespace")
-Matches = Callable[[Entry], bool]
+Matches = Callable[[Doc], bool]
 
 
 def check_fields(resource: Resource, fields: FieldSelector | None) -> None:
@@ -39,7 +39,7 @@ def matching(resource: Resource, options: ListOptions) -> Matches | None:
         return None if labels is None else lambda entry: labels.matches(entry.labels)
     known = _known(resource)
 
-    def matches(entry: Entry) -> bool:
+    def matches(entry: Doc) -> bool:
         if labels is not None and not labels.matches(entry.labels):
             return False
         return fields.matches(lambda path: _value(entry, path, known))
@@ -52,7 +52,7 @@ def _known(resource: Resource) -> Mapping[str, Callable[[Obj], str]]:
     return resource.strategy.fields if resource.gvk.group_version == ("", "v1") else {}
 
 
-def _value(entry: Entry, path: str, known: Mapping[str, Callable[[Obj], str]]) -> str:
+def _value(entry: Doc, path: str, known: Mapping[str, Callable[[Obj], str]]) -> str:
     if path == "metadata.name":
         return entry.name
     return entry.namespace if path == "metadata.namespace" else known[path](entry.object())

@@ -22,14 +22,15 @@ from typing import Final
 import orjson
 
 from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import BadRequest, Expired
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.http.options import ListOptions
 from karmada.kube.server.http.results import WatchResult
 from karmada.kube.server.http.watch_stream import INITIAL_EVENTS_END
-from karmada.kube.server.watchcache.entry import ADDED, Change, Entry
+from karmada.kube.server.watchcache.entry import ADDED, Change
 from karmada.kube.server.watchcache.subscription import Subscription
-from karmada.search.cached_object import CachedObject
+from karmada.search.cached_object import stamped
 from karmada.search.interfaces import KindCache
 from karmada.search.proxy.selecting import Matches, matching
 from karmada.search.proxy.versions import ANY, Versions
@@ -46,7 +47,7 @@ class _Source:
     cluster: str
     subscription: Subscription
     matches: Matches | None = None
-    existing: deque[CachedObject] = field(default_factory=deque)
+    existing: deque[Doc] = field(default_factory=deque)
     position: str = ""
     waiting: deque[Change] = field(default_factory=deque)
     taken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -213,14 +214,13 @@ class MergedWatch:
 
     def _event(self, source: _Source, change: Change) -> Change:
         entry = change.entry
-        assert isinstance(entry, CachedObject)
-        self._versions.set(source.cluster, entry.resource_version)
-        raw = entry.stamped(source.cluster, self._versions.encode())
-        return Change(change.type, Entry(entry.key, entry.namespace, entry.name, entry.revision, raw), None)
+        self._versions.set(source.cluster, str(entry.revision))
+        raw = stamped(entry, source.cluster, self._versions.encode())
+        return Change(change.type, Doc(entry.key, entry.namespace, entry.name, entry.revision, raw), None)
 
     def _bookmark(self, obj: Obj) -> Change:
         metadata = {**obj["metadata"], "resourceVersion": self._versions.encode()}
-        return Change(_BOOKMARK, Entry("", "", "", 0, orjson.dumps({**obj, "metadata": metadata})), None)
+        return Change(_BOOKMARK, Doc("", "", "", 0, orjson.dumps({**obj, "metadata": metadata})), None)
 
     # what the sources have
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.kube.objects.differences import Sample
+from karmada.kube.objects.codec import ZlibDictionary
 from karmada.kube.server.storage.forms import HOLE, UUID_HOLE, Form, restored, uuid_bytes
 from karmada.kube.server.storage.interface import StoreFull, StoreUnavailable, Write
 from karmada.kube.server.storage.packing import form, unpack
@@ -18,7 +18,7 @@ from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
 
 KEY = "core/events/default/web.18e"
-SAMPLE = Sample(b'{"name":"\0","uid":"\2","message":"\0"}')
+SAMPLE = ZlibDictionary(b'{"name":"\0","uid":"\2","message":"\0"}')
 _json = st.text().map(lambda text: orjson.dumps(text)[1:-1])
 
 

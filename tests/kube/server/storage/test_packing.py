@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.kube.objects.differences import Sample
+from karmada.kube.objects.codec import ZlibDictionary
 from karmada.kube.server.storage import packing
 from karmada.kube.server.storage.dump import back_up, restore
 from karmada.kube.server.storage.encryption import Encryption, make_configuration, read_encryption
@@ -96,9 +96,9 @@ def test_an_event_is_packed_with_a_dictionary_of_its_own() -> None:
         (packing._dictionary_of_forms, "53d2742d4f55c37c9f2d7306559bbff51a1dd081037b945848a2460f4e49370c"),
     ],
 )
-def test_a_dictionary_never_changes(dictionary: Callable[[], Sample], digest: str) -> None:
+def test_a_dictionary_never_changes(dictionary: Callable[[], ZlibDictionary], digest: str) -> None:
     """What it packed could not be read any more. A better one is another one."""
-    assert hashlib.sha256(dictionary().raw).hexdigest() == digest
+    assert hashlib.sha256(dictionary().text).hexdigest() == digest
 
 
 def test_what_a_later_version_has_packed_otherwise_is_named() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.storage.interface import Event, Page, Store, Stored, StoreUnavailable
 from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
-from karmada.kube.server.watchcache.entry import Change, Entry
+from karmada.kube.server.watchcache.entry import Change
 from karmada.kube.server.watchcache.subscription import Subscription
 
 PODS = GroupResource("", "pods")
@@ -84,7 +85,7 @@ class Remote:
             yield events
 
 
-def names(entries: list[Entry]) -> list[str]:
+def names(entries: list[Doc]) -> list[str]:
     return [f"{e.namespace}/{e.name}" for e in entries]
 
 
@@ -97,5 +98,5 @@ async def next_batch(subscription: Subscription) -> list[Change]:
         return await anext(subscription)
 
 
-def labelled(key: str, value: str) -> Callable[[Entry], bool]:
+def labelled(key: str, value: str) -> Callable[[Doc], bool]:
     return lambda entry: entry.labels.get(key) == value

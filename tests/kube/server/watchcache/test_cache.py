@@ -15,7 +15,7 @@ from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.collection import Collection
-from karmada.kube.server.watchcache.entry import entry_of
+from karmada.kube.server.watchcache.entry import doc_of
 from tests.kube.server.watchcache.cached_stores import NODES, PODS, Remote, Writer, names, next_batch
 
 # Reading
@@ -93,7 +93,7 @@ async def test_the_recent_past_can_be_listed(pods: Collection, write: Writer, st
     for moment in moments:
         for namespace in ("", "a"):
             prefix = f"core/pods/{namespace}/" if namespace else "core/pods/"
-            expected = [entry_of(*s).raw for s in (await store.range(prefix, revision=moment)).items]
+            expected = [doc_of(*s).raw for s in (await store.range(prefix, revision=moment)).items]
             snapshot = pods.snapshot(moment, namespace)
             assert snapshot is not None
             assert [e.raw for e in snapshot] == expected
@@ -161,7 +161,7 @@ async def test_after_a_restart_watches_go_on_where_they_were(tmp_path: Path, clo
     write.store = store
     await write.put("a", "new")
     assert [c.revision for c in await next_batch(subscription)] == list(range(8, 23))
-    assert [e.raw for e in pods.list()] == [entry_of(*s).raw for s in (await store.range("core/pods/")).items]
+    assert [e.raw for e in pods.list()] == [doc_of(*s).raw for s in (await store.range("core/pods/")).items]
     await cache.stop()
     await store.close()
 
@@ -179,7 +179,7 @@ async def test_loading_pages_through_a_compacted_store(
     await cache.start()
     assert cache.revision == 80
     for resource, prefix in ((PODS, "core/pods/"), (NODES, "core/nodes/")):
-        expected = [entry_of(*s).raw for s in (await store.range(prefix)).items]
+        expected = [doc_of(*s).raw for s in (await store.range(prefix)).items]
         assert [e.raw for e in cache.collection(resource).list()] == expected
     assert len((await cache.collection(PODS).subscribe(75)).drain()) == 2
     with pytest.raises(Expired, match=r"too old resource version: 74 \(75\)"):
@@ -193,9 +193,9 @@ async def test_what_is_loaded_is_squeezed_on_the_way(store: MemoryStore, clock: 
         await write.put("a", f"p{number:04d}", text="x" * 2_000)
     cache = Cache(Remote(store), clock)
     entries = await cache._read(store.revision)
-    whole = [entry for entry in entries if entry._sample is None]
+    whole = [entry for entry in entries if entry.has_json]
     assert 2_000 < len(whole) < 2_100, "but for those that came last"
-    assert [entry.raw for entry in entries] == [entry_of(*stored).raw for stored in (await store.range("core/")).items]
+    assert [entry.raw for entry in entries] == [doc_of(*stored).raw for stored in (await store.range("core/")).items]
 
 
 async def test_a_remote_store_is_followed_and_waited_for(store: MemoryStore, clock: FakeClock) -> None:

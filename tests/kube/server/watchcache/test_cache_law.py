@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import Expired
 from karmada.kube.server.storage.interface import StoreDamaged
 from karmada.kube.server.storage.memory import MemoryStore
@@ -20,7 +21,7 @@ from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.watchcache import deferred
 from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.collection import Collection
-from karmada.kube.server.watchcache.entry import Change, Entry, entry_of
+from karmada.kube.server.watchcache.entry import Change, doc_of
 from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Subscription
 from tests.kube.server.watchcache.cached_stores import PODS, Writer, labelled
@@ -33,7 +34,7 @@ class View:
 
     subscription: Subscription
 
-    def __init__(self, collection: Collection, namespace: str, matches: Callable[[Entry], bool] | None) -> None:
+    def __init__(self, collection: Collection, namespace: str, matches: Callable[[Doc], bool] | None) -> None:
         self.namespace = namespace
         self.matches = matches
         self.items = {e.key: e.raw for e in collection.list(namespace) if matches is None or matches(e)}
@@ -152,7 +153,7 @@ class Run:
         for number in range(len(self.views)):
             await self.read(number)
             self.views[number].assert_equals(self.pods)
-        state = [entry_of(*s).raw for s in (await self.store.range("core/pods/")).items]
+        state = [doc_of(*s).raw for s in (await self.store.range("core/pods/")).items]
         assert [e.raw for e in self.pods.list()] == state
         await self.cache.stop()
 

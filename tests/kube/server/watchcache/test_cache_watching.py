@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.server.storage.interface import Event, StoreUnavailable
 from karmada.kube.server.storage.memory import MemoryStore
@@ -17,7 +18,6 @@ from karmada.kube.server.watchcache import collection as collection_module
 from karmada.kube.server.watchcache import subscription as subscription_module
 from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.collection import Collection
-from karmada.kube.server.watchcache.entry import Entry
 from karmada.kube.server.watchcache.history import History
 from tests.kube.server.watchcache.cached_stores import LEASES, NODES, Writer, labelled, next_batch, seen
 
@@ -143,7 +143,7 @@ async def test_progress_of_an_ended_subscription_claims_nothing_it_did_not_deliv
 
 
 async def test_a_selector_that_fails_ends_its_own_watch_only(cache: Cache, pods: Collection, write: Writer) -> None:
-    def broken(entry: Entry) -> bool:
+    def broken(entry: Doc) -> bool:
         raise RuntimeError(entry.name)
 
     failing, fine = await pods.subscribe(matches=broken), await pods.subscribe()
@@ -177,7 +177,7 @@ async def test_closing_leaves_nothing_behind(pods: Collection, write: Writer) ->
     subscription.close()
 
     class Selector:
-        def matches(self, entry: Entry) -> bool:
+        def matches(self, entry: Doc) -> bool:
             return entry.name == "y"
 
     selector = Selector()

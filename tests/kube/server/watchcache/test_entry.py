@@ -11,25 +11,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.kube.objects import shared
-from karmada.kube.objects.differences import Sample
+from karmada.kube.objects import doc as shared
+from karmada.kube.objects.codec import ZlibDictionary
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.server.storage.interface import Stored
+from karmada.kube.objects.json_edits import with_revision
+from karmada.kube.server.storage.interface import Event, Stored
 from karmada.kube.server.storage.packing import PACKED, pack
 from karmada.kube.server.watchcache.entry import (
     ADDED,
     DELETED,
     MODIFIED,
     Change,
-    Entry,
     change_of,
+    doc_of,
     encode_value,
-    entry_of,
     prefix,
     split_key,
     storage_key,
-    stored_entry,
-    with_revision,
+    stored_doc,
+    written_doc,
 )
 
 PODS = GroupResource("", "pods")
@@ -40,8 +41,8 @@ def pod(**metadata: Any) -> dict[str, Any]:
     return {"kind": "Pod", "spec": {"x": 1}, "metadata": {"name": "p", **metadata}, "apiVersion": "v1"}
 
 
-def entry(revision: int = 7, **metadata: Any) -> Entry:
-    return entry_of("core/pods/a/p", encode_value(pod(**metadata)), revision)
+def entry(revision: int = 7, **metadata: Any) -> Doc:
+    return doc_of("core/pods/a/p", encode_value(pod(**metadata)), revision)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_encoding_and_splicing_change_nothing_but_the_resource_version(
 ) -> None:
     metadata.pop("labels", None)
     obj = {**body, "apiVersion": "v1", "kind": "X", "metadata": metadata}
-    found = entry_of("core/xs/n", encode_value(obj), revision)
+    found = doc_of("core/xs/n", encode_value(obj), revision)
     assert found.object() == {**obj, "metadata": {**metadata, "resourceVersion": str(revision)}}
     later = found.at(revision + 1)
     assert later.object() == {**obj, "metadata": {**metadata, "resourceVersion": str(revision + 1)}}
@@ -115,7 +116,7 @@ def test_readers_share_one_parsed_object_while_one_of_them_holds_it() -> None:
 
 @pytest.mark.parametrize("key", ["core/nodes/n", "core/pods/a/p", "apps/deployments/a-b/c.d"])
 def test_the_key_is_made_of_strings_that_entries_share(key: str) -> None:
-    one, other = (entry_of(key, encode_value(pod()), revision) for revision in (1, 2))
+    one, other = (doc_of(key, encode_value(pod()), revision) for revision in (1, 2))
     assert one.key == other.key == key
     assert one.name is other.name
     assert one.namespace is other.namespace
@@ -124,9 +125,9 @@ def test_the_key_is_made_of_strings_that_entries_share(key: str) -> None:
 
 def test_labels_are_kept_only_while_the_object_is_not_compressed() -> None:
     raw = encode_value({**pod(labels={"a": "b"}), "spec": {"text": "x" * 1_000}})
-    e = entry_of("core/pods/a/p", raw, 1)
+    e = doc_of("core/pods/a/p", raw, 1)
     assert e.labels is e.labels
-    e.compress(Sample(raw))
+    e.compress(ZlibDictionary(raw))
     assert e._labels is None
     assert e.labels == {"a": "b"}
     assert e._labels is None
@@ -142,9 +143,7 @@ def test_labels_are_kept_only_while_the_object_is_not_compressed() -> None:
     ],
 )
 def test_labels_are_read_without_the_rest(metadata: dict[str, Any], labels: dict[str, str]) -> None:
-    e = entry_of(
-        "core/pods/a/p", encode_value({**pod(**metadata), "spec": {"metadata": {"labels": {"not": "mine"}}}}), 1
-    )
+    e = doc_of("core/pods/a/p", encode_value({**pod(**metadata), "spec": {"metadata": {"labels": {"not": "mine"}}}}), 1)
     assert dict(e.labels) == labels
     assert e._shared is None
 
@@ -220,24 +219,29 @@ def test_an_object_is_stored_only_if_lists_and_reviews_can_be_written_around_it(
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=300), max_size=8), st.booleans())
 def test_an_entry_becomes_what_the_store_has_packed_and_stays_the_same(annotations: dict[str, str], held: bool) -> None:
     value = encode_value(pod(labels={"app": "web"}, annotations=annotations))
-    found = entry_of("core/pods/a/p", value, 7)
+    event = Event("core/pods/a/p", value, 7, None, pack(value))
+    found = written_doc(event, split_key(event.key), read_soon=True)
+    assert found is not None
     raw, parsed = found.raw, orjson.loads(found.raw)
     reader = found.object() if held else None
-    found.keep_stored(pack(value))
-    assert found.has_stored == pack(value).startswith(PACKED)
-    found.compress(Sample(b"nothing that resembles it"))
+    assert found.has_json
+    assert found.is_packed == pack(value).startswith(PACKED)
+    found.drop_json()
+    assert found.has_json != found.is_packed
     assert found.raw == raw
     assert found.object() == parsed
     assert reader is None or found.object() is reader
     assert (found.labels, found.key, found.at(8).raw) == ({"app": "web"}, "core/pods/a/p", with_revision(value, 8))
-    assert not found.has_stored
     assert found.size == len(pack(value)) or not pack(value).startswith(PACKED)
+    other = written_doc(event, split_key(event.key), read_soon=False)
+    assert other is not None
+    assert (other.raw, other.size) == (raw, found.size)
 
 
 @pytest.mark.parametrize("parse", [orjson.loads, shared.parse_custom])
 def test_what_is_parsed_of_packed_bytes_has_the_resource_version(parse: Any) -> None:
     value = encode_value(pod(annotations={"text": "a" * 600}))
     for stored in (value, pack(value)):
-        entry = stored_entry(Stored("core/pods/n/p", stored, 7))
+        entry = stored_doc(Stored("core/pods/n/p", stored, 7))
         assert entry.parsed(parse) == parse(entry.raw)
         assert entry.parsed(parse)["metadata"]["resourceVersion"] == "7"

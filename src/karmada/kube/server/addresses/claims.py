@@ -14,7 +14,7 @@ from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.storage.interface import RevisionConflict
 from karmada.kube.server.watchcache.cache import Cache
-from karmada.kube.server.watchcache.entry import encode_value, entry_of, prefix, storage_key
+from karmada.kube.server.watchcache.entry import doc_of, encode_value, prefix, storage_key
 
 CLAIMS = GroupResource("internal", "claims")
 SERVICES = GroupResource("", "services")
@@ -34,7 +34,7 @@ class Claims:
         key = storage_key(CLAIMS, "", name)
         stored = await self._cache.store.get(key)
         if stored is not None:
-            claim = entry_of(*stored).object()
+            claim = doc_of(*stored).object()
             if _owner(claim) == owner:
                 return True
             if not self._stale(claim):
@@ -49,14 +49,14 @@ class Claims:
         """Give back what was claimed for a write that failed."""
         key = storage_key(CLAIMS, "", name)
         stored = await self._cache.store.get(key)
-        if stored is not None and _owner(entry_of(*stored).object()) == owner:
+        if stored is not None and _owner(doc_of(*stored).object()) == owner:
             await self._delete(key, stored.revision)
 
     async def sweep(self) -> None:
         """Remove the claims that nobody has any more."""
         page = await self._cache.store.range(prefix(CLAIMS))
         for stored in page.items:
-            if self._stale(entry_of(*stored).object()):
+            if self._stale(doc_of(*stored).object()):
                 await self._delete(stored.key, stored.revision)
 
     async def _delete(self, key: str, revision: int) -> None:

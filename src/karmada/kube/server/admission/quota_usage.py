@@ -14,12 +14,13 @@ from collections.abc import Iterable, Sequence
 from karmada.kube.kinds.quota import constrained
 from karmada.kube.kinds.quota_ledger import DETAILED, Ledger
 from karmada.kube.kinds.resource import Reader, Resource
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.collection import Collection
-from karmada.kube.server.watchcache.entry import DELETED, MODIFIED, Change, Entry
+from karmada.kube.server.watchcache.entry import DELETED, MODIFIED, Change
 
 _UNREAD: Obj = {}
 """Stands for an object of which only the number counts."""
@@ -147,7 +148,7 @@ class _Followed:
         new = self._object(change.entry) if change.type != DELETED else None
         ledger.change(self._resource, old, new)
 
-    def _object(self, entry: Entry) -> Obj:
+    def _object(self, entry: Doc) -> Obj:
         return entry.object() if self._reads else _UNREAD
 
 

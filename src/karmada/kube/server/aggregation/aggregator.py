@@ -14,6 +14,7 @@ from typing import Any
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GroupResource, GroupVersion
 from karmada.kube.runtime.controller import BackOff, Controller
 from karmada.kube.runtime.informers import Informers
@@ -39,11 +40,10 @@ from karmada.kube.server.outbound.https import BadTrust, Outbound
 from karmada.kube.server.registry import Registry
 from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.derived import Followed
-from karmada.kube.server.watchcache.entry import Entry
 
 _STOP_SECONDS = 1.0
 _RESUBSCRIBE_SECONDS = 1.0
-_LEADING_TO_SERVICES: tuple[tuple[GroupResource, Callable[[Entry], str]], ...] = (
+_LEADING_TO_SERVICES: tuple[tuple[GroupResource, Callable[[Doc], str]], ...] = (
     (SERVICES, lambda entry: entry.name),
     (ENDPOINTS, lambda entry: entry.name),
     (ENDPOINT_SLICES, lambda entry: entry.labels.get(SERVICE_NAME, "")),
@@ -107,7 +107,7 @@ class Aggregator:
             self._informers = None
         await self._outbound.close()
 
-    async def _follow(self, resource: GroupResource, service: Callable[[Entry], str], check: Controller) -> None:
+    async def _follow(self, resource: GroupResource, service: Callable[[Doc], str], check: Controller) -> None:
         """Have those backends checked whose Service or endpoints change; a gap is made up for by the next recheck."""
         while True:
             async for batch in await self._cache.collection(resource).subscribe():

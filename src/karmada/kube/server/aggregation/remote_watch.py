@@ -14,12 +14,13 @@ import aiohttp
 import orjson
 
 from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable, error_from_status
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.schema.node import Node
 from karmada.kube.server.http.request import RequestInfo
 from karmada.kube.server.http.results import WatchResult
-from karmada.kube.server.watchcache.entry import Change, Entry
+from karmada.kube.server.watchcache.entry import Change
 from karmada.kube.server.watchcache.subscription import Subscription
 
 _BUFFER = 10_000
@@ -101,7 +102,7 @@ def _push(event: Any, subscription: Subscription) -> None:
         raise error_from_status(obj)
     meta = obj["metadata"]
     namespace, name = meta.get("namespace") or "", meta.get("name") or ""
-    entry = Entry(f"{namespace}/{name}", namespace, name, 0, orjson.dumps(obj))
+    entry = Doc(f"{namespace}/{name}", namespace, name, 0, orjson.dumps(obj))
     if subscription.push(Change(kind, entry, None)):
         subscription.wake()
 

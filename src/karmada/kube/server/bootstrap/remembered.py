@@ -12,8 +12,9 @@ from typing import TypeAlias
 
 import orjson
 
+from karmada.kube.objects.json_edits import with_revision
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.watchcache.entry import encode_value, with_revision
+from karmada.kube.server.watchcache.entry import encode_value
 
 _UID, _TIME = "\ue000uid\ue000", "\ue000time\ue000"
 """Placeholders; no default object has characters of the private-use area."""

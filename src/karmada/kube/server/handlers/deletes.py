@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import Conflict, NotFound
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
@@ -20,7 +21,6 @@ from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import ObjectResult, success
 from karmada.kube.server.storage.interface import RevisionConflict
 from karmada.kube.server.watchcache.cache import Cache
-from karmada.kube.server.watchcache.entry import Entry
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 _FINALIZER = {"Orphan": ORPHAN, "Foreground": FOREGROUND, "Background": ""}
@@ -77,7 +77,7 @@ class Deletes:
         await self._admission.validate(attributes)
 
     async def _delete_once(
-        self, resource: Resource, namespace: str, entry: Entry, options: DeleteOptions
+        self, resource: Resource, namespace: str, entry: Doc, options: DeleteOptions
     ) -> ObjectResult:
         live = entry.object()
         meta = live["metadata"]
@@ -130,13 +130,13 @@ class Deletes:
             own_mark(new)
         return True
 
-    async def _present(self, resource: Resource, entry: Entry, status: int = 200) -> ObjectResult:
+    async def _present(self, resource: Resource, entry: Doc, status: int = 200) -> ObjectResult:
         if self._versions.same(resource):
             return ObjectResult(entry=entry, resource=resource, status=status)
         [obj] = await self._versions.present(resource, [entry])
         return ObjectResult(obj=obj, resource=resource, status=status)
 
-    async def _gone(self, resource: Resource, entry: Entry, revision: int) -> ObjectResult:
+    async def _gone(self, resource: Resource, entry: Doc, revision: int) -> ObjectResult:
         """The result for an object that was removed; its resourceVersion is that of the removal."""
         if resource.strategy.returns_deleted:
             gone = await self._versions.fresh(resource, entry)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import orjson
 
 from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import ApiError, BadRequest, Expired, NotFound, ServerTimeout, Timeout, invalid
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.selectors import FieldRequirement
@@ -27,7 +28,7 @@ from karmada.kube.server.http.options import ListOptions
 from karmada.kube.server.http.results import ListResult, ObjectResult, WatchResult
 from karmada.kube.server.storage.interface import Compacted, FutureRevision, StoreUnavailable
 from karmada.kube.server.watchcache.cache import Cache
-from karmada.kube.server.watchcache.entry import Entry, entry_of, prefix
+from karmada.kube.server.watchcache.entry import doc_of, prefix
 from karmada.kube.server.watchcache.field_index import FieldIndex
 
 FRESHNESS_SECONDS = 3.0
@@ -50,11 +51,11 @@ class Selection(NamedTuple):
     """The selectors of a list or watch; `matches` is None when every entry (of that name) matches."""
 
     name: str
-    matches: Callable[[Entry], bool] | None
+    matches: Callable[[Doc], bool] | None
     indexed: FieldRequirement | None = None
     """One by which the objects can be found; `matches` tests it, too."""
 
-    def filter(self, entries: list[Entry], limit: int = 0) -> list[Entry]:
+    def filter(self, entries: list[Doc], limit: int = 0) -> list[Doc]:
         """Those that match; with a limit, one more than that at most, by which a page knows that it is not the last.
 
         To match may mean to parse: a page that matched all that come after it would make many pages quadratic.
@@ -70,7 +71,7 @@ class Reads:
         self._versions = versions
         self._indexes: dict[tuple[GroupResource, str], FieldIndex] = {}
 
-    def entry(self, resource: Resource, namespace: str, name: str) -> Entry:
+    def entry(self, resource: Resource, namespace: str, name: str) -> Doc:
         entry = self._cache.collection(resource.storage_resource).get(namespace, name)
         if entry is None:
             raise NotFound.of(resource.group_resource, name)
@@ -84,7 +85,7 @@ class Reads:
         [obj] = await self._versions.present(resource, [entry])
         return ObjectResult(obj=obj, resource=resource)
 
-    def _current(self, resource: Resource, namespace: str, selection: Selection, limit: int = 0) -> list[Entry]:
+    def _current(self, resource: Resource, namespace: str, selection: Selection, limit: int = 0) -> list[Doc]:
         collection = self._cache.collection(resource.storage_resource)
         if selection.name and (namespace or not resource.namespaced):
             entry = collection.get(namespace, selection.name)
@@ -98,13 +99,13 @@ class Reads:
                 entries = [entry for entry in entries if entry.name == selection.name]
         return selection.filter(entries, limit)
 
-    def _new_first(self, entries: list[Entry]) -> list[Entry]:
+    def _new_first(self, entries: list[Doc]) -> list[Doc]:
         start = self._cache.started_at
         new = [entry for entry in entries if entry.revision > start]
         return [*new, *(entry for entry in entries if entry.revision <= start)] if new else entries
 
     async def _cut(
-        self, resource: Resource, entries: list[Entry], revision: int, limit: int, options: ListOptions, behind: int
+        self, resource: Resource, entries: list[Doc], revision: int, limit: int, options: ListOptions, behind: int
     ) -> ListResult:
         """The first `limit` of these, with a continue token if there are more (or `behind` more in the store)."""
         metadata: Obj = {"resourceVersion": str(revision)}
@@ -117,7 +118,7 @@ class Reads:
                 metadata["remainingItemCount"] = remaining
         return await self._result(resource, metadata, entries)
 
-    async def _result(self, resource: Resource, metadata: Obj, entries: list[Entry]) -> ListResult:
+    async def _result(self, resource: Resource, metadata: Obj, entries: list[Doc]) -> ListResult:
         if self._versions.same(resource):
             return ListResult(resource, metadata, entries)
         return ListResult(resource, metadata, objects=await self._versions.present(resource, entries))
@@ -143,7 +144,7 @@ class Reads:
                 revision, after = self._cache.revision, ""
                 within = prefix(resource.storage_resource, namespace)
                 items, _, behind = await self._cache.store.range(within, limit=limit, revision=revision)
-                entries = [entry_of(*stored) for stored in items]
+                entries = [doc_of(*stored) for stored in items]
         except Compacted:
             raise _expired(after, continuing=bool(options.token)) from None
         except StoreUnavailable:
@@ -178,12 +179,12 @@ class Reads:
                 raise too_large(revision, error.revision) from None
             except StoreUnavailable:
                 raise _not_now(resource, "list") from None
-            entries += selection.filter([entry_of(*stored) for stored in page.items])
+            entries += selection.filter([doc_of(*stored) for stored in page.items])
             if not page.remaining or not limit or len(entries) >= limit:
                 return await self._cut(resource, entries, at, limit, options, page.remaining)
             last = page.items[-1].key
 
-    def _snapshot(self, resource: Resource, namespace: str, revision: int) -> list[Entry] | None:
+    def _snapshot(self, resource: Resource, namespace: str, revision: int) -> list[Doc] | None:
         collection = self._cache.collection(resource.storage_resource)
         return collection.list(namespace) if revision < 0 else collection.snapshot(revision, namespace)
 
@@ -257,7 +258,7 @@ class Reads:
 
     def selection(self, resource: Resource, options: ListOptions) -> Selection:
         name, indexed = "", None
-        tests: list[Callable[[Entry], bool]] = []
+        tests: list[Callable[[Doc], bool]] = []
         labels = options.labels
         if labels is not None:
             tests.append(lambda entry: labels.matches(entry.labels))
@@ -281,7 +282,7 @@ class Reads:
             self._indexes[key] = FieldIndex(collection, lambda obj: value_of(present(obj)))
         return self._indexes[key]
 
-    def _field_test(self, resource: Resource, requirement: FieldRequirement) -> Callable[[Entry], bool]:
+    def _field_test(self, resource: Resource, requirement: FieldRequirement) -> Callable[[Doc], bool]:
         path, value, equal = requirement.path, requirement.value, requirement.op == "="
         if path == "metadata.name":
             return lambda entry: (entry.name == value) is equal

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 import orjson
 
 from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.watchcache.entry import Entry
 
 
 class Versions:
@@ -24,7 +24,7 @@ class Versions:
         """For field selectors: the request's version of a stored object, without awaiting."""
         return resource.from_storage or (lambda obj: obj)
 
-    async def present(self, resource: Resource, entries: list[Entry]) -> list[Obj]:
+    async def present(self, resource: Resource, entries: list[Doc]) -> list[Obj]:
         """The objects in the request's version; shared where nothing had to be converted."""
         objects: list[Obj] = [entry.object() for entry in entries]
         if resource.convert is not None:
@@ -42,7 +42,7 @@ class Versions:
 
         return convert
 
-    async def fresh(self, resource: Resource, entry: Entry) -> Obj:
+    async def fresh(self, resource: Resource, entry: Doc) -> Obj:
         """A private copy in the request's version, to be changed."""
         obj: Obj = orjson.loads(entry.raw)
         if self.same(resource):

@@ -17,6 +17,7 @@ from karmada.kube.kinds.resource import Reservation, Resource, Strategy
 from karmada.kube.objects import names
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import (
     AlreadyExists,
     ApiError,
@@ -57,7 +58,7 @@ from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import ObjectResult
 from karmada.kube.server.storage.interface import RevisionConflict, StoreFull, StoreUnavailable
 from karmada.kube.server.watchcache.cache import Cache, encode_value, storage_key
-from karmada.kube.server.watchcache.entry import Entry, entry_of
+from karmada.kube.server.watchcache.entry import doc_of
 
 GENERATE_TRIES = 8
 CONFLICT_TRIES = 50
@@ -240,7 +241,7 @@ class Writes:
         check_uid(resource, scope.namespace, name, meta.get("uid") or "", live["uid"])
         return bool(version)
 
-    async def _update_once(self, scope: WriteScope, entry: Entry, old: Obj, new: Obj) -> ObjectResult:
+    async def _update_once(self, scope: WriteScope, entry: Doc, old: Obj, new: Obj) -> ObjectResult:
         request, resource, subresource, options = scope.request, scope.resource, scope.subresource, scope.options
         strategy = resource.strategy
         meta = carry_over(new, old)
@@ -288,7 +289,7 @@ class Writes:
             self._finish(attributes, reservation, stored)
         return await self._answer(resource, fresh, 200)
 
-    async def _finish_deletion(self, scope: WriteScope, entry: Entry, new: Obj) -> ObjectResult:
+    async def _finish_deletion(self, scope: WriteScope, entry: Doc, new: Obj) -> ObjectResult:
         """The last finalizer is gone: remove the object, in one event with its last state."""
         if not scope.options.dry_run:
             await self.remove(scope.resource, scope.namespace, entry)
@@ -334,7 +335,7 @@ class Writes:
         else:
             new["metadata"].pop("managedFields", None)
 
-    async def _verify_unchanged(self, resource: Resource, namespace: str, entry: Entry) -> None:
+    async def _verify_unchanged(self, resource: Resource, namespace: str, entry: Doc) -> None:
         """Before a no-op update succeeds, verify in the store that no other server has changed the object."""
         if await self._cache.catch_up():
             now = self._cache.collection(resource.storage_resource).get(namespace, entry.name)
@@ -346,7 +347,7 @@ class Writes:
             reservation.finish(stored)
         self._admission.finish(attributes, stored)
 
-    async def _put(self, resource: Resource, namespace: str, obj: Obj, *, expected: int) -> Entry:
+    async def _put(self, resource: Resource, namespace: str, obj: Obj, *, expected: int) -> Doc:
         stored = obj if self._versions.stores_as_it_is(resource) else await self._versions.store(resource, obj)
         name = obj["metadata"]["name"]
         value = encoded(stored)
@@ -359,9 +360,9 @@ class Writes:
         if entry is not None and entry.revision == revision:
             return entry
         key = storage_key(resource.storage_resource, namespace, name)
-        return entry_of(key, value, revision)  # written again since
+        return doc_of(key, value, revision)  # written again since
 
-    async def remove(self, resource: Resource, namespace: str, entry: Entry) -> int:
+    async def remove(self, resource: Resource, namespace: str, entry: Doc) -> int:
         """Delete for good, at the revision returned; RevisionConflict when the object changed since `entry`."""
         return await self._write(resource, namespace, entry.name, None, entry.revision)
 
@@ -382,12 +383,12 @@ class Writes:
         if self._cache.revision < revision and not await self._cache.wait_for(revision, CATCH_UP_SECONDS):
             raise ServiceUnavailable("the watch cache does not keep up with the store", retry_after=1)
 
-    async def replace(self, resource: Resource, namespace: str, entry: Entry, obj: Obj) -> Entry:
+    async def replace(self, resource: Resource, namespace: str, entry: Doc, obj: Obj) -> Doc:
         """Store `obj` (in the request's version) in place of `entry`, as it is; RevisionConflict when that changed."""
         obj["metadata"].pop("resourceVersion", None)
         return await self._put(resource, namespace, obj, expected=entry.revision)
 
-    async def _answer(self, resource: Resource, entry: Entry, status: int) -> ObjectResult:
+    async def _answer(self, resource: Resource, entry: Doc, status: int) -> ObjectResult:
         if self._versions.same(resource):
             return ObjectResult(entry=entry, status=status, resource=resource)
         [obj] = await self._versions.present(resource, [entry])

@@ -11,12 +11,12 @@ import orjson
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.kinds.tables import Printer, printer_for, printer_of_kind, table, table_of
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import BadRequest, invalid
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.http.negotiation import JSON, PROTOBUF, YAML, Form
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.results import ListResult, ObjectResult
-from karmada.kube.server.watchcache.entry import Entry
 
 _INCLUDES = ("", "Metadata", "Object", "None")
 
@@ -130,7 +130,7 @@ def _list_meta(resource: Resource, metadata: Obj) -> Obj:
     return {"continue": "", **metadata} if resource.custom and not resource.native else metadata
 
 
-def _join(resource: Resource, metadata: Obj, entries: list[Entry]) -> bytes:
+def _join(resource: Resource, metadata: Obj, entries: list[Doc]) -> bytes:
     head = orjson.dumps({"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata})
     opening, cut = (b"", 0) if resource.custom else (b"{", len(type_prefix(resource)))
     pieces: list[bytes | memoryview] = [head[:-1], b',"items":[']

@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 import orjson
 
 from karmada.kube.client.transport import Answer, Call, WatchEvent
+from karmada.kube.objects.doc import Doc, Part, is_detecting
 from karmada.kube.objects.errors import ApiError, BadRequest, error_from_status
-from karmada.kube.objects.shared import Packed, Part, is_detecting
 from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.server.audit.interface import Audits, FollowsRequest, Sent, new_audit_id
 from karmada.kube.server.auth.user import User
@@ -35,7 +35,6 @@ from karmada.kube.server.http.results import (
     WatchResult,
 )
 from karmada.kube.server.http.watch_stream import INITIAL_EVENTS_END
-from karmada.kube.server.watchcache.entry import Entry
 
 
 class InProcess:
@@ -104,7 +103,7 @@ class InProcess:
         if not isinstance(result, WatchResult):
             raise BadRequest(f"{call.path} is not a watch")
         convert, metadata_only = result.convert, bool(negotiate(call.accept, Offer("watch")).transform)
-        show = _partial if metadata_only else Entry.object
+        show = _partial if metadata_only else Doc.object
         objects: Iterable[Obj]
         try:
             objects = map(show, result.initial)
@@ -137,7 +136,7 @@ class InProcess:
     async def lines(self, call: Call) -> AsyncGenerator[bytes, None]:
         async with contextlib.aclosing(self.watch(call)) as events:
             async for kind, obj in events:
-                yield b'{"type":"%b","object":%b}' % (kind.encode(), Packed.of(obj).raw)
+                yield b'{"type":"%b","object":%b}' % (kind.encode(), Doc.of(obj).raw)
 
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
         """As over HTTPS, for pages and single objects; an error is an answer, too."""
@@ -157,28 +156,28 @@ class InProcess:
 
 
 async def _converted(
-    convert: Callable[[list[Obj]], Awaitable[list[Obj]]], entries: Iterable[Entry], *, metadata_only: bool
+    convert: Callable[[list[Obj]], Awaitable[list[Obj]]], entries: Iterable[Doc], *, metadata_only: bool
 ) -> list[Obj]:
     """Return what a watcher of another version than the stored one gets of these entries."""
     objects = await convert([entry.object() for entry in entries])
     return [partial(obj) for obj in objects] if metadata_only else objects
 
 
-def _parser(parse: Parse | None) -> Callable[[Entry], Obj]:
+def _parser(parse: Parse | None) -> Callable[[Doc], Obj]:
     """Return how items of a list are parsed, unless somebody holds them; all of each under the mutation detector."""
     if parse is None or is_detecting():
-        return Entry.object
+        return Doc.object
     return lambda entry: entry.alive or Part.of(entry, entry.parsed(parse))
 
 
-def _partial_parser(parse: Parse | None) -> Callable[[Entry], Obj]:
+def _partial_parser(parse: Parse | None) -> Callable[[Doc], Obj]:
     """Return the parser of a list's items where the metadata is all that matters."""
     if parse is None or is_detecting():
         return _partial
     return lambda entry: _partial(entry) if entry.alive is not None else Part.of(entry, entry.parsed(parse))
 
 
-def _partial(entry: Entry) -> Obj:
+def _partial(entry: Doc) -> Obj:
     return Part.of(entry, partial({"metadata": entry.metadata()}))
 
 

@@ -1,6 +1,6 @@
 """What a handler returns, before it is turned into bytes for HTTP or handed over as it is in-process.
 
-A stored object travels as its cache Entry: HTTP sends the entry's bytes, an in-process caller gets its shared object,
+A stored object travels as its cache Doc: HTTP sends the entry's bytes, an in-process caller gets its shared object,
 and nobody serialises it again.
 """
 
@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, overload
 
 from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.watchcache.entry import Change, Entry
+from karmada.kube.server.watchcache.entry import Change
 
 
 @dataclass(slots=True)
@@ -21,7 +22,7 @@ class ObjectResult:
     """One object: `entry` when it is stored in the request's version, else `obj`."""
 
     obj: Obj | None = None
-    entry: Entry | None = None
+    entry: Doc | None = None
     status: int = 200
     resource: Resource | None = None
 
@@ -38,13 +39,13 @@ class ListResult:
 
     resource: Resource
     metadata: Obj
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[Doc] = field(default_factory=list)
     objects: list[Obj] | None = None
 
     def items(self) -> list[Obj]:
         return [entry.object() for entry in self.entries] if self.objects is None else self.objects
 
-    def one_by_one(self, parse: Callable[[Entry], Obj] = Entry.object) -> Sequence[Obj]:
+    def one_by_one(self, parse: Callable[[Doc], Obj] = Doc.object) -> Sequence[Obj]:
         """Return the items, each parsed when it is iterated over."""
         return ParsedLater(self.entries, parse) if self.objects is None else self.objects
 
@@ -54,7 +55,7 @@ class ParsedLater(Sequence[Obj]):
 
     __slots__ = ("_entries", "_parse")
 
-    def __init__(self, entries: Sequence[Entry], parse: Callable[[Entry], Obj]) -> None:
+    def __init__(self, entries: Sequence[Doc], parse: Callable[[Doc], Obj]) -> None:
         self._entries = entries
         self._parse = parse
 
@@ -108,7 +109,7 @@ class WatchResult:
     """A watch: `initial` objects (as ADDED), a bookmark if requested, then the changes of `subscription`."""
 
     resource: Resource
-    initial: list[Entry]
+    initial: list[Doc]
     subscription: Changes
     revision: int
     bookmarks: bool

@@ -14,6 +14,7 @@ import orjson
 
 from karmada.kube.kinds.tables import table
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.time_slice import TimeSlice
@@ -23,7 +24,7 @@ from karmada.kube.server.http.negotiation import PROTOBUF, Form
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.protobuf_form import frame as protobuf_frame
 from karmada.kube.server.http.results import Changes, WatchResult
-from karmada.kube.server.watchcache.entry import Change, Entry
+from karmada.kube.server.watchcache.entry import Change
 
 BOOKMARK_SECONDS = 60.0
 BEFORE_END_SECONDS = 2.0
@@ -71,7 +72,7 @@ class Frames:
             return b"".join([change.protobuf_frame(self._protobuf.event) for change in changes])
         return b"".join([change.frame() for change in changes])
 
-    async def _shown(self, events: list[tuple[str, Entry]]) -> bytes:
+    async def _shown(self, events: list[tuple[str, Doc]]) -> bytes:
         objects: list[Obj] = [entry.object() for _, entry in events]
         if self._watch.convert is not None:
             objects = await self._watch.convert(objects)

@@ -18,7 +18,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from karmada.kube.objects.differences import Sample
+from karmada.kube.objects.codec import ZlibDictionary
 from karmada.kube.objects.names import uuid_text
 
 HOLE: Final = b"\0"
@@ -36,7 +36,7 @@ class Form:
 
     __slots__ = ("_start",)
 
-    def __init__(self, text: bytes, sample: Sample, mark: bytes) -> None:
+    def __init__(self, text: bytes, sample: ZlibDictionary, mark: bytes) -> None:
         """`text` has a HOLE or a UUID_HOLE in each place of a value."""
         small = sample.difference(text)
         self._start = mark + len(small).to_bytes(_SIZE, "big") + small
@@ -60,7 +60,7 @@ class _Read(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _read(sample: Sample, small: bytes) -> _Read:
+def _read(sample: ZlibDictionary, small: bytes) -> _Read:
     """Texts that are read one after the other often have the same."""
     text = sample.restored(small)
     holes = _HOLES.findall(text)
@@ -72,7 +72,7 @@ def _read(sample: Sample, small: bytes) -> _Read:
     return _Read(_HOLES.sub(b"%b", text.replace(b"%", b"%%")), values, uuids, order)
 
 
-def restored(sample: Sample, packed: bytes) -> bytes:
+def restored(sample: ZlibDictionary, packed: bytes) -> bytes:
     """The text, of what was packed for it without its mark; ValueError if that is no such thing."""
     size = _SIZE + int.from_bytes(packed[:_SIZE], "big")
     text, count, uuids, order = _read(sample, packed[_SIZE:size])

@@ -15,7 +15,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from karmada.kube.objects.differences import WORTHWHILE, Sample, pays
+from karmada.kube.objects.codec import WORTHWHILE, ZlibDictionary, pays
+from karmada.kube.objects.doc import Doc
+from karmada.kube.objects.json_edits import with_revision
 from karmada.kube.server.storage.forms import HOLE, UUID_HOLE, Form, restored
 from karmada.kube.server.storage.interface import StoreUnavailable
 
@@ -26,20 +28,20 @@ _EVENTS: Final = b'{"apiVersion":"v1","kind":"Event",'
 
 
 @cache
-def _dictionary() -> Sample:
-    return Sample((files(__package__) / "dictionary.txt").read_bytes())
+def _dictionary() -> ZlibDictionary:
+    return ZlibDictionary((files(__package__) / "dictionary.txt").read_bytes())
 
 
 @cache
-def _dictionary_of_events() -> Sample:
-    return Sample((files(__package__) / "dictionary_events.txt").read_bytes(), window=12)
+def _dictionary_of_events() -> ZlibDictionary:
+    return ZlibDictionary((files(__package__) / "dictionary_events.txt").read_bytes(), window=12)
 
 
 @cache
-def _dictionary_of_forms() -> Sample:
+def _dictionary_of_forms() -> ZlibDictionary:
     """In the file @ is a hole, and # one of a UUID."""
     text = (files(__package__) / "dictionary_forms.txt").read_bytes()
-    return Sample(text.replace(b"@", HOLE).replace(b"#", UUID_HOLE), window=12)
+    return ZlibDictionary(text.replace(b"@", HOLE).replace(b"#", UUID_HOLE), window=12)
 
 
 def pack(value: bytes) -> bytes:
@@ -71,3 +73,13 @@ def unpack(key: str, stored: bytes) -> bytes:
         return dictionary.restored(stored[1:])
     except ValueError as error:
         raise StoreUnavailable(f"the value of {key} cannot be unpacked: {error}") from error
+
+
+class StoredObject:
+    """How the store packs an object: without its resourceVersion, which is the revision of the write."""
+
+    def unpacked(self, doc: Doc, packed: bytes) -> bytes:
+        return with_revision(unpack(doc.key, packed), doc.revision)
+
+
+STORED_OBJECT: Final = StoredObject()

@@ -18,10 +18,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.doc import Compressor, Doc
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.memo import Memo
-from karmada.kube.objects.shared import Compressor
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.storage.interface import (
     Compacted,
@@ -32,11 +32,11 @@ from karmada.kube.server.storage.interface import (
     StoreUnavailable,
 )
 from karmada.kube.server.watchcache.collection import Collection
-from karmada.kube.server.watchcache.entry import CORE, Entry, encode_value, prefix, split_key, storage_key, stored_entry
+from karmada.kube.server.watchcache.entry import CORE, encode_value, prefix, split_key, storage_key, stored_doc
 from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Subscribers, Subscription
 
-__all__ = ["Cache", "Collection", "Entry", "Subscription", "encode_value", "prefix", "storage_key"]
+__all__ = ["Cache", "Collection", "Subscription", "encode_value", "prefix", "storage_key"]
 
 _PAGE = 5_000
 _SMALL = 1_000
@@ -80,7 +80,7 @@ class Cache:
         self._by_resource: dict[GroupResource, Collection] = {}
         self._announced: dict[int, Obj] = {}
         """By the identity of the bytes that are being written."""
-        self._fresh: Memo[Entry, Obj] = Memo(keep.parsed, most_weight=keep.parsed_bytes)
+        self._fresh: Memo[Doc, Obj] = Memo(keep.parsed, most_weight=keep.parsed_bytes)
         """What was just written, for watchers, which read it in a moment."""
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
@@ -214,31 +214,31 @@ class Cache:
             self._collection(group, resource).load(some)
         self._advance(base)
 
-    async def _read(self, revision: int) -> Sequence[Entry]:
+    async def _read(self, revision: int) -> Sequence[Doc]:
         store = self.store
         return await self._read_all(revision) if not isinstance(store, PushStore) else self._read_small(store, revision)
 
-    def _read_small(self, store: PushStore, revision: int) -> Sequence[Entry]:
+    def _read_small(self, store: PushStore, revision: int) -> Sequence[Doc]:
         """What is small; the rest is deferred. Compacted also when everything is."""
-        entries = [stored_entry(one) for one in store.scan(_NOWHERE, limit=1, revision=revision)]
+        entries = [stored_doc(one) for one in store.scan(_NOWHERE, limit=1, revision=revision)]
         for start, size in store.sizes(self._scope, self._small + 1).items():
             group, resource, _ = start.split("/")
             collection = self._collection(group, resource)
             if size > self._small:
                 collection.defer(store)
             if not collection.deferred and revision:
-                entries += map(stored_entry, store.scan(start, revision=revision))
+                entries += map(stored_doc, store.scan(start, revision=revision))
         return entries
 
-    async def _read_all(self, revision: int) -> Sequence[Entry]:
+    async def _read_all(self, revision: int) -> Sequence[Doc]:
         """Squeezed on the way: all of them at once, as they are stored, take many times the memory they take later."""
-        entries: deque[Entry] = deque()
-        compressors: defaultdict[tuple[str, ...], Compressor[Entry]] = defaultdict(Compressor)
+        entries: deque[Doc] = deque()
+        compressors: defaultdict[tuple[str, ...], Compressor] = defaultdict(Compressor)
         after, remaining = "", revision  # nothing is written before the first revision
         while remaining:
             page = await self.store.range(self._scope, after=after, limit=_PAGE, revision=revision)
             for stored in page.items:
-                entry = stored_entry(stored)
+                entry = stored_doc(stored)
                 entries.append(entry)
                 compressors[split_key(entry.key)[:2]].add(entry)
             remaining = page.remaining
@@ -260,22 +260,20 @@ class Cache:
     def _apply(self, events: list[Event]) -> None:
         now = self._clock.monotonic()
         start, resting = "", None
-        for key, value, revision, _, packed in events:
-            if resting is not None and key.startswith(start):
-                resting.changed = revision
+        for event in events:
+            if resting is not None and event.key.startswith(start):
+                resting.changed = event.revision
                 continue
-            group, resource, namespace, name = split_key(key)
-            collection = self._collection(group, resource)
+            parts = split_key(event.key)
+            collection = self._collection(parts.group, parts.resource)
             if collection.resting:  # as those of the Events that follow
-                start, resting = f"{group}/{resource}/", collection
-                collection.changed = revision
+                start, resting = f"{parts.group}/{parts.resource}/", collection
+                collection.changed = event.revision
                 continue
-            obj = self._announced.pop(id(value), None)
-            kept = packed if obj is None else None  # else somebody is about to read it
-            entry = collection.apply(key, namespace, name, value, revision, now, kept)
+            obj = self._announced.pop(id(event.value), None)
+            entry = collection.apply(event, parts, now, read_soon=obj is not None)
             if obj is not None and entry is not None:
-                obj["metadata"]["resourceVersion"] = str(revision)
-                entry.keep_stored(packed)
+                obj["metadata"]["resourceVersion"] = str(event.revision)
                 self._fresh.put(entry, entry.adopt(obj), entry.weight)
         if events:
             self._advance(events[-1].revision)

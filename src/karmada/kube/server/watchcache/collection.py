@@ -19,23 +19,22 @@ from itertools import groupby, takewhile
 from operator import attrgetter
 from typing import Protocol
 
+from karmada.kube.objects.doc import Compressor, Doc
 from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.objects.shared import Compressor
 from karmada.kube.server.storage.interface import Compacted, Event, PushStore, StoreDamaged, StoreUnavailable
-from karmada.kube.server.watchcache.deferred import Deferred, Written
+from karmada.kube.server.watchcache.deferred import Deferred
 from karmada.kube.server.watchcache.entry import (
     DELETED,
     Change,
-    Entry,
-    StoredEntry,
+    KeyParts,
     change_of,
-    entry_of,
-    new_entry,
+    doc_of,
     prefix,
     split_key,
     storage_key,
-    stored_entry,
+    stored_doc,
+    written_doc,
 )
 from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Matches, Revisions, Subscribers, Subscription
@@ -58,10 +57,10 @@ class _Bucket:
     __slots__ = ("entries", "names")
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, Doc] = {}
         self.names: list[str] = []
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: Doc) -> None:
         if entry.name not in self.entries:
             insort(self.names, entry.name)
         self.entries[entry.name] = entry
@@ -70,7 +69,7 @@ class _Bucket:
         if self.entries.pop(name, None) is not None:
             del self.names[bisect_left(self.names, name)]
 
-    def list(self) -> list[Entry]:
+    def list(self) -> list[Doc]:
         entries = self.entries
         return [entries[name] for name in self.names]
 
@@ -78,7 +77,7 @@ class _Bucket:
         """The position of the first name after this one."""
         return bisect_right(self.names, name)
 
-    def some(self, start: int, limit: int) -> Sequence[Entry]:
+    def some(self, start: int, limit: int) -> Sequence[Doc]:
         """At most `limit` of them, from a position on."""
         entries = self.entries
         return [entries[name] for name in self.names[start : start + limit]]
@@ -107,7 +106,7 @@ class Collection:
         self._subscribers = subscribers
         self._buckets: dict[str, _Bucket] = {}
         self._namespaces: list[str] = []
-        self._compressor: Compressor[Entry] = Compressor(keep.uncompressed, worth=self._is_worth_compressing)
+        self._compressor = Compressor(keep.uncompressed, worth=self._is_worth_compressing)
         self._history: deque[Change] = deque()
         self._history_bytes = 0
         self._floor = floor
@@ -168,10 +167,10 @@ class Collection:
         self._floor = revision
         self.changed = max(self.changed, revision)
 
-    def _end_load(self, written: Iterable[Written]) -> None:
+    def _end_load(self, written: Iterable[tuple[Event, float]]) -> None:
         self._deferred = None
-        for write in written:
-            self.apply(*write)
+        for event, time in written:
+            self.apply(event, split_key(event.key), time)
 
     # Reading
 
@@ -180,18 +179,18 @@ class Collection:
         """The revision this state is current at: the whole cache's, so a list's resourceVersion."""
         return self._position.revision
 
-    def get(self, namespace: str, name: str) -> Entry | None:
+    def get(self, namespace: str, name: str) -> Doc | None:
         if self._deferred is not None:
             return self._deferred.get(storage_key(self.resource, namespace, name))
         bucket = self._buckets.get(namespace)
         return bucket.entries.get(name) if bucket is not None else None
 
-    def stored(self, namespace: str, after: str, limit: int, revision: int) -> list[Entry]:
+    def stored(self, namespace: str, after: str, limit: int, revision: int) -> list[Doc]:
         """While it is at rest: some objects as they were at a revision, from behind this key, which has no prefix."""
         assert self._home is not None
         last = prefix(self.resource) + after
         found = self._home.scan(prefix(self.resource, namespace), after=last, limit=limit, revision=revision)
-        return [stored_entry(one) for one in found]
+        return [stored_doc(one) for one in found]
 
     def stores_more_than(self, most: int) -> bool:
         """While it is at rest: whether there are more objects, or versions of them."""
@@ -203,14 +202,12 @@ class Collection:
             return self._deferred.has_any(prefix(self.resource, namespace))
         return namespace in self._buckets
 
-    def _is_worth_compressing(self, entry: Entry) -> bool:
-        """What is not current is in the history, and goes with it; but some cost nothing."""
-        if entry.has_stored:
-            return True
+    def _is_worth_compressing(self, entry: Doc) -> bool:
+        """What is not current is in the history, and goes with it."""
         bucket = self._buckets.get(entry.namespace)
         return bucket is not None and bucket.entries.get(entry.name) is entry
 
-    def snapshot(self, revision: int, namespace: str = "") -> list[Entry] | None:
+    def snapshot(self, revision: int, namespace: str = "") -> list[Doc] | None:
         """The list as it was at a recent revision; None if the history does not reach back that far."""
         current = self.list(namespace)
         if self.changed <= revision:
@@ -228,14 +225,14 @@ class Collection:
                 entries[change.entry.key] = change.previous
         return [entries[key] for key in sorted(entries)]
 
-    def page(self, namespace: str, after: str, limit: int) -> tuple[list[Entry], int]:
+    def page(self, namespace: str, after: str, limit: int) -> tuple[list[Doc], int]:
         """At most `limit` of the current objects whose keys come after this one, and how many there are behind those.
 
         Without looking at the others: a list that is read in pages must not cost its length for each page.
         """
         self._load_now()
         last = split_key(after)
-        found: list[Entry] = []
+        found: list[Doc] = []
         behind = 0
         for sorted_as in [namespace + "/"] if namespace else self._namespaces[self._namespace_at(last.namespace) :]:
             bucket = self._buckets.get(sorted_as[:-1])
@@ -247,7 +244,7 @@ class Collection:
             behind += len(bucket.names) - start - len(some)
         return found, behind
 
-    def page_at(self, revision: int, namespace: str, after: str, limit: int) -> tuple[list[Entry], int] | None:
+    def page_at(self, revision: int, namespace: str, after: str, limit: int) -> tuple[list[Doc], int] | None:
         """The same of a recent revision; None if the history does not reach back that far.
 
         As many more entries are looked at as have changed since.
@@ -330,8 +327,8 @@ class Collection:
         while position < until:
             events = await self._history_page(since, position, until)
             for key, value, revision, old, _ in events:
-                entry = entry_of(key, value, revision) if value is not None else None
-                changes.append(change_of(key, entry, revision, entry_of(*old) if old is not None else None))
+                entry = doc_of(key, value, revision) if value is not None else None
+                changes.append(change_of(key, entry, revision, doc_of(*old) if old is not None else None))
             position = events[-1].revision if len(events) == _HISTORY_PAGE else until
         return changes + recent
 
@@ -345,41 +342,30 @@ class Collection:
 
     # Following the store
 
-    def load(self, entries: Iterable[Entry]) -> None:
+    def load(self, entries: Iterable[Doc]) -> None:
         """Take these, which come in key order and after all that is here, as they are: no changes."""
         for namespace, some in groupby(entries, attrgetter("namespace")):
             bucket = self._bucket(namespace)
             for entry in some:
                 bucket.entries[entry.name] = entry
                 bucket.names.append(entry.name)
-                if type(entry) is not StoredEntry:
-                    self._compressor.add(entry)
+                self._compressor.add(entry)
                 self.count += 1
                 self.changed = max(self.changed, entry.revision)
 
-    def apply(
-        self,
-        key: str,
-        namespace: str,
-        name: str,
-        value: bytes | None,
-        revision: int,
-        time: float,
-        packed: bytes | None = None,
-    ) -> Entry | None:
-        """A write happened: change the state, add it to the history, notify the subscribers.
+    def apply(self, event: Event, parts: KeyParts, time: float, *, read_soon: bool = False) -> Doc | None:
+        """Change the state by a write, add it to the history, and notify the subscribers.
 
-        `packed`: the value as it is packed, which is kept in its place; without both it was a deletion. None is
-        returned while the objects are in the store only.
+        Returns the object, or None while the objects are in the store only.
         """
         if self._deferred is not None:
-            self.changed = revision
-            self._deferred.write(Written(key, namespace, name, value, revision, time, packed))
+            self.changed = event.revision
+            self._deferred.write(event, time)
             return None
-        bucket = self._buckets.get(namespace)
-        previous = bucket.entries.get(name) if bucket is not None else None
-        entry = new_entry(key, namespace, name, revision, value, packed)
-        change = change_of(key, entry, revision, previous, time)
+        bucket = self._buckets.get(parts.namespace)
+        previous = bucket.entries.get(parts.name) if bucket is not None else None
+        entry = written_doc(event, parts, read_soon=read_soon)
+        change = change_of(event.key, entry, event.revision, previous, time)
         self.take(change)
         return change.entry
 
@@ -392,8 +378,7 @@ class Collection:
             if change.previous is None:
                 self.count += 1
             self._bucket(entry.namespace).put(entry)
-            if type(entry) is not StoredEntry:
-                self._compressor.add(entry)
+            self._compressor.add(entry)
         self.changed = change.revision
         self._remember(change)
         self._subscribers.dispatch(change)
@@ -457,7 +442,7 @@ class Collection:
             del self._buckets[namespace]
             del self._namespaces[bisect_left(self._namespaces, namespace + "/")]
 
-    def list(self, namespace: str = "") -> list[Entry]:
+    def list(self, namespace: str = "") -> list[Doc]:
         """In key order: of one namespace, or with "" of all (and of a cluster-scoped resource)."""
         self._load_now()
         if namespace:
@@ -465,7 +450,7 @@ class Collection:
             return bucket.list() if bucket is not None else []
         if len(self._namespaces) == 1:
             return self._buckets[self._namespaces[0][:-1]].list()
-        found: list[Entry] = []
+        found: list[Doc] = []
         for sorted_as in self._namespaces:
             found += self._buckets[sorted_as[:-1]].list()
         return found

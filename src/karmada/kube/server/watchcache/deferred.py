@@ -10,28 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.waiting import drop_failure
-from karmada.kube.server.storage.interface import Compacted, PushStore, StoreDamaged, StoreUnavailable
-from karmada.kube.server.watchcache.entry import Entry, entry_of, stored_entry
+from karmada.kube.server.storage.interface import Compacted, Event, PushStore, StoreDamaged, StoreUnavailable
+from karmada.kube.server.watchcache.entry import doc_of, stored_doc
 
 _STEP = 100
 """Objects read in one go: about a millisecond."""
-
-
-class Written(NamedTuple):
-    """A write during the load."""
-
-    key: str
-    namespace: str
-    name: str
-    value: bytes | None
-    revision: int
-    time: float
-    packed: bytes | None
 
 
 class Deferred:
@@ -40,8 +28,8 @@ class Deferred:
         store: PushStore,
         prefix: str,
         begin: Callable[[int], None],
-        load: Callable[[list[Entry]], None],
-        end: Callable[[list[Written]], None],
+        load: Callable[[list[Doc]], None],
+        end: Callable[[list[tuple[Event, float]]], None],
     ) -> None:
         """`begin` is called with the revision that objects are read at, `load` with some in key order, then `end`."""
         self._store = store
@@ -49,14 +37,14 @@ class Deferred:
         self._begin = begin
         self._load = load
         self._end = end
-        self._written: list[Written] = []
+        self._written: list[tuple[Event, float]] = []
         self._steps: Iterator[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self.damage: StoreDamaged | None = None
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> Doc | None:
         stored = self._store.peek(key)
-        return entry_of(*stored) if stored is not None else None
+        return doc_of(*stored) if stored is not None else None
 
     def has_any(self, prefix: str) -> bool:
         return bool(self._store.scan(prefix, limit=1))
@@ -66,9 +54,10 @@ class Deferred:
         """Whether what is written meanwhile has to be remembered."""
         return self._steps is not None
 
-    def write(self, written: Written) -> None:
+    def write(self, event: Event, time: float) -> None:
+        """Remember what is written while objects are loaded."""
         if self._steps is not None:
-            self._written.append(written)
+            self._written.append((event, time))
 
     async def finish(self) -> None:
         """Until everything is loaded; ServiceUnavailable if the store cannot be read."""
@@ -123,7 +112,7 @@ class Deferred:
             except Compacted:  # it took that long
                 yield from self._read()
                 return
-            self._load(list(map(stored_entry, found)))
+            self._load(list(map(stored_doc, found)))
             if len(found) < _STEP:
                 break
             after = found[-1].key

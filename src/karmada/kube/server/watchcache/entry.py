@@ -12,19 +12,16 @@ order is the order of lists.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from sys import intern
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-import msgspec
 import orjson
 
-from karmada.kube.objects.differences import Sample
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.objects.shared import COMPRESSED, Packed
-from karmada.kube.objects.types import Obj, Parse
-from karmada.kube.server.storage.interface import Stored, StoreDamaged
-from karmada.kube.server.storage.packing import PACKED, unpack
+from karmada.kube.objects.json_edits import with_revision
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.storage.interface import Event, Stored, StoreDamaged
+from karmada.kube.server.storage.packing import PACKED, STORED_OBJECT
 
 CORE = "core"
 ADDED: Literal["ADDED"] = "ADDED"
@@ -35,8 +32,6 @@ _DEEPEST = 254
 """Levels that orjson writes."""
 _MARGIN = 50
 """Levels that lists, tables and reviews may put around an object before it is too deep to be written again."""
-_METADATA = b'"metadata":{'
-_NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 def prefix(resource: GroupResource, namespace: str = "") -> str:
@@ -93,120 +88,6 @@ def _check_depth(obj: Any) -> None:
     orjson.dumps(obj)
 
 
-def with_revision(value: bytes, revision: int) -> bytes:
-    """A stored value with its resourceVersion spliced in.
-
-    Made for each write, though few are read as bytes: what is kept must be of its exact size, which the bytes that
-    were encoded are not. Their block was larger, and what is given back of it leaves memory in pieces.
-    """
-    at = value.index(_METADATA) + len(_METADATA)
-    comma = b"" if value[at : at + 1] == b"}" else b","
-    return b'%b"resourceVersion":"%d"%b%b' % (value[:at], revision, comma, value[at:])
-
-
-class _Metadata(msgspec.Struct):
-    labels: dict[str, str] | None = None
-
-
-class _Labelled(msgspec.Struct):
-    metadata: _Metadata
-
-
-_decode_labels = msgspec.json.Decoder(_Labelled).decode
-
-
-class Entry(Packed):
-    """An object at one revision. Never changes; `raw` is as clients get it, resourceVersion included.
-
-    There may be a million: strings that others have, too, are the same string. One that was just written has its bytes
-    in both forms; when it is no longer recent it becomes a StoredEntry, without being compressed a second time.
-    """
-
-    __slots__ = ("_labels", "_start", "_stored", "name", "namespace", "revision")
-
-    def __init__(self, key: str, namespace: str, name: str, revision: int, raw: bytes) -> None:
-        super().__init__(raw)
-        rest = len(namespace) + 1 + len(name) if namespace else len(name)
-        self._start = intern(key[:-rest])
-        self.namespace = intern(namespace)
-        self.name = intern(name)
-        self.revision = revision
-        self._labels: Mapping[str, str] | None = None
-        self._stored: bytes | None = None
-        """As the store has packed it, until that takes the place of the other bytes."""
-
-    def keep_stored(self, packed: bytes | None) -> None:
-        """What the store has packed of it, if anything."""
-        if packed is not None and packed.startswith(PACKED):
-            self._stored = packed
-
-    @property
-    def has_stored(self) -> bool:
-        """Whether it costs nothing to compress it."""
-        return self._stored is not None
-
-    @property
-    def key(self) -> str:
-        return f"{self._start}{self.namespace}/{self.name}" if self.namespace else self._start + self.name
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """Read without parsing the rest; kept while the object is fresh, because selectors read them several times."""
-        if self._labels is not None:
-            return self._labels
-        labels = _decode_labels(self.raw).metadata.labels or _NO_LABELS
-        if self._sample is None:
-            self._labels = labels
-        return labels
-
-    def compress(self, sample: Sample) -> bool:
-        if self._stored is not None:
-            self._bytes, self._stored, self._labels = self._stored, None, None
-            self.__class__ = StoredEntry
-            return True
-        resembles = super().compress(sample)
-        if self._sample is not None:
-            self._labels = None
-        return resembles
-
-    def at(self, revision: int) -> Entry:
-        """The same content under another resourceVersion."""
-        old = b'%b"resourceVersion":"%d"' % (_METADATA, self.revision)
-        new = b'%b"resourceVersion":"%d"' % (_METADATA, revision)
-        return Entry(self.key, self.namespace, self.name, revision, self.raw.replace(old, new, 1))
-
-    def __repr__(self) -> str:
-        return f"Entry({self.key!r}, {self.revision})"
-
-
-class StoredEntry(Entry):
-    """Keeps what the store has: packed, and without the resourceVersion. Loading many is quick, and they are small."""
-
-    __slots__ = ()
-
-    @property
-    def raw(self) -> bytes:
-        return with_revision(unpack(self.key, self._bytes), self.revision)
-
-    def parsed(self, parse: Parse) -> Obj:
-        """With the resourceVersion put in afterwards, which is less than to copy all bytes for it."""
-        obj = parse(unpack(self.key, self._bytes))
-        obj["metadata"]["resourceVersion"] = str(self.revision)
-        return obj
-
-    @property
-    def weight(self) -> int:
-        return COMPRESSED * len(self._bytes)
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """Read each time: kept, they would take more than the object does."""
-        return _decode_labels(self.raw).metadata.labels or _NO_LABELS
-
-    def compress(self, _sample: Sample) -> bool:
-        return True
-
-
 class Change:
     """What one write did to one object. A DELETED one carries the last content under the deletion's revision."""
 
@@ -214,7 +95,7 @@ class Change:
         "_appearance", "_disappearance", "_frame", "_protobuf", "entry", "previous", "revision", "size", "time", "type",
     )  # fmt: skip
 
-    def __init__(self, kind: str, entry: Entry, previous: Entry | None, time: float = 0.0) -> None:
+    def __init__(self, kind: str, entry: Doc, previous: Doc | None, time: float = 0.0) -> None:
         self.type = kind
         self.entry = entry
         self.previous = previous
@@ -259,38 +140,38 @@ class Change:
         return f"Change({self.type}, {self.entry.key!r}, {self.revision})"
 
 
-def entry_of(key: str, value: bytes, revision: int) -> Entry:
-    """The entry for what the store holds under a key."""
+def doc_of(key: str, value: bytes, revision: int) -> Doc:
+    """Return the object of the JSON that the store holds under a key; ValueError if that is none."""
     parts = split_key(key)
-    return Entry(key, parts.namespace, parts.name, revision, with_revision(value, revision))
+    return Doc(key, parts.namespace, parts.name, revision, with_revision(value, revision))
 
 
-def new_entry(
-    key: str, namespace: str, name: str, revision: int, value: bytes | None, packed: bytes | None
-) -> Entry | None:
-    """The entry for a write, of what is packed where that is given; None for a deletion."""
-    if packed is not None and packed.startswith(PACKED):
-        return StoredEntry(key, namespace, name, revision, packed)
-    if value is None:
-        return None
-    return Entry(key, namespace, name, revision, with_revision(value, revision))
-
-
-def stored_entry(stored: Stored) -> Entry:
-    """The entry for what a scan of the store gave; StoreDamaged if that is no object."""
+def stored_doc(stored: Stored) -> Doc:
+    """Return the object that a scan of the store gave; StoreDamaged if that is none."""
     key, value, revision = stored
-    parts = split_key(key)
     if value.startswith(PACKED):
-        return StoredEntry(key, parts.namespace, parts.name, revision, value)
+        parts = split_key(key)
+        return Doc(key, parts.namespace, parts.name, revision, None, value, STORED_OBJECT)
     try:
-        return Entry(key, parts.namespace, parts.name, revision, with_revision(value, revision))
+        return doc_of(key, value, revision)
     except ValueError as error:
         raise StoreDamaged(
             f"{key} at revision {revision} is no object ({error}): restore a backup, or delete this key"
         ) from error
 
 
-def change_of(key: str, entry: Entry | None, revision: int, previous: Entry | None, time: float = 0.0) -> Change:
+def written_doc(event: Event, parts: KeyParts, *, read_soon: bool) -> Doc | None:
+    """Return the object that was written; None for a deletion. What is packed is enough unless it is read soon."""
+    key, value, revision, _, packed = event
+    if packed is not None and not packed.startswith(PACKED):  # packing it did not pay
+        value, packed = packed, None
+    raw = None if value is None or (packed is not None and not read_soon) else with_revision(value, revision)
+    if raw is None and packed is None:
+        return None
+    return Doc(key, parts.namespace, parts.name, revision, raw, packed, STORED_OBJECT)
+
+
+def change_of(key: str, entry: Doc | None, revision: int, previous: Doc | None, time: float = 0.0) -> Change:
     """The change from `previous` (None: there was nothing) to `entry` (None: a deletion)."""
     if entry is not None:
         return Change(ADDED if previous is None else MODIFIED, entry, previous, time)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.watchcache.collection import Collection
-from karmada.kube.server.watchcache.entry import DELETED, Entry
+from karmada.kube.server.watchcache.entry import DELETED
 from karmada.kube.server.watchcache.new_changes import NewChanges
 
 
@@ -23,7 +24,7 @@ class FieldIndex:
         """By namespace and name."""
         self._having: dict[str, set[tuple[str, str]]] = {}
 
-    def find(self, value: str) -> list[Entry]:
+    def find(self, value: str) -> list[Doc]:
         """Those that have it now, in the order of lists."""
         self._follow()
         found = (self._collection.get(*where) for where in sorted(self._having.get(value, ())))
@@ -39,18 +40,18 @@ class FieldIndex:
             if change.type != DELETED:
                 self._put(change.entry)
 
-    def _make_again(self, entries: Iterable[Entry]) -> None:
+    def _make_again(self, entries: Iterable[Doc]) -> None:
         self._values.clear()
         self._having.clear()
         for entry in entries:
             self._put(entry)
 
-    def _put(self, entry: Entry) -> None:
+    def _put(self, entry: Doc) -> None:
         where = (entry.namespace, entry.name)
         value = self._values[where] = self._value_of(entry.object())
         self._having.setdefault(value, set()).add(where)
 
-    def _drop(self, entry: Entry) -> None:
+    def _drop(self, entry: Doc) -> None:
         where = (entry.namespace, entry.name)
         value = self._values.pop(where, None)
         if value is not None:

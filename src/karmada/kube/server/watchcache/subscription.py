@@ -14,11 +14,12 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
-from karmada.kube.server.watchcache.entry import ADDED, DELETED, Change, Entry
+from karmada.kube.objects.doc import Doc
+from karmada.kube.server.watchcache.entry import ADDED, DELETED, Change
 
 log = logging.getLogger(__name__)
 
-Matches: TypeAlias = Callable[[Entry], bool]
+Matches: TypeAlias = Callable[[Doc], bool]
 
 
 MAX_PENDING_BYTES = 64 << 20
