@@ -24,6 +24,7 @@ from karmada.cli.parsing import program
 from karmada.cli.parsing.catalog import COMMANDS, GROUPS, HIDDEN
 from karmada.kube.runtime import logging as structured
 from tests.support.eventually import LIMIT
+from tests.support.ports import free_port
 
 PROGRAM = [sys.executable, "-m", "karmada.cli.karmadactl"]
 
@@ -348,16 +349,10 @@ def test_a_kubeconfig_that_makes_no_sense(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", list(WORDS))
 def test_a_server_that_is_not_there(name: str, tmp_path: Path) -> None:
-    host = f"127.0.0.1:{closed_port()}"
+    host = f"127.0.0.1:{free_port()}"
     path = kubeconfig(tmp_path / "config", f"https://{host}")
     refusal = f"The connection to the server {host} was refused - did you specify the right host or port?\n"
     assert said("--kubeconfig", path, *words(name, tmp_path, f"https://{host}")) == (1, "", refusal)
-
-
-def closed_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 @pytest.fixture
@@ -392,7 +387,7 @@ def test_a_host_that_does_not_exist(tmp_path: Path) -> None:
 
 
 def test_requests_are_logged_from_six_on(tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path / "config", f"https://127.0.0.1:{closed_port()}")
+    path = kubeconfig(tmp_path / "config", f"https://127.0.0.1:{free_port()}")
 
     def logged(level: int) -> list[str]:
         words = [*PROGRAM, f"-v={level}", "cordon", "m1", "--kubeconfig", path]
@@ -407,7 +402,7 @@ def test_requests_are_logged_from_six_on(tmp_path: Path) -> None:
 
 
 def test_logs_may_go_to_a_file(tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path / "config", f"https://127.0.0.1:{closed_port()}")
+    path = kubeconfig(tmp_path / "config", f"https://127.0.0.1:{free_port()}")
     words = ["-v=6", "--logtostderr=false", "--log-file", str(tmp_path / "log"), "cordon", "m1", "--kubeconfig", path]
     done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True)
     assert len(done.stderr.splitlines()) == 1
@@ -425,7 +420,7 @@ def test_control_c_is_quiet(silent_server: str, tmp_path: Path) -> None:
         while not connected_to(process.pid, int(address)):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=LIMIT)
     assert (process.returncode, out) == (130, ""), err
     assert "Traceback" not in err
 

@@ -13,7 +13,7 @@ from karmada.api.cluster import Cluster
 from karmada.dashboard.sessions import COOKIE
 from karmada.kube.objects.types import Obj
 from tests.support.dashboard_client import DashboardPlane, dashboard_plane
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 
 
 def cluster(name: str, **spec: object) -> Obj:
@@ -176,7 +176,7 @@ async def test_an_open_page_gets_word_of_changes_and_a_closed_one_ends_its_watch
     assert dashboard is not None
     topic = "/apis/cluster.karmada.io/v1alpha1/clusters?resourceVersion=1"
     request = plane.browser.session.get(f"{plane.browser.url}/live", params={"topic": topic})
-    async with asyncio.timeout(10), request as stream:
+    async with asyncio.timeout(LIMIT), request as stream:
         assert await _event(stream) == ("open", "")
         await plane.client.create(Cluster.gvr, cluster("a"))
         assert await _event(stream) == ("changed", topic)

@@ -197,7 +197,7 @@ def direct(
     sent = {**({"Authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
     request = urllib.request.Request(f"https://127.0.0.1:{behind.port}{path}", headers=sent)
     try:
-        with urllib.request.urlopen(request, context=tls, timeout=10) as answer:
+        with urllib.request.urlopen(request, context=tls, timeout=LIMIT) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

@@ -15,7 +15,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from tests.e2e.fleets import QUICK
 from tests.e2e.propagating import DEPLOYMENTS, EVENTS, Propagation
-from tests.support.eventually import eventually_blocking
+from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.ports import free_port
 from tests.support.programs import ComponentProcess, ServerProcess
 
@@ -160,7 +160,7 @@ def test_a_killed_control_plane_does_not_wait_for_its_own_leases(all_in_one: Pro
 
 
 def page(port: int) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=LIMIT) as answer:
         return str(answer.read().decode())
 
 

@@ -30,7 +30,7 @@ from karmada.kube.objects.types import Obj
 from tests.e2e.sim_fleet import SimFleet
 from tests.support.certificates import Authority
 from tests.support.estimator_client import estimator_client
-from tests.support.eventually import eventually_blocking
+from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.ports import free_port
 from tests.support.programs import ComponentProcess
 
@@ -65,7 +65,7 @@ class Running:
         self._health_port = health_port
 
     def page(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._health_port}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._health_port}{path}", timeout=LIMIT) as answer:
             return str(answer.read().decode())
 
     def call(self, method: Method, request: Any) -> int:

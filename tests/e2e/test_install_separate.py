@@ -18,7 +18,7 @@ import pytest
 from karmada.install.addons.catalog import ADDONS
 from tests.e2e.installed_plane import NAMESPACE, Installed, policy
 from tests.e2e.sim_fleet import SimFleet
-from tests.support.eventually import eventually_blocking
+from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import alive
 
 pytestmark = pytest.mark.e2e
@@ -51,7 +51,7 @@ spec:
 
 def login_page(address: str) -> tuple[int, str]:
     """Of a dashboard whose certificate is its own."""
-    with urlopen(f"https://{address}:5480/login", context=ssl._create_unverified_context(), timeout=10) as response:
+    with urlopen(f"https://{address}:5480/login", context=ssl._create_unverified_context(), timeout=LIMIT) as response:
         return response.status, response.read().decode()
 
 

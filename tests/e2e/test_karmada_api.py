@@ -15,6 +15,7 @@ import yaml
 from karmada.api.crds import all_kinds
 from karmada.api.kind import KindInfo
 from tests.support.background import Background
+from tests.support.eventually import LIMIT
 from tests.support.fake_member import FakeProxy, connect_proxy, socks_proxy
 from tests.support.kubectl_plane import (
     CLUSTER_ROLE_BINDINGS,
@@ -189,7 +190,7 @@ def test_get_apply_and_delete_in_a_member(member: Program, kubectl: Program) -> 
 
 def raw(kubectl: Program, cluster: str, path: str, *arguments: str) -> Result:
     """kubectl takes the path as it is, without the server's own."""
-    return kubectl("get", "--raw", f"{PROXIES.format(cluster)}{path}", *arguments, check=False, timeout=10)
+    return kubectl("get", "--raw", f"{PROXIES.format(cluster)}{path}", *arguments, check=False, timeout=LIMIT)
 
 
 def test_get_raw_by_the_whole_path(kubectl: Program) -> None:
@@ -259,7 +260,7 @@ def test_port_forward_in_a_member(karmada: Plane, pod: str, sockets: str) -> Non
         port = re.search(r"127.0.0.1:(\d+)", forward.stdout.readline())
         assert port
         for _ in range(3):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port[1]}/", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port[1]}/", timeout=LIMIT) as answer:
                 assert answer.status == 200
                 assert answer.read()
     finally:

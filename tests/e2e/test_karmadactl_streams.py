@@ -201,7 +201,7 @@ def test_several_logs_are_followed_until_ctrl_c(ctl: Program) -> None:
         assert prefix.removeprefix("[pod/") in rest, "a line is of the pod that its prefix names"
         seen.add(prefix)
     following.send_signal(signal.SIGINT)
-    _, output = following.communicate(timeout=10)
+    _, output = following.communicate(timeout=LIMIT)
     assert following.returncode == 130
     assert set(output.splitlines()) == {'Defaulted container "nginx" out of: nginx, side'}
 
@@ -436,7 +436,7 @@ def test_what_a_container_writes_is_seen_until_ctrl_c(ctl: Program) -> None:
     assert attached.stdout is not None
     assert " solo/main line " in attached.stdout.readline()
     attached.send_signal(signal.SIGINT)
-    attached.communicate(timeout=10)
+    attached.communicate(timeout=LIMIT)
     assert attached.returncode == 130
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import socket
 import ssl
 import urllib.error
 import urllib.request
@@ -17,6 +16,7 @@ import pytest
 import yaml
 
 from tests.support.eventually import LIMIT, eventually_blocking
+from tests.support.ports import free_port
 from tests.support.programs import Program, Result, ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -155,15 +155,14 @@ def test_wait_for_a_condition_and_for_deletion(kubectl: Program, kn: Kubectl, na
 
 
 def test_proxy_serves_the_api_without_credentials(kubectl: Program) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/api/v1/namespaces/default"
     proxy = kubectl.start("proxy", f"--port={port}")
     try:
 
         def answers() -> bool:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/namespaces/default", timeout=2) as answer:
+                with urllib.request.urlopen(url, timeout=LIMIT) as answer:
                     return json.load(answer)["metadata"]["name"] == "default"
             except OSError:
                 return False

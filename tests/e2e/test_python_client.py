@@ -22,7 +22,7 @@ from urllib3.exceptions import HTTPError
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from tests.support.eventually import eventually_blocking
+from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -142,7 +142,7 @@ def test_the_dynamic_client_follows_a_new_crd(api: kubernetes.client.ApiClient, 
         eventually_blocking(lambda: conditions().get("Established") == "True")
         kites = dynamic.resources.get(api_version="py.example.com/v1", kind="Kite")
         kites.create({"apiVersion": "py.example.com/v1", "kind": "Kite", "metadata": {"name": "red"}, "size": 3})
-        event = next(iter(kites.watch(timeout=5)))
+        event = next(iter(kites.watch(timeout=int(LIMIT))))
         assert (event["type"], event["object"].metadata.name) == ("ADDED", "red")
         assert kites.get().items[0].size == 3
     finally:
@@ -210,7 +210,7 @@ class Informer:
         self._watch = kubernetes.watch.Watch()
         stream = self._watch.stream(
             self._core.list_namespaced_config_map, NAMESPACE, label_selector="mine",
-            resource_version=self.position, timeout_seconds=1, _request_timeout=5,
+            resource_version=self.position, timeout_seconds=1, _request_timeout=LIMIT,
         )  # fmt: skip
         for event in stream:
             obj = event["object"]

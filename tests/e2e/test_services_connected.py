@@ -41,7 +41,7 @@ kind: MultiClusterService
 metadata: {name: serve}
 spec: {types: [CrossCluster], providerClusters: [{name: member1}], consumerClusters: [{name: member2}]}
 """
-REQUEST = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=10).read().decode())"
+REQUEST = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=120).read().decode())"
 
 
 def test_a_pod_reaches_a_service_of_another_cluster(tmp_path: Path, kubectl_path: str) -> None:

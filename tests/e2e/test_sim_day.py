@@ -126,7 +126,7 @@ def test_a_port_is_forwarded_to_a_pod(web: Program) -> None:
     try:
         assert forwarding.stdout is not None
         port = forwarding.stdout.readline().split()[2].rpartition(":")[2]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=LIMIT) as answer:
             assert b"web-" in answer.read()
     finally:
         forwarding.kill()

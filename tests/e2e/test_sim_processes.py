@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.sim_fleet import SimFleet
-from tests.support.eventually import eventually_blocking
+from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import alive
 
 pytestmark = pytest.mark.e2e
@@ -54,7 +54,7 @@ def test_kubectl_logs_follows_the_output(fleet: SimFleet) -> None:
     try:
         assert following.stdout is not None
         assert "listening" in following.stdout.readline()  # what was there is shown; from here on it follows
-        with urllib.request.urlopen(f"http://{address}:8080/args", timeout=10):
+        with urllib.request.urlopen(f"http://{address}:8080/args", timeout=LIMIT):
             assert "/args" in following.stdout.readline()
     finally:
         following.kill()

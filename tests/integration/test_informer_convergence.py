@@ -22,6 +22,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.sim.clocks import ClusterClock
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 STEPS = st.lists(
@@ -39,14 +40,13 @@ class Scenario:
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
-        self._port = 0
+        self._port = free_port()
         self.received: dict[str, str] = {}
 
     async def start(self) -> None:
         config = ServerConfig(data_dir=self._data_dir, port=self._port, controllers=False)
         self.server = ApiServer(config)
         await self.server.start()
-        self._port = self.server.port
 
     def record(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:

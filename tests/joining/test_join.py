@@ -21,7 +21,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.members.access import access_of
 from tests.support.control_plane import ControlPlane, running
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 from tests.support.member_server import MemberServer, member_server
 
 ROLE = "karmada-controller-manager:karmada-m1"
@@ -263,7 +263,7 @@ async def test_a_token_that_never_comes_is_waited_for_half_a_minute(folder: Path
         task = asyncio.create_task(join(plane.client, member.client, joining(member), clock=clock))
         for name in ("karmada-impersonator", "karmada-m1"):
             await wait_for(
-                member.client, SECRETS, name, "karmada-cluster", lambda found: found, clock=RealClock(), seconds=5
+                member.client, SECRETS, name, "karmada-cluster", lambda found: found, clock=RealClock(), seconds=LIMIT
             )
         await clock.advance(29)
         assert not task.done()

@@ -15,6 +15,7 @@ import yaml
 
 from tests.support import forking
 from tests.support.eventually import LIMIT
+from tests.support.ports import free_port
 
 READY_SECONDS = LIMIT
 
@@ -28,7 +29,7 @@ class ServerProcess:
 
     data_dir: Path
     arguments: list[str] = field(default_factory=list)
-    port: int = 0
+    port: int = field(default_factory=free_port)
     module: str = "karmada.components.apiserver"
     greeting: str = "Kubernetes API"
     process: subprocess.Popen[str] | None = None
@@ -95,7 +96,7 @@ class Program:
         self.home = home
         self.env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(kubeconfig), "NO_COLOR": "1"}
 
-    def __call__(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 90) -> Result:
+    def __call__(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = LIMIT) -> Result:
         done = forking.run([*self._command, *arguments], input=stdin, text=True, timeout=timeout, env=self.env)
         result = Result(done.returncode, done.stdout, done.stderr)
         if check and done.returncode != 0:

@@ -16,6 +16,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.local.board import Board
 from tests.install.installing import DEPLOYMENTS, KINDS, NAMESPACE, Host, host_cluster
+from tests.support.eventually import LIMIT
 
 API_SERVICES = GVR("apiregistration.k8s.io", "v1", "apiservices")
 SEPARATE = {"all-in-one": False, "etcd-storage-mode": "emptyDir", "etcd-replicas": 1}
@@ -30,7 +31,7 @@ async def host(tmp_path: Path) -> AsyncIterator[Host]:
 
 
 def addons(host: Host, settings: Settings = MEMBER) -> Addons:
-    return Addons(host=host.client, karmada=host.plane.client(), settings=settings, pod_seconds=20.0, api_seconds=0.1)
+    return Addons(host=host.client, karmada=host.plane.client(), settings=settings, pod_seconds=LIMIT, api_seconds=0.1)
 
 
 def board() -> Board:

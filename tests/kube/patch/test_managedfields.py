@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +23,7 @@ from karmada.kube.patch.managedfields import (
 )
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.node import Node
+from tests.support.counting import counted_calls
 
 DEFINITIONS = Definitions.load("1.36")
 DEPLOYMENT = DEFINITIONS.node_for(GVK("apps", "v1", "Deployment"))
@@ -407,18 +407,9 @@ def test_every_field_has_exactly_one_updater(writes: list[tuple[str, dict[str, s
 
 def calls(function: Callable[[], Any]) -> int:
     """How many functions it calls: a cost that is the same on every machine."""
-    count = 0
-
-    def counted(_frame: Any, event: str, _argument: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(counted)
-    try:
+    with counted_calls() as counted:
         function()
-    finally:
-        sys.setprofile(None)
-    return count
+    return counted.count
 
 
 def hot_path(variables: int) -> tuple[int, int]:

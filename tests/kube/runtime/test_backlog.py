@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from itertools import pairwise
 
 import pytest
@@ -118,7 +119,11 @@ async def test_a_name_that_others_always_precede_gets_its_turn_all_the_same() ->
     assert 20 < others < 200
 
 
-async def test_a_backlog_begins_when_nothing_urgent_was_begun_for_a_moment() -> None:
+async def test_a_backlog_begins_when_nothing_urgent_was_begun_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A moment of so many iterations of the loop, however long they take."""
+    monkeypatch.setattr(backlog, "_QUIET_SECONDS", 0)
+    monkeypatch.setattr(backlog, "_LONGEST_SECONDS", math.inf)
+    monkeypatch.setattr(backlog, "_LONGEST_CPU_SECONDS", math.inf)
     begun: list[str] = []
 
     async def work(key: str) -> None:
@@ -130,7 +135,8 @@ async def test_a_backlog_begins_when_nothing_urgent_was_begun_for_a_moment() -> 
     quiet = asyncio.ensure_future(backlog_turns().until_quiet())
     for number in range(5):
         lanes.add(f"new-{number}")
-        await asyncio.sleep(0.03)
+        for _ in range(backlog._QUIET_ITERATIONS // 2):
+            await asyncio.sleep(0)
         assert not quiet.done(), "something is begun in every moment"
     await quiet
     assert begun == [f"new-{number}" for number in range(5)]

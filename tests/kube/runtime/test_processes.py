@@ -24,6 +24,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.kube.runtime.sample_controller import CONFIG_MAPS, SECRETS
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.e2e
@@ -130,7 +131,7 @@ async def test_an_informer_survives_restarts_of_the_server(tmp_path: Path) -> No
         await server.start()
         return server
 
-    server = await start(0)
+    server = await start(free_port())
     port, chance = server.port, random.Random(3)
     client = Client(HttpTransport(load_config(server.kubeconfig)))
     informer = Informer(client, CONFIG_MAPS, "default")

@@ -7,10 +7,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from karmada.kube.runtime import watchdog
 from karmada.kube.runtime.watchdog import Stalls, Watchdog, describe_requests, watching_for_stalls
 from tests.support.eventually import LIMIT, eventually
 
@@ -73,10 +75,18 @@ async def test_the_request_and_the_function_are_in_the_log(caplog: pytest.LogCap
         await eventually(logged)
 
 
-async def test_a_loop_that_waits_is_not_woken_and_not_counted() -> None:
-    stalls = Stalls()
+async def test_a_loop_that_waits_is_not_woken_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, beats, stalls = list[int](), list[int](), Stalls()
+
+    def process_time() -> float:
+        looks.append(1)
+        return 0.0
+
+    monkeypatch.setattr(Watchdog, "_beat", lambda _self: beats.append(1))
+    monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=time.monotonic, process_time=process_time))
     with watching_for_stalls(stalls):
-        await asyncio.sleep(0.3)
+        await eventually(lambda: len(looks) > 5)
+    assert not beats
     assert stalls.count == 0
 
 

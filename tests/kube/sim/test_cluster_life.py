@@ -120,12 +120,13 @@ async def versions(whole: Whole) -> dict[str, str]:
 
 
 async def at_rest(whole: Whole) -> dict[str, str]:
-    """The versions once nothing changes any more."""
+    """The versions once no controller has anything to do and nothing changes any more."""
     before = await versions(whole)
     while True:
         await asyncio.sleep(0.1)
+        idle = all(controller.queue.idle for controller in whole.sim.manager.controllers.values())
         now = await versions(whole)
-        if now == before:
+        if idle and now == before:
             return now
         before = now
 

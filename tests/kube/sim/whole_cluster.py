@@ -18,7 +18,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.cluster import SimCluster
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 
 PODS = GVR("", "v1", "pods")
 NODES = GVR("", "v1", "nodes")
@@ -125,7 +125,7 @@ async def whole_cluster(folder: Path, profile: Profile = SMALL, **settings: Any)
     await sim.start()
     whole: Whole | None = None
     try:
-        config = replace(load_config(sim.kubeconfig), timeout=10.0)
+        config = replace(load_config(sim.kubeconfig), timeout=LIMIT)
         whole = Whole(sim, Client(HttpTransport(config)), config)
         await eventually(lambda: all_ready(sim, profile))
         yield whole

@@ -30,7 +30,7 @@ from karmada.kube.sim.faults.gate import FaultGate
 from karmada.kube.sim.faults.kinds import BlackHole, Errors, Fault, Watches
 from karmada.search.proxy.live import AT_ONCE
 from karmada.search.service import Options, Search, install
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 from tests.support.wire import Http
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -134,7 +134,7 @@ async def faulty(running: Faulty) -> AsyncIterator[Faulty]:
 
 
 async def next_name(response: aiohttp.ClientResponse) -> str:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT):
         event: Any = orjson.loads(await response.content.readline())
     name: str = event["object"]["metadata"]["name"]
     return name
@@ -167,7 +167,7 @@ async def test_a_member_that_cannot_resume_ends_the_watch_and_the_client_lists_a
         m2.fail(Watches(how="expire"))
         m2.server.http.responses.cut(lambda request: request.info.verb == "watch")
         missed = await m2.put()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT):
             rest = await response.content.read()
         assert rest == b""  # it ended, without an error
     m2.fail()
@@ -186,7 +186,7 @@ async def test_a_member_that_does_not_respond_holds_up_live_lists_only(faulty: F
     assert (await faulty.http("DELETE", f"{PATH}/{name}")).code == 200
     assert not live.done()
     m2.fail()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT):
         assert {found[:2] for found in await live} == {"m1", "m2"}
 
 
@@ -197,7 +197,7 @@ async def test_reads_that_wait_for_a_member_hold_up_no_review_of_rights(faulty: 
     wanted = {"user": "tess", "resourceAttributes": {"verb": "list", "resource": "pods"}}
     try:
         await eventually(lambda: m2.server.http._in_flight >= AT_ONCE)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT):
             review = await faulty.search.caches.client("m2").create(ACCESS_REVIEWS, {"metadata": {}, "spec": wanted})
         assert review["status"]["allowed"] is False
     finally:
@@ -227,7 +227,7 @@ async def test_the_error_of_a_member_is_that_of_the_list(faulty: Faulty, query: 
 
 async def test_a_member_that_requests_a_retry_requests_it_from_the_client(faulty: Faulty) -> None:
     faulty.members["m2"].fail(Errors(code=429, retry_after=1000, verbs=("list",)))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT):
         answer = await faulty.http("GET", PATH)
     assert (answer.code, answer.headers["Retry-After"]) == (429, "1000")
 

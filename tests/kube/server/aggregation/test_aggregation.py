@@ -26,7 +26,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.headers import escape_key
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 from tests.support.tls_backend import TlsBackend, authority, endpoint_slice, service, serving
 
 SERVICES, NAMESPACES = GVR("", "v1", "services"), GVR("", "v1", "namespaces")
@@ -478,7 +478,7 @@ async def test_a_websocket_passes_through_without_the_token_among_its_protocols(
     async with http.ws_connect(f"{TOYS}/bear/chat", protocols=protocols) as talking:
         assert talking.protocol == "v5.channel.k8s.io"
         await talking.send_str("hi")
-        assert (await talking.receive(timeout=5)).data == "you said hi"
+        assert (await talking.receive(timeout=LIMIT)).data == "you said hi"
     assert toys.seen[-1].headers["Sec-WebSocket-Protocol"] == "v5.channel.k8s.io"
 
 

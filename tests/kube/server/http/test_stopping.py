@@ -11,6 +11,7 @@ import pytest
 
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from tests.support.eventually import LIMIT
 
 REQUEST = b"GET /version HTTP/1.1\r\nHost: server\r\n\r\n"
 
@@ -83,7 +84,7 @@ async def test_a_connection_whose_handshake_ends_after_the_server_has_stopped_is
     await server.start()
     connecting = await Connecting.begin(server.port)
     await end(server)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         assert (await connecting.request()).startswith(b"HTTP/1.1 200") is served
     if end is not ApiServer.stop:
         await server.stop()

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from karmada.kube.server.addresses.service_routing import Address, ServiceRouter, Unroutable
 from karmada.kube.server.outbound.webhooks import WebhookCallFailed, WebhookClient, parse_answer, unexpected_answer
+from tests.support.eventually import LIMIT
 from tests.support.tls_backend import State, TlsBackend, authority, endpoint_slice, service, serving
 
 
@@ -46,8 +47,8 @@ async def echo(raw: web.BaseRequest) -> web.Response:
 async def test_a_url_is_posted_to_with_the_timeout_in_its_query(client: WebhookClient, backend: TlsBackend) -> None:
     backend.handler = echo
     config = {"url": f"https://127.0.0.1:{backend.port}/check", "caBundle": CA}
-    seen = parse_answer(await client.call(config, b'{"a":1}', timeout=10))
-    assert seen["path"] == "/check?timeout=10s"
+    seen = parse_answer(await client.call(config, b'{"a":1}', timeout=LIMIT))
+    assert seen["path"] == "/check?timeout=2m0s"
     assert seen["body"] == '{"a":1}'
 
 
@@ -58,8 +59,8 @@ async def test_a_service_is_called_by_its_own_name_at_the_address_of_its_endpoin
     state.put(service("hook", "tools", type="ClusterIP", clusterIP="10.0.0.1", ports=[{"port": 443}]))
     state.put(endpoint_slice("hook", "tools", backend.port))
     config = {"service": {"namespace": "tools", "name": "hook", "path": "/mutate"}, "caBundle": CA}
-    seen = parse_answer(await client.call(config, b"{}", timeout=3))
-    assert seen["path"] == "/mutate?timeout=3s"
+    seen = parse_answer(await client.call(config, b"{}", timeout=LIMIT))
+    assert seen["path"] == "/mutate?timeout=2m0s"
     assert seen["host"] == "hook.tools.svc:443"
 
 
@@ -67,11 +68,11 @@ async def test_connections_are_kept_and_used_again(client: WebhookClient, backen
     backend.handler = echo
     config = {"url": f"https://127.0.0.1:{backend.port}/", "caBundle": CA}
     for _ in range(3):
-        await client.call(config, b"{}", timeout=5)
+        await client.call(config, b"{}", timeout=LIMIT)
     assert len(backend.connections) == 1
 
 
-async def failure(client: WebhookClient, config: dict[str, Any], timeout: float = 5) -> str:
+async def failure(client: WebhookClient, config: dict[str, Any], timeout: float = LIMIT) -> str:
     with pytest.raises(WebhookCallFailed) as caught:
         await client.call(config, b"{}", timeout=timeout)
     return str(caught.value)
@@ -94,7 +95,7 @@ async def test_a_closed_port_refuses_the_connection(client: WebhookClient) -> No
         port = taken.getsockname()[1]
         text = await failure(client, {"url": f"https://127.0.0.1:{port}", "caBundle": CA})
     refused = f"dial tcp 127.0.0.1:{port}: connect: connection refused"
-    assert text == f'Post "https://127.0.0.1:{port}/?timeout=5s": {refused}'
+    assert text == f'Post "https://127.0.0.1:{port}/?timeout=2m0s": {refused}'
 
 
 async def test_a_certificate_of_another_authority_is_not_believed(client: WebhookClient, backend: TlsBackend) -> None:
@@ -116,7 +117,7 @@ async def test_a_bundle_without_certificates_is_reported_as_such(client: Webhook
 
 async def test_a_host_that_does_not_exist_is_reported_as_such(client: WebhookClient) -> None:
     text = await failure(client, {"url": "https://nowhere.invalid/x", "caBundle": CA})
-    assert text == 'Post "https://nowhere.invalid/x?timeout=5s": dial tcp: lookup nowhere.invalid: no such host'
+    assert text == 'Post "https://nowhere.invalid/x?timeout=2m0s": dial tcp: lookup nowhere.invalid: no such host'
 
 
 async def test_an_error_answer_is_reported_by_its_status_or_its_text(
@@ -197,4 +198,4 @@ def test_a_service_that_leads_nowhere_says_why(state: State, objects: list[Any],
 async def test_a_missing_service_shows_in_the_failure_of_the_call(client: WebhookClient) -> None:
     config = {"service": {"namespace": "tools", "name": "hook", "path": "/m", "port": 8443}, "caBundle": CA}
     text = await failure(client, config)
-    assert text == 'Post "https://hook.tools.svc:8443/m?timeout=5s": service "hook" not found'
+    assert text == 'Post "https://hook.tools.svc:8443/m?timeout=2m0s": service "hook" not found'

@@ -19,7 +19,7 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.storage.etcd import EtcdStore, TlsFiles
+from karmada.kube.server.storage.etcd import TIMEOUT, EtcdStore, TlsFiles
 from karmada.kube.server.storage.etcd_connection import Connection, Unanswered
 from karmada.kube.server.storage.etcd_messages import PUT, TXN, Method, PutRequest
 from karmada.kube.server.storage.etcd_watch import answers_progress_in_order
@@ -215,12 +215,20 @@ async def test_whether_a_deletion_was_ones_own_is_not_guessed(
 # Lost members
 
 
+def wait_for(store: EtcdStore, seconds: float) -> None:
+    """How long its calls may take from now on."""
+    assert store._connection is not None
+    store.timeout = store._connection.timeout = store._latest._timeout = seconds
+    store._connection.attempt = seconds * 0.4
+
+
 async def test_without_etcd_calls_fail_in_time_and_work_again_when_it_is_back(own_etcd: EtcdCluster) -> None:
-    store = EtcdStore(own_etcd.addresses, timeout=1.0)
+    store = EtcdStore(own_etcd.addresses)
     await store.open()
     first = await store.write("k", b"1", expected=0)
     [member] = own_etcd.members
     member.kill()
+    wait_for(store, 1.0)
     await eventually(lambda: store.last_error)
     calls: list[Callable[[], Awaitable[Any]]] = [
         lambda: store.get("k"),
@@ -236,6 +244,7 @@ async def test_without_etcd_calls_fail_in_time_and_work_again_when_it_is_back(ow
         assert member.address in str(answer)
     assert time.monotonic() - started < LIMIT
     assert not store.healthy
+    wait_for(store, TIMEOUT)
     own_etcd.restart(member)
     await eventually(lambda: store.healthy)
     assert await store.write("k", b"2", expected=first) > first
@@ -320,10 +329,11 @@ async def test_one_member_that_dies_or_hangs_is_not_missed(three: EtcdCluster) -
 
 
 async def test_a_minority_does_not_answer(three: EtcdCluster) -> None:
-    store = EtcdStore(three.addresses, timeout=1.5)
+    store = EtcdStore(three.addresses)
     await store.open()
     for member in three.members[:2]:
         member.kill()
+    wait_for(store, 1.5)
     started = time.monotonic()
     with pytest.raises(StoreUnavailable):
         await store.range("\0")
@@ -331,6 +341,7 @@ async def test_a_minority_does_not_answer(three: EtcdCluster) -> None:
         await store.write("unanswered", b"", expected=0)  # it may happen all the same when a second member is back
     assert time.monotonic() - started < LIMIT
     assert not store.healthy
+    wait_for(store, TIMEOUT)
     three.restart(three.members[0])
     await eventually(lambda: store.healthy)
     await store.write("answered", b"", expected=0)

@@ -22,6 +22,7 @@ from karmada.kube.server.storage import sqlite, sqlite_space
 from karmada.kube.server.storage.interface import StoreFull
 from karmada.kube.server.storage.sqlite import SqliteStore
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 
@@ -231,7 +232,7 @@ async def test_free_pages_of_the_database_end_the_alarm_as_well(small_disk: Path
 
 
 async def test_clients_see_kubernetes_error_and_the_alarm_on_readyz_and_in_metrics(small_disk: Path) -> None:
-    server = ApiServer(ServerConfig(data_dir=small_disk / "data", port=0), RealClock())
+    server = ApiServer(ServerConfig(data_dir=small_disk / "data", port=free_port()), RealClock())
     await server.start()
     client = server.client()
     for name in ("one", "two"):

@@ -14,7 +14,7 @@ from karmada.kube.sim.faults.kinds import Isolated
 from karmada.kube.sim.processes.egress import parse_head
 from tests.kube.sim.processes.process_cluster import fetch, fetched, log_of, pod, process_cluster, service
 from tests.kube.sim.whole_cluster import PODS, Whole, whole_cluster
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 
 SERVICES = GVR("", "v1", "services")
 CALLS = """
@@ -28,7 +28,7 @@ from karmada.kube.client.transport import Call, ConnectionFailed
 async def main():
     inside = in_cluster_config()
     port = inside.server.rpartition(":")[2]
-    outside = HttpTransport(replace(inside, server=f"https://localhost:{port}", timeout=1.0))
+    outside = HttpTransport(replace(inside, server=f"https://localhost:{port}", timeout=float(sys.argv[1])))
     print("proxies", proxy_for(inside) or "none", proxy_for(outside.config)[:7], flush=True)
     while True:
         try:
@@ -47,13 +47,18 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Whole]:
         yield whole
 
 
+def calls(patience: float) -> Obj:
+    """A pod that calls the API server from outside again and again, and gives an answer so many seconds."""
+    return pod("p", container={"command": ["python", "-c", CALLS, str(patience)]})
+
+
 async def last_line(cluster: Whole, name: str) -> str:
     return (await log_of(cluster, name, tailLines="1")).strip()
 
 
 @pytest.mark.parametrize("how", ["hang", "refuse"])
 async def test_an_isolated_pod_cannot_reach_the_outside_until_the_fault_is_healed(cluster: Whole, how: str) -> None:
-    await cluster.admin.create(PODS, pod("p", container={"command": ["python", "-c", CALLS]}))
+    await cluster.admin.create(PODS, calls(1.0))
 
     async def says(text: str) -> bool:
         return (await last_line(cluster, "p")).startswith(text)
@@ -68,7 +73,7 @@ async def test_an_isolated_pod_cannot_reach_the_outside_until_the_fault_is_heale
 
 
 async def test_other_pods_and_other_addresses_are_not_cut(cluster: Whole) -> None:
-    await cluster.admin.create(PODS, pod("p", container={"command": ["python", "-c", CALLS]}))
+    await cluster.admin.create(PODS, calls(LIMIT))
     await cluster.sim.faults.inject(Isolated(labels={"app": "other"}))
     await cluster.sim.faults.inject(Isolated(to="example"))
 

@@ -400,7 +400,7 @@ from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.gvk import GVR
 
 async def main():
-    inside = replace(in_cluster_config(), timeout=10.0)
+    inside = replace(in_cluster_config(), timeout=120.0)
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     client = Client(HttpTransport(inside))
     done = await client.create(GVR("authentication.k8s.io", "v1", "selfsubjectreviews"), review, "")
