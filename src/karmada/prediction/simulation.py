@@ -7,7 +7,7 @@ and their requirements, and then the scheduler's algorithm. Nothing is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from karmada.kube.objects.types import Obj
 from karmada.prediction import intended_binding as intended
@@ -63,12 +63,37 @@ async def simulate(world: World, given: Given, trial: Trial, namespace: str, nam
     if not given.resources and not policies:
         workloads = [*given.rebalanced, *await rebalancing.named(world, names, namespace)]
         return await _of_bindings(world, failover, trial, workloads)
+    for one in filter(_is_definition, given.resources):
+        world.define(one)
     resources = [await _placed(world, obj, namespace) for obj in given.resources]
     if not resources:
         resources = await _selected(world, policies)
     if not resources:
         raise NothingSelected("no resource in the given files, and none that their policies select")
-    return Simulation([await _outcome(world, one, policies, failover, trial) for one in resources], [])
+    simulation = Simulation([], [])
+    for resource in sorted(resources, key=lambda one: not _is_definition(one)):
+        try:
+            outcome = await _outcome(world, resource, policies, failover, trial)
+        except intended.NoPolicy as error:
+            if len(resources) == 1 or resource["kind"] not in _NEED_NO_POLICY:
+                raise
+            simulation.notes.append(_NEED_NO_POLICY[resource["kind"]].format(error, intended.name_of(resource)))
+            continue
+        simulation.outcomes.append(outcome)
+        for target in outcome.after if _is_definition(resource) else ():
+            await world.enable(target["name"], resource)
+    return simulation
+
+
+_NEED_NO_POLICY: Final = {
+    "Namespace": "every cluster gets the namespace {1} by itself.",
+    "CustomResourceDefinition": "{0}: clusters serve its kind only if they have it already.",
+}
+"""What is to be said of manifests that others need and no policy selects, by kind."""
+
+
+def _is_definition(obj: Obj) -> bool:
+    return bool(obj["kind"] == "CustomResourceDefinition")
 
 
 async def _placed(world: World, obj: Obj, namespace: str) -> Obj:
@@ -77,7 +102,7 @@ async def _placed(world: World, obj: Obj, namespace: str) -> Obj:
     from karmada.kube.objects.gvk import GVK
 
     try:
-        mapping = await world.client.mapper.mapping(GVK.parse(obj["apiVersion"], obj["kind"]))
+        mapping = await world.mapping(GVK.parse(obj["apiVersion"], obj["kind"]))
     except NoMatch:
         raise PredictionError(f'no matches for kind "{obj["kind"]}" in version "{obj["apiVersion"]}"') from None
     if not mapping.namespaced or obj["metadata"].get("namespace"):
@@ -97,7 +122,7 @@ async def _selected(world: World, policies: Sequence[Obj]) -> list[Obj]:
         for selector in policy["spec"].get("resourceSelectors") or ():
             gvk = GVK.parse(selector["apiVersion"], selector["kind"])
             try:
-                mapping = await world.client.mapper.mapping(gvk)
+                mapping = await world.mapping(gvk)
             except NoMatch:
                 continue
             where = (space or selector.get("namespace") or "") if mapping.namespaced else ""

@@ -8,19 +8,20 @@ There is no way from here to a write.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Forbidden, NotFound
+from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.prediction.errors import PredictionError
 
 if TYPE_CHECKING:
     from karmada.interpreter.interpreter import Interpreter
     from karmada.kube.client.client import Client
-    from karmada.kube.objects.gvk import GVR
+    from karmada.kube.client.discovery import Mapping
     from karmada.kube.runtime.features import FeatureGates
     from karmada.scheduler.decision import Decision
     from karmada.scheduler.estimators.answered import Answered
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from karmada.scheduler.service.assembly import Algorithm
 
 ADVICE_SECONDS = 1.0
+DEFINITIONS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 
 class World:
@@ -43,7 +45,7 @@ class World:
         from karmada.scheduler.service.assembly import assemble
 
         self.gates: FeatureGates = default_gates()
-        self.settings: Mapping[str, str] = {}
+        self.settings: dict[str, str] = {}
         """Flags of the control plane's controllers; empty if they cannot be read."""
         self.notes: list[str] = []
         """What could not be read."""
@@ -137,6 +139,38 @@ class World:
                 raise PredictionError(f'cluster "{name}" is not joined (known: {", ".join(names) or "none"})')
         return clusters
 
+    async def mapping(self, gvk: GVK) -> Mapping:
+        """Return how a kind is served; NoMatch if it is neither served nor defined by what was put here."""
+        from karmada.kube.client.discovery import NoMatch
+
+        try:
+            return await self.client.mapper.mapping(gvk)
+        except NoMatch:
+            found = next(filter(None, (_mapping(one, gvk) for one in self.given(DEFINITIONS))), None)
+            if found is None:
+                raise
+            self._read[found.gvr, ""] = []
+            return found
+
+    def define(self, definition: Obj) -> None:
+        """Put a CustomResourceDefinition here; PredictionError for one that is incomplete."""
+        try:
+            _mapping(definition, GVK("", "", ""))
+            _enablement(definition)
+        except (KeyError, TypeError, AttributeError):
+            name = meta.name(definition)
+            raise PredictionError(f'CustomResourceDefinition "{name}": spec is incomplete') from None
+        self.put(DEFINITIONS, definition)
+
+    async def enable(self, cluster: str, definition: Obj) -> None:
+        """Have a cluster serve what a CustomResourceDefinition defines."""
+        from karmada.api.cluster import Cluster
+
+        found = await self.get(Cluster.gvr, cluster)
+        status = found.get("status") or {}
+        enabled = [*(status.get("apiEnablements") or ()), *_enablement(definition)]
+        self.put(Cluster.gvr, {**found, "status": {**status, "apiEnablements": enabled}})
+
     # rules
 
     async def fleet(self) -> Fleet:
@@ -229,6 +263,23 @@ class World:
             found = await estimates(self._beneath, request, sets=sets)
             self._estimates[key] = [one for one in found if one.name not in own]
         return self._estimates[key]
+
+
+def _enablement(definition: Obj) -> list[Obj]:
+    spec = definition["spec"]
+    resource = {"name": spec["names"]["plural"], "kind": spec["names"]["kind"]}
+    return [{"groupVersion": f"{spec['group']}/{one['name']}", "resources": [resource]} for one in spec["versions"]]
+
+
+def _mapping(definition: Obj, gvk: GVK) -> Mapping | None:
+    from karmada.kube.client.discovery import Mapping
+
+    spec = definition["spec"]
+    namespaced = spec["scope"] == "Namespaced"
+    served = {version["name"] for version in spec["versions"] if version.get("served", True)}
+    if (spec["group"], spec["names"]["kind"]) != (gvk.group, gvk.kind) or gvk.version not in served:
+        return None
+    return Mapping(GVR(gvk.group, gvk.version, spec["names"]["plural"]), gvk, namespaced)
 
 
 class _Peers:

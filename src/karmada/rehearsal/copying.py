@@ -27,10 +27,9 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
-from karmada.prediction.world import World
+from karmada.prediction.world import DEFINITIONS, World
 
 NAMESPACES: Final = GVR("", "v1", "namespaces")
-DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 RULES: Final = (
     PropagationPolicy, ClusterPropagationPolicy, OverridePolicy, ClusterOverridePolicy, ClusterTaintPolicy,
     ReplicaSchedulingPolicy, ClusterReplicaSchedulingPolicy,

@@ -21,8 +21,8 @@ from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
 from karmada.prediction.failing import DEAD_CLUSTERS
-from karmada.prediction.world import World
-from karmada.rehearsal.copying import BINDINGS, DEFINITIONS, bindings_of, definitions_in
+from karmada.prediction.world import DEFINITIONS, World
+from karmada.rehearsal.copying import BINDINGS, bindings_of, definitions_in
 from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
 from karmada.rehearsal.stand_ins import others_on, profile_of

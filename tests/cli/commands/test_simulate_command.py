@@ -34,6 +34,7 @@ from karmada.kube.runtime.metrics import Metrics
 from karmada.prediction.failing import DEAD_CLUSTERS
 from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.service.estimates import PATH
+from tests.interpreter.workloads import definition, workload
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
 
@@ -384,6 +385,34 @@ async def test_what_makes_no_sense_is_said(trying: Trying) -> None:
     assert (await trying()).output == "error: there are no bindings: give resources and policies with -f\n"
     ship: Obj = {"apiVersion": "harbour/v1", "kind": "Ship", "metadata": {"name": "s"}}
     assert 'no matches for kind "Ship" in version "harbour/v1"' in (await trying(ship=ship)).output
+    assert "spec is incomplete" in (await trying(kind={**definition(), "spec": {"group": "harbour"}})).output
     assert "nowhere.yaml" in (await trying("-f", "nowhere.yaml")).output
     assert "PropagationPolicy without a name" in (await trying(bad={**policy({}), "metadata": {}})).output
     assert "unrecognized feature gate" in (await trying("--feature-gates", "No=true")).output
+
+
+async def test_kinds_and_namespaces_of_the_files_are_known(plane: Scheduling, trying: Trying) -> None:
+    """A custom resource goes where its definition goes."""
+    crds = [{"name": "customresourcedefinitions", "kind": "CustomResourceDefinition"}]
+    status = {"apiEnablements": [{"groupVersion": "apiextensions.k8s.io/v1", "resources": crds}]}
+    await plane.client.patch(Cluster.gvr, "m2", "", {"status": status}, subresource="status")
+    wide = policy(placement(DUPLICATED, clusterAffinity={"clusterNames": ["m2"]}), "kinds", "ClusterPropagationPolicy")
+    wide["spec"]["resourceSelectors"] = [{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}]
+    own = policy(placement(DUPLICATED))
+    own["metadata"]["namespace"] = "harbour"
+    own["spec"]["resourceSelectors"] = [{"apiVersion": "workload.example.io/v1alpha1", "kind": "Workload"}]
+    ship = workload(replicas=2)
+    ship["metadata"]["namespace"] = "harbour"
+    space: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "harbour"}}
+    files = {"space": space, "ship": ship, "kind": definition(), "wide": wide, "own": own}
+    result = await trying("-o", "json", **files)
+    assert result.exit_code == 0, result.output
+    note, _, text = result.output.partition("\n")
+    assert note == "Note: every cluster gets the namespace harbour by itself."
+    found = {one["resource"]["kind"]: one["then"] for one in orjson.loads(text)}
+    assert [target["name"] for target in found["CustomResourceDefinition"]["clusters"]] == ["m2"]
+    assert [target["name"] for target in found["Workload"]["clusters"]] == ["m2"]
+    del files["wide"]
+    nowhere = (await trying(**files)).output
+    assert "no policy selects CustomResourceDefinition workloads.workload.example.io" in nowhere
+    assert "It would fit if:" in nowhere
