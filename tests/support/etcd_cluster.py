@@ -175,7 +175,9 @@ class EtcdCluster:
             command += ["--cacert", str(self.tls.authority), "--cert", str(self.tls.certificate)]
             command += ["--key", str(self.tls.key)]
         env = {**os.environ, "ETCDCTL_API": "3"}
-        done = subprocess.run([*command, *arguments], capture_output=True, text=True, env=env, timeout=20, check=False)
+        done = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, env=env, timeout=LIMIT, check=False
+        )
         return done.stdout + done.stderr
 
     def stop(self) -> None:
