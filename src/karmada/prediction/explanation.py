@@ -186,15 +186,15 @@ async def _events(world: World, binding: Obj) -> list[Obj]:
 def _need(binding: Obj, deleting: list[str], decision: Decision, components: bool) -> str:
     from karmada.kube.objects import meta
     from karmada.scheduler.request import Request
-    from karmada.scheduler.service.need import Need, need_of
+    from karmada.scheduler.service.schedule_type import ScheduleType, schedule_type_of
     from karmada.scheduler.service.triggers import is_suspended
 
     if meta.is_deleting(binding):
         return "nothing: it is being deleted"
     if is_suspended(binding):
         return "nothing: spec.suspension.scheduling is true"
-    need = need_of(binding, Request.of(binding), deleting, components=components)
-    if need is Need.NONE:
+    need = schedule_type_of(binding, Request.of(binding), deleting, components=components)
+    if need is ScheduleType.NONE:
         return "nothing: its replicas are divided as specified, and stay so when clusters change"
     if is_the_same(binding, decision):
         return "nothing: scheduling it again would give the same clusters"

@@ -15,7 +15,7 @@ from karmada.kube.objects.errors import ApiError, Forbidden
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from karmada.scheduler.service.need import placement_text
+from karmada.scheduler.service.schedule_type import placement_text
 from karmada.scheduler.service.writing import is_about, result_text
 from tests.support.events import EVENTS
 from tests.support.eventually import eventually

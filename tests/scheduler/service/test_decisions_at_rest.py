@@ -11,7 +11,7 @@ import pytest
 from karmada.api.cluster import Cluster
 from karmada.api.work import ResourceBinding
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.service.need import Need, need_of
+from karmada.scheduler.service.schedule_type import ScheduleType, schedule_type_of
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, KINDS, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling, targets
 
@@ -77,7 +77,7 @@ async def undecided(plane: Scheduling, name: str) -> tuple[dict[str, int], dict[
     binding: Obj = await plane.client.get(ResourceBinding.gvr, name, "default")
     core = plane.scheduler._core
     request = core.request(binding)
-    if need_of(binding, request, core.fleet.leaving) is Need.NONE:
+    if schedule_type_of(binding, request, core.fleet.leaving) is ScheduleType.NONE:
         return None
     decision = await core.decide(binding, request)
     wanted = {target["name"]: target.get("replicas", 0) for target in decision.targets}

@@ -32,7 +32,7 @@ from karmada.scheduler.service.at_creation import AtCreation, Decided
 from karmada.scheduler.service.context import Context
 from karmada.scheduler.service.core import Core, Options
 from karmada.scheduler.service.metrics import SchedulerMetrics
-from karmada.scheduler.service.need import Need, need_of
+from karmada.scheduler.service.schedule_type import ScheduleType, schedule_type_of
 from karmada.scheduler.service.triggers import (
     BY_KIND,
     BY_PLACEMENT,
@@ -164,7 +164,7 @@ class BindingScheduler(Reconciler):
     def _was_decided(self, binding: Obj, decided: Decided) -> bool:
         """Announce a decision that was stored with its binding; whether it still holds."""
         self.metrics.incoming("BindingAdd")
-        self.metrics.attempted("scheduled", Need.RECONCILE.value, self._clock.monotonic() - decided.began)
+        self.metrics.attempted("scheduled", ScheduleType.RECONCILE.value, self._clock.monotonic() - decided.began)
         self._emit_success(binding, decided.decision, decided.report)
         holds = self._at_creation.holds(decided, binding)
         if holds:
@@ -248,8 +248,8 @@ class BindingScheduler(Reconciler):
             log.error(text)
             return Verdict("False", Reason.SCHEDULER_ERROR, text, True)
         request = self._core.request(binding)
-        need = need_of(binding, request, self._core.fleet.leaving, components=self._core.components)
-        if need is Need.NONE:
+        need = schedule_type_of(binding, request, self._core.fleet.leaving, components=self._core.components)
+        if need is ScheduleType.NONE:
             self._wrote(binding, await writing.write_observed(self._client, self._kind.gvr, binding, self._clock.now()))
             return None
         began = self._clock.monotonic()

@@ -19,7 +19,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.patch.mergepatch import create_merge_patch
 from karmada.scheduler.failures import Verdict, verdict
 from karmada.scheduler.placement import Plan
-from karmada.scheduler.service.need import applied_text
+from karmada.scheduler.service.schedule_type import applied_text
 
 SCHEDULED = "Scheduled"
 

@@ -10,7 +10,7 @@ import pytest
 from karmada.api import well_known
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.request import Request
-from karmada.scheduler.service.need import Need, need_of, placement_changed, replicas_changed
+from karmada.scheduler.service.schedule_type import ScheduleType, placement_changed, replicas_changed, schedule_type_of
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, config_map, deployment, placement
 
 EARLY, LATE = "2024-01-01T00:00:00Z", "2024-01-01T00:00:01Z"
@@ -109,36 +109,36 @@ DIVIDED = deployment(4, placement(DYNAMIC), previous={"m1": 2, "m2": 2})
 @pytest.mark.parametrize(
     ("binding", "deleting", "need"),
     [
-        ({"metadata": {}, "spec": DIVIDED}, [], Need.RECONCILE),
-        ({"metadata": {}, "spec": {**DIVIDED, "replicas": 5}}, [], Need.RECONCILE),
-        (settled(DIVIDED), [], Need.NONE),
-        (settled({**DIVIDED, "replicas": 5}), [], Need.SCALE),
-        (settled({**DIVIDED, "rescheduleTriggeredAt": LATE}, lastScheduledTime=EARLY), [], Need.RECONCILE),
-        (settled({**DIVIDED, "rescheduleTriggeredAt": EARLY}, lastScheduledTime=EARLY), [], Need.NONE),
-        (settled({**DIVIDED, "rescheduleTriggeredAt": EARLY}, lastScheduledTime=LATE), [], Need.NONE),
-        (settled({**DIVIDED, "rescheduleTriggeredAt": LATE}), [], Need.NONE),
+        ({"metadata": {}, "spec": DIVIDED}, [], ScheduleType.RECONCILE),
+        ({"metadata": {}, "spec": {**DIVIDED, "replicas": 5}}, [], ScheduleType.RECONCILE),
+        (settled(DIVIDED), [], ScheduleType.NONE),
+        (settled({**DIVIDED, "replicas": 5}), [], ScheduleType.SCALE),
+        (settled({**DIVIDED, "rescheduleTriggeredAt": LATE}, lastScheduledTime=EARLY), [], ScheduleType.RECONCILE),
+        (settled({**DIVIDED, "rescheduleTriggeredAt": EARLY}, lastScheduledTime=EARLY), [], ScheduleType.NONE),
+        (settled({**DIVIDED, "rescheduleTriggeredAt": EARLY}, lastScheduledTime=LATE), [], ScheduleType.NONE),
+        (settled({**DIVIDED, "rescheduleTriggeredAt": LATE}), [], ScheduleType.NONE),
         (
             settled({**DIVIDED, "replicas": 5, "rescheduleTriggeredAt": LATE}, lastScheduledTime=EARLY),
             [],
-            Need.SCALE,
+            ScheduleType.SCALE,
         ),
-        (settled(deployment(4, placement(DUPLICATED), previous={"m1": 4})), [], Need.RECONCILE),
-        (settled(deployment(4, placement(DUPLICATED), previous={"m1": 3})), [], Need.SCALE),
-        (settled(deployment(4, placement(), previous={"m1": 3})), [], Need.RECONCILE),
-        (settled(config_map(placement())), [], Need.RECONCILE),
-        (settled(config_map(placement(DYNAMIC))), [], Need.RECONCILE),
-        (settled(deployment(0, placement(DYNAMIC), replicaRequirements={})), [], Need.NONE),
-        (settled(DIVIDED), ["m2"], Need.RECONCILE),
-        (settled(DIVIDED), ["m3"], Need.NONE),
+        (settled(deployment(4, placement(DUPLICATED), previous={"m1": 4})), [], ScheduleType.RECONCILE),
+        (settled(deployment(4, placement(DUPLICATED), previous={"m1": 3})), [], ScheduleType.SCALE),
+        (settled(deployment(4, placement(), previous={"m1": 3})), [], ScheduleType.RECONCILE),
+        (settled(config_map(placement())), [], ScheduleType.RECONCILE),
+        (settled(config_map(placement(DYNAMIC))), [], ScheduleType.RECONCILE),
+        (settled(deployment(0, placement(DYNAMIC), replicaRequirements={})), [], ScheduleType.NONE),
+        (settled(DIVIDED), ["m2"], ScheduleType.RECONCILE),
+        (settled(DIVIDED), ["m3"], ScheduleType.NONE),
     ],
 )
-def test_the_first_reason_that_holds_counts(binding: Obj, deleting: list[str], need: Need) -> None:
-    assert need_of(binding, Request.of(binding), deleting) is need
+def test_the_first_reason_that_holds_counts(binding: Obj, deleting: list[str], need: ScheduleType) -> None:
+    assert schedule_type_of(binding, Request.of(binding), deleting) is need
 
 
 def test_clusters_of_a_group_that_was_not_noted_are_decided_again() -> None:
     spec = deployment(4, placement(DYNAMIC, clusterAffinities=[G1]), previous={"m1": 4})
     noted = settled(spec, schedulerObservingAffinityName="g1")
-    assert need_of(noted, Request.of(noted), []) is Need.NONE
+    assert schedule_type_of(noted, Request.of(noted), []) is ScheduleType.NONE
     not_noted = settled(spec)
-    assert need_of(not_noted, Request.of(not_noted), []) is Need.RECONCILE
+    assert schedule_type_of(not_noted, Request.of(not_noted), []) is ScheduleType.RECONCILE

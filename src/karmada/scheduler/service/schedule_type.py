@@ -27,7 +27,7 @@ _PARTS = ("clusterAffinity", "clusterTolerations", "spreadConstraints", "replica
 _ESCAPES = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
 
 
-class Need(StrEnum):
+class ScheduleType(StrEnum):
     """What schedule_type says in the metrics; NONE: nothing is to be done."""
 
     NONE = ""
@@ -35,20 +35,22 @@ class Need(StrEnum):
     SCALE = "ScaleSchedule"
 
 
-def need_of(binding: Obj, request: Request, deleting: Iterable[str], *, components: bool = False) -> Need:
+def schedule_type_of(
+    binding: Obj, request: Request, deleting: Iterable[str], *, components: bool = False
+) -> ScheduleType:
     spec, status = binding["spec"], binding.get("status") or {}
     applied = meta.annotations(binding).get(well_known.APPLIED_PLACEMENT) or ""
     observed = status.get("schedulerObservingAffinityName") or ""
     if applied != applied_text(request.plan) and placement_changed(spec["placement"], applied, observed):
-        return Need.RECONCILE
+        return ScheduleType.RECONCILE
     if replicas_changed(spec, request, components=components):
-        return Need.SCALE
+        return ScheduleType.SCALE
     if request.fresh or not request.is_workload or not _is_divided(spec):
-        return Need.RECONCILE
+        return ScheduleType.RECONCILE
     targets = request.previous
     if request.plan.terms and targets and not observed:
-        return Need.RECONCILE  # the clusters were written, the group that they are of was not
-    return Need.RECONCILE if any(name in targets for name in deleting) else Need.NONE
+        return ScheduleType.RECONCILE  # the clusters were written, the group that they are of was not
+    return ScheduleType.RECONCILE if any(name in targets for name in deleting) else ScheduleType.NONE
 
 
 def placement_changed(placement: Obj, applied: str, observed: str) -> bool:
