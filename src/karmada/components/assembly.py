@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from karmada.estimator.members import MemberEstimators
     from karmada.kube.runtime.membership import Membership
     from karmada.scheduler.estimators.protocol import Estimator, LocalEstimator, RemoteEstimator
-    from karmada.scheduler.service.core import Core, Options
+    from karmada.scheduler.service.core import Options, SchedulingEngine
 
 MANY: dict[GVR | GVK, Parse | None] = dict.fromkeys(
     (Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr), parse_custom
@@ -153,7 +153,7 @@ class Assembly:
         *,
         client: ClientOptions | None = None,
         in_process: bool = False,
-    ) -> Core:
+    ) -> SchedulingEngine:
         """`client`: how the estimators of the clusters are called, if they are.
 
         `in_process`: whether those of the members in mode Push are in this process.

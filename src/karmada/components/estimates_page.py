@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from karmada.kube.server.handlers.pipeline import PathHandler
     from karmada.kube.server.http import request as http
     from karmada.kube.server.http.results import Result
-    from karmada.scheduler.service.core import Core
+    from karmada.scheduler.service.core import SchedulingEngine
 
 _ONE_CLUSTER = {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]}
 """A placement with which components are estimated in complete sets."""
 
 
-def estimates_page(scheduler: Core) -> PathHandler:
+def estimates_page(scheduler: SchedulingEngine) -> PathHandler:
     async def page(request: http.Request) -> Result:
         found = await scheduler.estimates(_workload(request))
         return RawResult(orjson.dumps({"estimators": [one.data for one in found]}))

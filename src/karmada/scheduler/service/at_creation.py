@@ -23,7 +23,7 @@ from karmada.scheduler.failures import Verdict, verdict
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
 from karmada.scheduler.service import writing
-from karmada.scheduler.service.core import Core
+from karmada.scheduler.service.core import SchedulingEngine
 from karmada.scheduler.service.triggers import Ours
 
 
@@ -39,7 +39,9 @@ class Decided(NamedTuple):
 
 
 class AtCreation:
-    def __init__(self, core: Core, ours: Ours, clock: Clock, manager: str, running: Callable[[], bool]) -> None:
+    def __init__(
+        self, core: SchedulingEngine, ours: Ours, clock: Clock, manager: str, running: Callable[[], bool]
+    ) -> None:
         """`manager`: who writes the decision. `running`: whether this scheduler is the one that decides now."""
         self._core = core
         self._ours = ours

@@ -44,7 +44,7 @@ class Options:
     limits: Limits = field(default_factory=Limits)
 
 
-class Core:
+class SchedulingEngine:
     def __init__(
         self, context: Context, options: Options, estimators: Sequence[Estimator] = (), meter: Meter = NOBODY
     ) -> None:

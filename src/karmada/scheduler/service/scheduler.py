@@ -30,7 +30,7 @@ from karmada.scheduler.request import Request
 from karmada.scheduler.service import writing
 from karmada.scheduler.service.at_creation import AtCreation, Decided
 from karmada.scheduler.service.context import Context
-from karmada.scheduler.service.core import Core, Options
+from karmada.scheduler.service.core import Options, SchedulingEngine
 from karmada.scheduler.service.metrics import SchedulerMetrics
 from karmada.scheduler.service.schedule_type import ScheduleType, schedule_type_of
 from karmada.scheduler.service.triggers import (
@@ -63,7 +63,7 @@ def scheduler_parts(
     context: Context, options: Options | None = None, estimators: Sequence[Estimator] = ()
 ) -> Sequence[BindingScheduler]:
     metrics = SchedulerMetrics(context.clock)
-    core = Core(context, options or Options(), estimators, metrics)
+    core = SchedulingEngine(context, options or Options(), estimators, metrics)
     kinds: tuple[Kind, ...] = (ResourceBinding, ClusterResourceBinding)
     parts = [BindingScheduler(context, kind, core, metrics) for kind in kinds]
 
@@ -79,7 +79,7 @@ class BindingScheduler(Reconciler):
     workers = _WORKERS
     queue_name = QUEUE
 
-    def __init__(self, context: Context, kind: Kind, core: Core, metrics: SchedulerMetrics) -> None:
+    def __init__(self, context: Context, kind: Kind, core: SchedulingEngine, metrics: SchedulerMetrics) -> None:
         self._core = core
         self._kind = kind
         self._clock = context.clock
@@ -137,7 +137,7 @@ class BindingScheduler(Reconciler):
         self._follow_ups.unregister(self._kind.gvk, self._at_creation)
 
     @property
-    def core(self) -> Core:
+    def core(self) -> SchedulingEngine:
         """What it shares with the scheduler of the other kind of bindings."""
         return self._core
 
