@@ -10,7 +10,7 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.service.triggers import (
-    Ours,
+    SchedulerSelector,
     ServedKinds,
     concerns_bindings,
     frees_quota,
@@ -20,7 +20,7 @@ from karmada.scheduler.service.triggers import (
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, cluster, deployment, placement
 from tests.support.scheduling_plane import MARKED, Scheduling
 
-OURS = Ours("default-scheduler")
+OURS = SchedulerSelector("default-scheduler")
 
 
 def binding(generation: int = 1, labels: Obj | None = None, **spec: Any) -> Obj:
@@ -68,7 +68,7 @@ def test_without_a_mark_a_binding_is_nobodys() -> None:
 def test_a_binding_belongs_to_the_scheduler_it_names(name: str | None, default: bool, other: bool) -> None:
     found = binding() if name is None else binding(schedulerName=name)
     assert OURS(found) is default
-    assert Ours("other")(found) is other
+    assert SchedulerSelector("other")(found) is other
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
 from karmada.scheduler.service import writing
 from karmada.scheduler.service.core import SchedulingEngine
-from karmada.scheduler.service.triggers import Ours
+from karmada.scheduler.service.triggers import SchedulerSelector
 
 
 class Decided(NamedTuple):
@@ -40,7 +40,7 @@ class Decided(NamedTuple):
 
 class AtCreation:
     def __init__(
-        self, core: SchedulingEngine, ours: Ours, clock: Clock, manager: str, running: Callable[[], bool]
+        self, core: SchedulingEngine, ours: SchedulerSelector, clock: Clock, manager: str, running: Callable[[], bool]
     ) -> None:
         """`manager`: who writes the decision. `running`: whether this scheduler is the one that decides now."""
         self._core = core

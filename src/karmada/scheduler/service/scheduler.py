@@ -36,7 +36,7 @@ from karmada.scheduler.service.schedule_type import ScheduleType, schedule_type_
 from karmada.scheduler.service.triggers import (
     BY_KIND,
     BY_PLACEMENT,
-    Ours,
+    SchedulerSelector,
     bindings_for,
     bindings_of_kinds,
     concerns_bindings,
@@ -87,7 +87,7 @@ class BindingScheduler(Reconciler):
         self._recorder = context.recorder(core.options.name)
         self.metrics: SchedulerMetrics = metrics
         self.name = f"{core.options.name}-{kind.info.plural}"
-        self._ours = Ours(core.options.name)
+        self._ours = SchedulerSelector(core.options.name)
         self._decided: dict[Key, tuple[str, int]] = {}
         """Per binding, the uid and the generation that the last decision made: its event needs no other decision.
 

@@ -92,7 +92,9 @@ def _is_complete(cluster: Obj | None) -> bool:
     return meta.has_condition(((cluster or {}).get("status") or {}).get("conditions"), _COMPLETE)
 
 
-async def bindings_of_kinds(cluster: Obj, changed: ServedKinds, bindings: Informer, ours: Ours) -> AsyncIterator[Key]:
+async def bindings_of_kinds(
+    cluster: Obj, changed: ServedKinds, bindings: Informer, ours: SchedulerSelector
+) -> AsyncIterator[Key]:
     """Yield the bindings that may come to a cluster for a kind it gained, or must leave it for one it lost."""
     name = cluster["metadata"]["name"]
     lost = set() if changed.served is None else set(bindings.cache.index_values(BY_KIND)) - changed.served
@@ -148,7 +150,7 @@ def is_suspended(binding: Obj) -> bool:
     return bool(((binding.get("spec") or {}).get("suspension") or {}).get("scheduling"))
 
 
-class Ours:
+class SchedulerSelector:
     """The bindings of the scheduler of this name."""
 
     def __init__(self, name: str) -> None:
@@ -203,7 +205,7 @@ def _selectable(cluster: Obj) -> object:
     return meta.labels(cluster), [spec.get(field) for field in ("provider", "region", "zone", "zones")]
 
 
-async def bindings_for(clusters: Sequence[Obj], bindings: Informer, ours: Ours) -> AsyncIterator[Key]:
+async def bindings_for(clusters: Sequence[Obj], bindings: Informer, ours: SchedulerSelector) -> AsyncIterator[Key]:
     """Yield the bindings that one of these states of a cluster may concern."""
     async for value in in_slices(list(bindings.cache.index_values(BY_PLACEMENT)) if clusters else ()):
         scheduler, group, placement = orjson.loads(value)
