@@ -30,7 +30,7 @@ from karmada.scheduler.estimators.merge import (
 from karmada.scheduler.estimators.protocol import EstimateRequest, LocalEstimator, RemoteEstimator
 from karmada.scheduler.failures import Failure, error, no_fit
 from karmada.scheduler.fleet import Fleet
-from karmada.scheduler.meter import ERROR, NOBODY, SCORE, SUCCESS, UNSCHEDULABLE, Meter
+from karmada.scheduler.meter import ERROR, NO_METRICS, SCORE, SUCCESS, UNSCHEDULABLE, Meter
 from karmada.scheduler.ranking import rank
 from karmada.scheduler.request import Request
 from karmada.scheduler.scores.protocol import Score, ScoreError
@@ -51,7 +51,7 @@ class Profile:
     """Whether workloads of several components are fitted as a whole."""
     propagate_empty: bool = False
     """Whether selected clusters that get no replicas are targets all the same."""
-    meter: Meter = NOBODY
+    meter: Meter = NO_METRICS
 
 
 def schedule(

@@ -17,7 +17,7 @@ import numpy as np
 from karmada.estimator.amounts import Bools, Ints
 from karmada.scheduler.filters.protocol import BindingFilter, ClusterFilter, Filter, Refusal
 from karmada.scheduler.fleet import Facet, Fleet
-from karmada.scheduler.meter import FILTER, NOBODY, SUCCESS, UNSCHEDULABLE, Meter
+from karmada.scheduler.meter import FILTER, NO_METRICS, SUCCESS, UNSCHEDULABLE, Meter
 from karmada.scheduler.request import Request
 
 _SELECTION = (Facet.FACTS, Facet.APIS, Facet.SELECTION)
@@ -54,7 +54,7 @@ class FilterSet:
 
     # what the filters say of each cluster
 
-    def answers(self, one: ClusterFilter, request: Request, fleet: Fleet, meter: Meter = NOBODY) -> Ints:
+    def answers(self, one: ClusterFilter, request: Request, fleet: Fleet, meter: Meter = NO_METRICS) -> Ints:
         """For each slot the number of the reason why this filter refuses it."""
 
         def compute(fleet: Fleet, rows: Ints) -> list[int]:
@@ -89,7 +89,7 @@ class FilterSet:
                 found.append((one, refusal))
         return found
 
-    def candidates(self, request: Request, fleet: Fleet, meter: Meter = NOBODY) -> Candidates:
+    def candidates(self, request: Request, fleet: Fleet, meter: Meter = NO_METRICS) -> Candidates:
         together = self._together(request, fleet, meter)
         refusals = self._refusals(request, meter)
         if not refusals and not np.count_nonzero(together):

@@ -66,4 +66,4 @@ class _Nobody:
         pass
 
 
-NOBODY: Meter = _Nobody()
+NO_METRICS: Meter = _Nobody()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from karmada.loading import entry_points
-from karmada.scheduler.meter import NOBODY, Meter
+from karmada.scheduler.meter import NO_METRICS, Meter
 
 if TYPE_CHECKING:
     from karmada.scheduler.algorithm import Profile
@@ -162,7 +162,7 @@ def profile_of(
     *,
     components: bool = False,
     propagate_empty: bool = False,
-    meter: Meter = NOBODY,
+    meter: Meter = NO_METRICS,
 ) -> Profile:
     """What is switched on, put together. Divisions of other packages are tried before those that are built in."""
     from karmada.scheduler.algorithm import Profile

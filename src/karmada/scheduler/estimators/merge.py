@@ -10,7 +10,7 @@ import numpy as np
 from karmada.estimator.amounts import Ints
 from karmada.estimator.terms import MAX_REPLICAS, EstimateError
 from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest, LocalEstimator
-from karmada.scheduler.meter import NOBODY, Meter
+from karmada.scheduler.meter import NO_METRICS, Meter
 
 
 @dataclass(slots=True)
@@ -35,7 +35,9 @@ def unlimited(request: EstimateRequest) -> Estimate:
     return Estimate(room)
 
 
-def estimate_locally(request: EstimateRequest, estimators: Sequence[LocalEstimator], meter: Meter = NOBODY) -> Estimate:
+def estimate_locally(
+    request: EstimateRequest, estimators: Sequence[LocalEstimator], meter: Meter = NO_METRICS
+) -> Estimate:
     """What all that compute say, not yet settled."""
     estimate = unlimited(request)
     for estimator in estimators:

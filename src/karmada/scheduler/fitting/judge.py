@@ -19,7 +19,7 @@ from karmada.scheduler.estimators.merge import estimate_locally, settle
 from karmada.scheduler.estimators.protocol import EstimateRequest, LocalEstimator
 from karmada.scheduler.fitting.situation import Situation
 from karmada.scheduler.fleet import Fleet
-from karmada.scheduler.meter import NOBODY
+from karmada.scheduler.meter import NO_METRICS
 
 TRIALS = 800
 SECONDS = 1.0
@@ -40,7 +40,7 @@ class Judge:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._estimators = estimators
-        self._profile = replace(profile or default_profile(), meter=NOBODY)
+        self._profile = replace(profile or default_profile(), meter=NO_METRICS)
         self.trials = trials
         """How many are left."""
         self._now = now

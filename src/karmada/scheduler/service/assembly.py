@@ -12,7 +12,7 @@ from karmada.kube.runtime.features import FeatureGates
 from karmada.scheduler.algorithm import Profile
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.estimators.protocol import Estimator, LocalEstimator, RemoteEstimator, divided
-from karmada.scheduler.meter import NOBODY, Meter
+from karmada.scheduler.meter import NO_METRICS, Meter
 from karmada.scheduler.plugins import EVERYTHING, builtin, discover, estimators_of, profile_of
 
 
@@ -28,7 +28,7 @@ def assemble(
     *,
     propagate_empty: bool = False,
     estimators: Sequence[Estimator] = (),
-    meter: Meter = NOBODY,
+    meter: Meter = NO_METRICS,
 ) -> Algorithm:
     """`estimators` are used besides the general one and those of plug-ins. Raises PluginError."""
     registry = discover(builtin(workload_affinity=gates.enabled("WorkloadAffinity")))

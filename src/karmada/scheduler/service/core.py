@@ -22,7 +22,7 @@ from karmada.scheduler.estimators.protocol import Estimator, FollowsReports
 from karmada.scheduler.failures import Reason
 from karmada.scheduler.filters.workload_affinity import AFFINITY, ANTI_AFFINITY
 from karmada.scheduler.fleet import Fleet
-from karmada.scheduler.meter import NOBODY, Meter
+from karmada.scheduler.meter import NO_METRICS, Meter
 from karmada.scheduler.plugins import EVERYTHING
 from karmada.scheduler.request import Request
 from karmada.scheduler.service.assembly import assemble
@@ -46,7 +46,7 @@ class Options:
 
 class SchedulingEngine:
     def __init__(
-        self, context: Context, options: Options, estimators: Sequence[Estimator] = (), meter: Meter = NOBODY
+        self, context: Context, options: Options, estimators: Sequence[Estimator] = (), meter: Meter = NO_METRICS
     ) -> None:
         self.options = options
         self.by_priority = context.gates.enabled("PriorityBasedScheduling")
