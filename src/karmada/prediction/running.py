@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from karmada.kube.client.client import Client
-    from karmada.scheduler.estimators.answered import Answered
+    from karmada.scheduler.estimators.estimator_result import EstimatorResult
     from karmada.scheduler.request import Request
 
 _GATE: Final = re.compile(r'kubernetes_feature_enabled\{name="(\w+)",stage="\w*"\} ([01])')
@@ -33,11 +33,11 @@ async def running(client: Client) -> Running:
     return Running(gates, {flag: value.replace("\\\\", "\\") for flag, value in _SETTING.findall(text)})
 
 
-async def estimates(client: Client, request: Request, *, sets: bool) -> list[Answered]:
+async def estimates(client: Client, request: Request, *, sets: bool) -> list[EstimatorResult]:
     """What the estimators report for a workload, in every cluster; nothing for those who may not read that."""
     import orjson
 
-    from karmada.scheduler.estimators.answered import Answered
+    from karmada.scheduler.estimators.estimator_result import EstimatorResult
     from karmada.scheduler.service.estimates import PATH
 
     query = {"namespace": request.resource.get("namespace") or ""}
@@ -46,7 +46,7 @@ async def estimates(client: Client, request: Request, *, sets: bool) -> list[Ans
     elif request.requirements is not None:
         query["requirements"] = orjson.dumps(request.requirements).decode()
     page = await _page(client, PATH, query)
-    return [] if page is None else [Answered.of(one) for one in orjson.loads(page)["estimators"]]
+    return [] if page is None else [EstimatorResult.of(one) for one in orjson.loads(page)["estimators"]]
 
 
 async def _page(client: Client, path: str, query: Mapping[str, str]) -> bytes | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karmada.kube.client.discovery import Mapping
     from karmada.kube.runtime.features import FeatureGates
     from karmada.scheduler.decision import Decision
-    from karmada.scheduler.estimators.answered import Answered
+    from karmada.scheduler.estimators.estimator_result import EstimatorResult
     from karmada.scheduler.fitting.situation import Situation
     from karmada.scheduler.fitting.suggestions import Advice
     from karmada.scheduler.fleet import Fleet
@@ -58,7 +58,7 @@ class World:
         self._beneath: Client | None = None
         self._given: dict[GVR, dict[tuple[str, str], Obj]] = {}
         self._read: dict[tuple[GVR, str], list[Obj]] = {}
-        self._estimates: dict[bytes, list[Answered]] = {}
+        self._estimates: dict[bytes, list[EstimatorResult]] = {}
         self._fleet: Fleet | None = None
         self._interpreter: Interpreter | None = None
 
@@ -243,7 +243,7 @@ class World:
             return []
         return await self.readable(FederatedResourceQuota.gvr, namespace)
 
-    async def _estimates_of(self, request: Request) -> list[Answered]:
+    async def _estimates_of(self, request: Request) -> list[EstimatorResult]:
         """Return what the estimators of the running scheduler report; nothing if it does not run in the control plane.
 
         It is requested once for all workloads with equal requirements.

@@ -9,7 +9,7 @@ import pytest
 
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import Profile, schedule
-from karmada.scheduler.estimators.answered import Answered
+from karmada.scheduler.estimators.estimator_result import EstimatorResult
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.fitting.judge import Judge, fits
 from karmada.scheduler.fitting.situation import Situation
@@ -238,7 +238,7 @@ def test_nodes_where_nodes_are_modelled() -> None:
 def test_what_an_estimator_reported_is_taken_as_given() -> None:
     clusters = [cluster("m1", summary=has(cpu="50")), cluster("m2", summary=has(cpu="50"))]
     spec = deployment(10, placement(DYNAMIC), replicaRequirements=CPU_1)
-    found = texts(spec, clusters, answers=[Answered("scheduler-estimator", {"m1": 3, "m2": 4})])
+    found = texts(spec, clusters, answers=[EstimatorResult("scheduler-estimator", {"m1": 3, "m2": 4})])
     assert found == [
         "m2 had capacity for 7 more replicas on its nodes (scheduler-estimator reports 4)",
         "m1 had capacity for 6 more replicas on its nodes (scheduler-estimator reports 3)",
@@ -251,13 +251,13 @@ def test_a_quota_in_a_member_that_an_estimator_counts_with() -> None:
     quota = {"metadata": {"name": "team", "namespace": "default"}, "status": status}
     requirements = {**CPU_1, "namespace": "default"}
     spec = deployment(5, placement(DYNAMIC), replicaRequirements=requirements)
-    answers = [Answered("in-process-estimator", {"m1": 8}, quotas={"m1": [quota]})]
+    answers = [EstimatorResult("in-process-estimator", {"m1": 8}, quotas={"m1": [quota]})]
     advice = advice_on(spec, [cluster("m1", summary=has(cpu="50"))], answers=answers)
     assert [one.text for one in advice.suggestions] == [
         "the ResourceQuota team in m1 had 2 more requests.cpu",
         "replicas were 3",
     ]
-    assert Answered.of(answers[0].data) == answers[0]
+    assert EstimatorResult.of(answers[0].data) == answers[0]
 
 
 def test_a_quota_that_refuses_the_result() -> None:

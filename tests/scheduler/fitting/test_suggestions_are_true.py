@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from karmada.estimator.terms import Assumption
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import schedule
-from karmada.scheduler.estimators.answered import Answered
+from karmada.scheduler.estimators.estimator_result import EstimatorResult
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.estimators.protocol import LocalEstimator
 from karmada.scheduler.fitting.judge import Judge, exceeded
@@ -90,13 +90,13 @@ def random_assumption(random: Random) -> Assumption:
     return Assumption("default", [{"name": "a", "replicas": random.randint(0, 4), "replicaRequirements": requirements}])
 
 
-def random_answers(random: Random, names: list[str]) -> list[Answered]:
+def random_answers(random: Random, names: list[str]) -> list[EstimatorResult]:
     if random.random() < 0.7:
         return []
     known = {name: random.randint(0, 9) for name in names if random.random() < 0.8}
     failed = {name: "no connection" for name in names if name not in known and random.random() < 0.2}
     quotas = {name: [random_member_quota(random)] for name in known if random.random() < 0.3}
-    return [Answered("in-process-estimator", known, failed, quotas)]
+    return [EstimatorResult("in-process-estimator", known, failed, quotas)]
 
 
 def random_member_quota(random: Random) -> Obj:

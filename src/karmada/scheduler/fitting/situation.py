@@ -12,7 +12,7 @@ from typing import Any
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.estimators.answered import Answered
+from karmada.scheduler.estimators.estimator_result import EstimatorResult
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Peers, Request
 
@@ -43,7 +43,7 @@ def edited_named(objects: Iterable[Obj], name: str, path: Path, new: New) -> lis
 class Situation:
     request: Request
     fleet: Fleet
-    answers: Sequence[Answered] = ()
+    answers: Sequence[EstimatorResult] = ()
     """Of estimators that cannot be called again and again: what they returned for this workload, taken as given."""
     quotas: Sequence[Obj] = ()
     """The FederatedResourceQuotas that the result must not exceed."""
@@ -71,7 +71,7 @@ class Situation:
     def with_quota(self, name: str, path: Path, new: New) -> Situation:
         return replace(self, quotas=edited_named(self.quotas, name, path, new))
 
-    def with_answer(self, estimator: str, new: Callable[[Answered], Answered]) -> Situation:
+    def with_answer(self, estimator: str, new: Callable[[EstimatorResult], EstimatorResult]) -> Situation:
         """Return it with another answer of the estimator."""
         return replace(self, answers=[new(one) if one.name == estimator else one for one in self.answers])
 

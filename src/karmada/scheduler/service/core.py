@@ -17,7 +17,7 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.scheduler.algorithm import in_sets, schedule, schedule_remotely
 from karmada.scheduler.decision import Decision
-from karmada.scheduler.estimators.answered import Answered
+from karmada.scheduler.estimators.estimator_result import EstimatorResult
 from karmada.scheduler.estimators.protocol import Estimator, FollowsReports
 from karmada.scheduler.failures import Reason
 from karmada.scheduler.filters.workload_affinity import AFFINITY, ANTI_AFFINITY
@@ -84,7 +84,7 @@ class SchedulingEngine:
             return Request.of(binding, peers=self.peers)
         return Request.of(binding, peers=self.peers, assumed=self.assumptions.by_cluster())
 
-    async def estimates(self, request: Request) -> list[Answered]:
+    async def estimates(self, request: Request) -> list[EstimatorResult]:
         """What estimators report for a workload, in every cluster."""
         profile, local, remote = self._algorithm
         if self.assumptions is not None:

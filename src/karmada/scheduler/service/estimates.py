@@ -14,7 +14,7 @@ import numpy as np
 
 from karmada.estimator.terms import EstimateError
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.estimators.answered import Answered
+from karmada.scheduler.estimators.estimator_result import EstimatorResult
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.estimators.in_process import InProcessEstimator
 from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest, LocalEstimator, RemoteEstimator
@@ -34,7 +34,7 @@ async def estimates(
     remote: Sequence[RemoteEstimator],
     *,
     sets: bool = False,
-) -> list[Answered]:
+) -> list[EstimatorResult]:
     """Of the estimators that know something."""
     computed = [one for one in local if not isinstance(one, GeneralEstimator)]
     calls: list[tuple[str, Call]] = [(one.name, partial(_compute, one)) for one in computed]
@@ -47,13 +47,13 @@ async def estimates(
     return [_with_quotas(one, quotas.get(one.name, {})) for one in found if one.replicas or one.failures]
 
 
-def _with_quotas(answered: Answered, found: Mapping[str, tuple[int, Sequence[Obj]]]) -> Answered:
+def _with_quotas(answered: EstimatorResult, found: Mapping[str, tuple[int, Sequence[Obj]]]) -> EstimatorResult:
     for cluster, (on_nodes, quotas) in found.items():
         answered = answered.with_replicas(cluster, on_nodes).with_quotas(cluster, quotas)
     return answered
 
 
-async def _answered(name: str, call: Call, requests: Sequence[EstimateRequest]) -> Answered:
+async def _answered(name: str, call: Call, requests: Sequence[EstimateRequest]) -> EstimatorResult:
     results = await asyncio.gather(*map(call, requests), return_exceptions=True)
     replicas: dict[str, int] = {}
     failures: dict[str, str] = {}
@@ -65,7 +65,7 @@ async def _answered(name: str, call: Call, requests: Sequence[EstimateRequest]) 
             raise result
         elif result != UNKNOWN:
             replicas[cluster] = result
-    return Answered(name, replicas, failures)
+    return EstimatorResult(name, replicas, failures)
 
 
 async def _compute(estimator: LocalEstimator, request: EstimateRequest) -> int:

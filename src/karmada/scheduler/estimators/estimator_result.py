@@ -18,7 +18,7 @@ from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest
 
 
 @dataclass(slots=True)
-class Answered:
+class EstimatorResult:
     name: str
     replicas: Mapping[str, int]
     """By cluster."""
@@ -42,10 +42,10 @@ class Answered:
         except EstimateError:  # a quota that cannot be read
             return UNKNOWN
 
-    def with_replicas(self, cluster: str, count: int) -> Answered:
+    def with_replicas(self, cluster: str, count: int) -> EstimatorResult:
         return replace(self, replicas={**self.replicas, cluster: count})
 
-    def with_quotas(self, cluster: str, quotas: Sequence[Obj]) -> Answered:
+    def with_quotas(self, cluster: str, quotas: Sequence[Obj]) -> EstimatorResult:
         return replace(self, quotas={**self.quotas, cluster: quotas})
 
     # for the wire
@@ -56,5 +56,5 @@ class Answered:
         return {"name": self.name, "replicas": self.replicas, "failures": self.failures, "quotas": quotas}
 
     @classmethod
-    def of(cls, data: Obj) -> Answered:
+    def of(cls, data: Obj) -> EstimatorResult:
         return cls(data["name"], data["replicas"], data["failures"], data["quotas"])
