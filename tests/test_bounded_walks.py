@@ -13,6 +13,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src/karmada"
 _OWN = "kube/runtime"
 """The primitives themselves."""
+_SLICED = ("in_slices", "add_all")
 FEW = frozenset(
     {
         # clusters, by name
@@ -34,8 +35,6 @@ FEW = frozenset(
         "estimator/estimator.py:quotas",
         "kube/server/controllers/bootstrap_tokens.py:reconcile",
         "kube/server/controllers/cluster_roles.py:reconcile",
-        # Works of a cluster that is gone
-        "controllers/execution/controller.py:_cluster_gone",
     }
 )
 
@@ -79,7 +78,7 @@ def _walks(tree: ast.Module) -> Iterator[str]:
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        sliced = {id(arg) for call in _calls(function, "in_slices") for arg in call.args}
+        sliced = {id(node) for call in _calls(function, *_SLICED) for arg in call.args for node in ast.walk(arg)}
         for call in ast.walk(function):
             if (
                 isinstance(call, ast.Call)
@@ -108,8 +107,8 @@ def _is_made(node: ast.AST) -> bool:
     return made.endswith("informers.of") or made == "Informer"
 
 
-def _calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _last(node.func) == name)
+def _calls(tree: ast.AST, *names: str) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _last(node.func) in names)
 
 
 def _words(annotation: ast.AST) -> set[str]:

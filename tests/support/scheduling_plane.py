@@ -93,7 +93,7 @@ class Scheduling:
         """Seconds until a binding is tried again; None if it is not."""
         kind = "resourcebindings" if namespace else "clusterresourcebindings"
         queue = self.plane.manager.controllers[f"default-scheduler-{kind}"].queue
-        due = {key.name: moment for lane in queue._lanes.values() for key, moment in lane.queue._due.items()}
+        due = {key.name: moment for lane in queue._lanes.values() for key, moment in lane.due.items()}
         return None if name not in due else round(due[name] - self.clock.monotonic(), 6)
 
     # clusters

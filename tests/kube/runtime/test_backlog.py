@@ -10,10 +10,9 @@ import pytest
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime import backlog
-from karmada.kube.runtime import lanes as lanes_module
+from karmada.kube.runtime import queue as queue_module
 from karmada.kube.runtime.backlog import backlog_turns
-from karmada.kube.runtime.lanes import Lanes
-from karmada.kube.runtime.queue import Priority
+from karmada.kube.runtime.queue import Priority, WorkQueue
 from tests.support.eventually import eventually
 
 OLD = Priority.BACKLOG
@@ -59,7 +58,7 @@ class Held:
 @pytest.mark.parametrize(("workers", "behind"), [(1, 1), (5, 4), (64, 8)])
 async def test_a_backlog_gets_a_part_of_the_workers_and_what_is_new_the_others(workers: int, behind: int) -> None:
     work = Held()
-    lanes: Lanes[str] = Lanes("test", work, limit=workers, clock=FakeClock())
+    lanes: WorkQueue[str] = WorkQueue("test", work, limit=workers, clock=FakeClock())
     lanes.start()
     for number in range(100):
         lanes.add(f"old-{number}", OLD)
@@ -78,7 +77,7 @@ async def test_a_backlog_gets_a_part_of_the_workers_and_what_is_new_the_others(w
 
 async def test_a_key_that_becomes_urgent_waits_for_no_turn() -> None:
     work = Held()
-    lanes: Lanes[str] = Lanes("test", work, limit=5, clock=FakeClock())
+    lanes: WorkQueue[str] = WorkQueue("test", work, limit=5, clock=FakeClock())
     lanes.start()
     for number in range(100):
         lanes.add(f"old-{number}", OLD)
@@ -130,7 +129,7 @@ async def test_a_backlog_begins_when_nothing_urgent_was_begun_for_a_moment(monke
         await asyncio.sleep(0)
         begun.append(key)
 
-    lanes: Lanes[str] = Lanes("test", work, limit=1, clock=FakeClock())
+    lanes: WorkQueue[str] = WorkQueue("test", work, limit=1, clock=FakeClock())
     lanes.start()
     quiet = asyncio.ensure_future(backlog_turns().until_quiet())
     for number in range(5):
@@ -148,7 +147,7 @@ async def test_a_backlog_does_not_wait_for_a_quiet_moment_that_never_comes(monke
         await asyncio.sleep(0)
 
     monkeypatch.setattr(backlog, "_LONGEST_SECONDS", 0.2)
-    lanes: Lanes[str] = Lanes("test", work, limit=1, clock=FakeClock())
+    lanes: WorkQueue[str] = WorkQueue("test", work, limit=1, clock=FakeClock())
     lanes.start()
     quiet = asyncio.ensure_future(backlog_turns().until_quiet())
     while not quiet.done():
@@ -162,13 +161,13 @@ async def test_a_backlog_does_not_wait_for_a_quiet_moment_that_never_comes(monke
 async def test_a_turn_is_for_some_keys_unless_they_take_long(
     priority: int, seconds: float, least: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes_module, "TURN_SECONDS", seconds)
+    monkeypatch.setattr(queue_module, "TURN_SECONDS", seconds)
     done: list[str] = []
 
     async def work(key: str) -> None:
         done.append(key)
 
-    lanes: Lanes[str] = Lanes("test", work, limit=5, clock=FakeClock())
+    lanes: WorkQueue[str] = WorkQueue("test", work, limit=5, clock=FakeClock())
     lanes.start()
     before = backlog_turns()._granted
     for number in range(40):
@@ -186,7 +185,7 @@ async def test_a_turn_ends_when_a_key_has_had_to_wait() -> None:
         done.append(key)
         await turns.next()  # as long as others have theirs
 
-    lanes: Lanes[str] = Lanes("test", work, limit=5, clock=FakeClock())
+    lanes: WorkQueue[str] = WorkQueue("test", work, limit=5, clock=FakeClock())
     lanes.start()
     for number in range(12):
         lanes.add(f"key-{number:02}", OLD)
@@ -203,7 +202,7 @@ async def test_keys_that_wait_for_a_delivery_do_not_hold_up_others_of_their_lane
     async def work(key: str) -> None:
         done.append(key)
 
-    lanes: Lanes[str] = Lanes("test", work, limit=5, clock=FakeClock(), order_of=str)
+    lanes: WorkQueue[str] = WorkQueue("test", work, limit=5, clock=FakeClock(), order_of=str)
     lanes.start()
     turns.reached(lanes, "b")
     for number in range(20):
@@ -225,7 +224,7 @@ async def test_a_worker_whose_key_others_took_does_not_go_ahead_of_a_delivery() 
     async def work(key: str) -> None:
         done.append(key)
 
-    lanes: Lanes[str] = Lanes("test", work, limit=5, clock=FakeClock(), order_of=str)
+    lanes: WorkQueue[str] = WorkQueue("test", work, limit=5, clock=FakeClock(), order_of=str)
     lanes.start()
     turns.reached(lanes, "b")
     lanes.add("a", OLD)

@@ -16,10 +16,10 @@ from karmada.kube.runtime.controller import (
     Controller,
     Done,
     Enqueue,
+    Parked,
     Reconciler,
     Result,
     Retry,
-    SetAside,
     Terminal,
     Watch,
     requeue,
@@ -142,7 +142,7 @@ async def test_a_key_that_is_set_aside_is_not_tried_again_and_keeps_its_back_off
     def answer(key: Key, count: int) -> Result | None:
         if count == 1:
             raise ServiceUnavailable("down")
-        return SetAside if count == 2 else Done
+        return Parked if count == 2 else Done
 
     recorder = Recorder(Watch(PODS), answer=answer)
     controller = await run(recorder)

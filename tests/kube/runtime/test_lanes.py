@@ -14,9 +14,8 @@ from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.runtime.controller import Controller, Done, Reconciler, Result, Terminal, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.metrics import Metrics
-from karmada.kube.runtime.queue import Priority
+from karmada.kube.runtime.queue import Priority, WorkQueue
 from tests.support.eventually import eventually
 
 
@@ -81,15 +80,15 @@ async def controller(
 
 
 @pytest.fixture
-def lanes(controller: Controller) -> Lanes[Key]:
+def lanes(controller: Controller) -> WorkQueue[Key]:
     return controller.queue
 
 
-def at_rest(lanes: Lanes[Key]) -> bool:
+def at_rest(lanes: WorkQueue[Key]) -> bool:
     return lanes.idle and not lanes.delayed
 
 
-async def test_a_lane_that_hangs_blocks_no_other(lanes: Lanes[Key], reconciles: Reconciles) -> None:
+async def test_a_lane_that_hangs_blocks_no_other(lanes: WorkQueue[Key], reconciles: Reconciles) -> None:
     reconciles.closed["a"] = asyncio.Event()
     for number in range(10):
         lanes.add(Key("a", str(number)))
@@ -103,7 +102,7 @@ async def test_a_lane_that_hangs_blocks_no_other(lanes: Lanes[Key], reconciles: 
     assert reconciles.most["a"] == 3
 
 
-async def test_at_rest_there_are_neither_lanes_nor_workers(lanes: Lanes[Key], reconciles: Reconciles) -> None:
+async def test_at_rest_there_are_neither_lanes_nor_workers(lanes: WorkQueue[Key], reconciles: Reconciles) -> None:
     before = asyncio.all_tasks()
     for number in range(50):
         lanes.add(Key(f"n{number}", "x"))
@@ -114,7 +113,7 @@ async def test_at_rest_there_are_neither_lanes_nor_workers(lanes: Lanes[Key], re
 
 
 async def test_a_key_that_is_added_while_it_is_reconciled_is_reconciled_again_and_never_twice_at_once(
-    lanes: Lanes[Key], reconciles: Reconciles
+    lanes: WorkQueue[Key], reconciles: Reconciles
 ) -> None:
     reconciles.closed["a"] = asyncio.Event()
     key = Key("a", "x")
@@ -129,7 +128,7 @@ async def test_a_key_that_is_added_while_it_is_reconciled_is_reconciled_again_an
 
 @pytest.mark.parametrize("error", [Conflict("late"), ApiError("no"), ValueError("broken")])
 async def test_a_failed_key_backs_off(
-    lanes: Lanes[Key], reconciles: Reconciles, clock: FakeClock, error: Exception
+    lanes: WorkQueue[Key], reconciles: Reconciles, clock: FakeClock, error: Exception
 ) -> None:
     reconciles.failures = [error, error]
     lanes.add(Key("a", "x"))
@@ -144,7 +143,7 @@ async def test_a_failed_key_backs_off(
     assert lanes.retries(Key("a", "x")) == 0
 
 
-async def test_a_terminal_error_is_not_retried(lanes: Lanes[Key], reconciles: Reconciles, clock: FakeClock) -> None:
+async def test_a_terminal_error_is_not_retried(lanes: WorkQueue[Key], reconciles: Reconciles, clock: FakeClock) -> None:
     reconciles.failures = [Terminal("never")]
     lanes.add(Key("a", "x"))
     await eventually(lambda: len(reconciles.started) == 1 and at_rest(lanes))
@@ -153,7 +152,7 @@ async def test_a_terminal_error_is_not_retried(lanes: Lanes[Key], reconciles: Re
 
 
 async def test_the_back_off_of_one_lane_can_be_ended(
-    lanes: Lanes[Key], reconciles: Reconciles, clock: FakeClock
+    lanes: WorkQueue[Key], reconciles: Reconciles, clock: FakeClock
 ) -> None:
     key, other = Key("a", "x"), Key("b", "x")
     reconciles.failures = [ApiError("no")] * 4
@@ -171,7 +170,7 @@ async def test_the_back_off_of_one_lane_can_be_ended(
     assert reconciles.started.count(key) == 4
 
 
-async def test_a_result_may_requeue(lanes: Lanes[Key], reconciles: Reconciles, clock: FakeClock) -> None:
+async def test_a_result_may_requeue(lanes: WorkQueue[Key], reconciles: Reconciles, clock: FakeClock) -> None:
     reconciles.result = requeue(5)
     lanes.add(Key("a", "x"))
     await eventually(lambda: len(reconciles.started) == 1 and lanes.idle)
@@ -181,7 +180,7 @@ async def test_a_result_may_requeue(lanes: Lanes[Key], reconciles: Reconciles, c
 
 
 async def test_a_key_that_is_delayed_several_times_comes_once(
-    lanes: Lanes[Key], reconciles: Reconciles, clock: FakeClock
+    lanes: WorkQueue[Key], reconciles: Reconciles, clock: FakeClock
 ) -> None:
     for _ in range(5):
         lanes.add_after(Key("a", "x"), 0.01)
@@ -192,7 +191,7 @@ async def test_a_key_that_is_delayed_several_times_comes_once(
     assert len(reconciles.started) == 1
 
 
-async def test_higher_priorities_go_first_within_a_lane(lanes: Lanes[Key], reconciles: Reconciles) -> None:
+async def test_higher_priorities_go_first_within_a_lane(lanes: WorkQueue[Key], reconciles: Reconciles) -> None:
     reconciles.closed["a"] = asyncio.Event()
     for number in range(3):
         lanes.add(Key("a", str(number)))
@@ -217,7 +216,9 @@ async def test_keys_that_are_added_before_the_start_wait_for_it(
     await made.stop()
 
 
-async def test_a_dropped_lane_forgets_what_waits_and_can_come_back(lanes: Lanes[Key], reconciles: Reconciles) -> None:
+async def test_a_dropped_lane_forgets_what_waits_and_can_come_back(
+    lanes: WorkQueue[Key], reconciles: Reconciles
+) -> None:
     reconciles.closed["a"] = asyncio.Event()
     for number in range(5):
         lanes.add(Key("a", str(number)))
@@ -250,7 +251,7 @@ async def test_stopping_waits_for_reconciles_under_way_but_not_for_ever(
 
 
 async def test_the_metrics_of_all_lanes_are_those_of_one_queue(
-    lanes: Lanes[Key], reconciles: Reconciles, metrics: Metrics, clock: FakeClock
+    lanes: WorkQueue[Key], reconciles: Reconciles, metrics: Metrics, clock: FakeClock
 ) -> None:
     reconciles.closed |= {"a": asyncio.Event(), "b": asyncio.Event()}
     for namespace in ("a", "b"):
@@ -281,7 +282,7 @@ async def test_a_worker_that_fails_is_reported_and_others_go_on(clock: FakeClock
         if key.name == "x":
             raise RuntimeError("a bug in the controller itself")
 
-    lanes: Lanes[Key] = Lanes("test", work, limit=1, clock=clock)
+    lanes: WorkQueue[Key] = WorkQueue("test", work, limit=1, clock=clock)
     lanes.start()
     lanes.add(Key("a", "x"))
     await eventually(lambda: lanes.failed)
@@ -303,7 +304,7 @@ class Held:
         self.running[key.namespace] -= 1
 
 
-def fill(lanes: Lanes[Key], names: Iterable[str], keys: int) -> None:
+def fill(lanes: WorkQueue[Key], names: Iterable[str], keys: int) -> None:
     for name in names:
         for number in range(keys):
             lanes.add(Key(name, str(number)))
@@ -312,7 +313,9 @@ def fill(lanes: Lanes[Key], names: Iterable[str], keys: int) -> None:
 @pytest.mark.parametrize(("lanes", "each"), [(1, 8), (2, 8), (4, 4), (8, 2), (100, 2)])
 async def test_many_lanes_share_the_workers_and_each_has_two(lanes: int, each: int) -> None:
     held, names = Held(), [str(number) for number in range(lanes)]
-    queue: Lanes[Key] = Lanes("test", held, limit=8, total=16, clock=FakeClock(), lane_of=lambda key: key.namespace)
+    queue: WorkQueue[Key] = WorkQueue(
+        "test", held, limit=8, total=16, clock=FakeClock(), lane_of=lambda key: key.namespace
+    )
     fill(queue, names, 20)
     queue.start()
     await asyncio.sleep(0)
@@ -321,7 +324,7 @@ async def test_many_lanes_share_the_workers_and_each_has_two(lanes: int, each: i
 
 
 async def test_keys_that_are_added_one_by_one_start_no_more_workers_than_there_are_keys() -> None:
-    queue: Lanes[Key] = Lanes("test", Held(), limit=64, clock=FakeClock())
+    queue: WorkQueue[Key] = WorkQueue("test", Held(), limit=64, clock=FakeClock())
     queue.start()
     fill(queue, ["a"], 5)
     await asyncio.sleep(0)
@@ -331,7 +334,9 @@ async def test_keys_that_are_added_one_by_one_start_no_more_workers_than_there_a
 
 async def test_a_lane_gets_the_workers_of_those_that_have_ended() -> None:
     held, names = Held(), [str(number) for number in range(8)]
-    queue: Lanes[Key] = Lanes("test", held, limit=8, total=16, clock=FakeClock(), lane_of=lambda key: key.namespace)
+    queue: WorkQueue[Key] = WorkQueue(
+        "test", held, limit=8, total=16, clock=FakeClock(), lane_of=lambda key: key.namespace
+    )
     fill(queue, names, 20)
     queue.start()
     await asyncio.sleep(0)

@@ -13,9 +13,9 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.manager import LeadershipLost, Manager
+from karmada.kube.runtime.queue import WorkQueue
 from tests.support.eventually import eventually
 from tests.support.fake_api import CONFIG_MAPS, LEASES, PODS, FakeApi
 
@@ -142,7 +142,7 @@ async def test_what_is_new_is_reconciled_while_existing_objects_are_delivered_an
         def __init__(self) -> None:
             self.seen: list[str] = []
 
-        def follow_queue(self, queue: Lanes[Key]) -> None:
+        def follow_queue(self, queue: WorkQueue[Key]) -> None:
             add = queue.add_after
 
             def noted(key: Key, seconds: float, priority: int = 0) -> None:

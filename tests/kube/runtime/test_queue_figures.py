@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.controller import Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.manager import Manager
 from karmada.kube.runtime.metrics import Metrics
-from karmada.kube.runtime.queue import Queue
+from karmada.kube.runtime.queue import WorkQueue
 
 
 def lines(metrics: Metrics, *names: str) -> list[str]:
@@ -21,12 +21,18 @@ def lines(metrics: Metrics, *names: str) -> list[str]:
 async def test_queues_of_one_name_are_reported_as_one(clock: FakeClock) -> None:
     metrics = Metrics()
     first, second = (metrics.controller(name, "shared") for name in ("first", "second"))
-    queues = [Queue[str](clock=clock, metrics=one.queue) for one in (first, second)]
+    held = asyncio.Event()
+
+    async def work(_key: str) -> None:
+        await held.wait()
+
+    queues = [WorkQueue[str]("shared", work, limit=1, clock=clock, metrics=one.queue) for one in (first, second)]
     for one, queue in zip((first, second), queues, strict=True):
         one.follow(queue, 1)
+        queue.start()
         queue.add("a")
-        await queue.get()
         queue.add("b")
+        await asyncio.sleep(0)
         await clock.advance(2)
     gauges = ("workqueue_depth{", "workqueue_unfinished_work_seconds{", "workqueue_longest_running")
     assert lines(metrics, "workqueue_adds_total{", *gauges) == [
@@ -35,14 +41,21 @@ async def test_queues_of_one_name_are_reported_as_one(clock: FakeClock) -> None:
         'workqueue_longest_running_processor_seconds{name="shared"} 4.0',
         'workqueue_adds_total{name="shared"} 4.0',
     ]
+    for queue in queues:
+        await queue.stop(0)
     del queues, queue
+    await asyncio.sleep(0)
     gc.collect()
     assert lines(metrics, *gauges) == []
 
 
 async def test_putting_in_for_later_is_a_retry_and_putting_in_now_is_none(clock: FakeClock) -> None:
     metrics = Metrics()
-    queue: Queue[str] = Queue(clock=clock, metrics=metrics.controller("one").queue)
+
+    async def work(_key: str) -> None:
+        raise AssertionError("it was not started")
+
+    queue: WorkQueue[str] = WorkQueue("one", work, limit=1, clock=clock, metrics=metrics.controller("one").queue)
     queue.add("a")
     queue.add_after("b", 0)
     assert lines(metrics, "workqueue_retries_total{") == ['workqueue_retries_total{name="one"} 0.0']
@@ -59,7 +72,7 @@ class Named(Reconciler):
     queue_name = "its-queue"
     watches: tuple[Watch, ...] = ()
 
-    def follow_queue(self, queue: Lanes[Key]) -> None:
+    def follow_queue(self, queue: WorkQueue[Key]) -> None:
         self.queue = queue
 
     async def reconcile(self, key: Key) -> Result | None:

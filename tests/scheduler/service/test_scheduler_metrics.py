@@ -16,8 +16,8 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.families import Counters, Histograms, growing
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.metrics import Metrics
+from karmada.kube.runtime.queue import WorkQueue
 from karmada.scheduler.estimators.protocol import EstimateRequest, RemoteEstimator
 from karmada.scheduler.meter import Meter
 from karmada.scheduler.service.metrics import SchedulerMetrics
@@ -304,7 +304,7 @@ async def test_what_is_not_checked_yet_is_active(scraped: Scraped) -> None:
     parts = scheduler_parts(scraped.plane.plane.context)
     for part, names in zip(parts, ("ab", "c"), strict=True):
         assert isinstance(part, BindingScheduler)
-        queue: Lanes[Key] = Lanes("unstarted", nothing, limit=1, clock=FakeClock())
+        queue: WorkQueue[Key] = WorkQueue("unstarted", nothing, limit=1, clock=FakeClock())
         part.follow_queue(queue)
         for name in names:
             queue.add(Key("", name))

@@ -137,7 +137,7 @@ async def test_what_failed_keeps_its_priority_and_its_pauses_are_short(ranked: S
     await plane.clusters("m1", pods=9)
     await plane.bind("web-deployment", deployment(2, placement(DYNAMIC, spread("cluster", 2, 2)), **prior(7)))
     queue = plane.plane.manager.controllers["default-scheduler-resourcebindings"].queue
-    assert [entry[3] for entry in queue._lanes[""].queue._delayed] == [7]
+    assert [entry[4] for entry in queue._delayed] == [7]
     pauses = [plane.delays("web-deployment")]
     for _ in range(5):
         await plane.wait(pauses[-1] or 0)

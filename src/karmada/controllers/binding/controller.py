@@ -34,14 +34,13 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, SetAside, Watch, requeue
+from karmada.kube.runtime.controller import Done, Parked, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
+from karmada.kube.runtime.queue import WorkQueue
 from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.time_slice import TimeSlice
-from karmada.kube.runtime.turns import Turns
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 from karmada.overrides.hook import Override
 from karmada.overrides.triggers import Triggers
@@ -89,7 +88,7 @@ class Binding(Reconciler):
         self._works = Works(context)
         self._works.informer.add_index(WORKS_OF_BINDING, binding_ids)
         self._awaited: set[Key] = set()
-        self._turns: Turns[Key, str]
+        self._queue: WorkQueue[Key]
         self.watches: Sequence[Watch] = (
             Watch(kind.gvr, when=generation_or_deletion_changed),
             Watch(Work.gvr, when=self._awaited_end, map_to=kind.of_work),
@@ -98,8 +97,8 @@ class Binding(Reconciler):
             *reinterpretation(partial(requeue_bindings, self._bindings)),
         )
 
-    def follow_queue(self, queue: Lanes[Key]) -> None:
-        self._turns = Turns(max(1, queue.limit // _WIDE_SHARE), queue.add)
+    def follow_queue(self, queue: WorkQueue[Key]) -> None:
+        self._queue = queue
 
     def _awaited_end(self, old: Obj | None, new: Obj | None) -> bool:
         if new is not None or old is None or key_of(old) not in self._awaited:
@@ -108,20 +107,14 @@ class Binding(Reconciler):
         return True
 
     async def reconcile(self, key: Key) -> Result:
-        try:
-            return await self._reconcile(key)
-        finally:
-            self._turns.give_up(key)
-
-    async def _reconcile(self, key: Key) -> Result:
         binding = self._bindings.get(key)
         if binding is None:
             return Done
         if meta.is_deleting(binding):
             await self._clean_up(binding)
             return Done
-        if len(targets(binding["spec"])) > _WIDE and not self._turns.take(key, self.name):
-            return SetAside
+        if len(targets(binding["spec"])) > _WIDE and not self._queue.enter(key, self.name, _WIDE_SHARE):
+            return Parked
         works = self._works_of(binding)
         removed = await self._remove_orphans(binding, works)
         if self._is_purging(binding, works):

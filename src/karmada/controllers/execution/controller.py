@@ -2,10 +2,10 @@
 
 One reconcile of a Work does everything: apply, correct drift, report health and status. A changed Work and a changed or
 deleted object in a member both trigger it, so that these never race, and one write of the status is enough. Every
-cluster has a lane of its own (see kube/runtime/lanes); Works of a cluster that is not ready are set aside until it is.
-Those of a kind that a webhook interprets have a part of the lane's workers (see kube/runtime/turns).
+cluster has a lane of its own (see kube/runtime/queue); Works of a cluster that is not ready are parked until it is.
+Those of a kind that a webhook interprets have a part of the lane's workers.
 While the control plane does not respond (to an agent), objects are kept as the Works were last seen; what is to be
-reported is set aside and written when it is back.
+reported waits and is written when it is back.
 
 An object is sent only when the generation of its Work was not applied yet, or when the object is no longer what was
 applied. After a restart that is found by comparing, not by sending.
@@ -13,7 +13,7 @@ applied. After a restart that is found by comparing, not by sending.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from karmada.api import well_known
@@ -29,7 +29,6 @@ from karmada.controllers.execution.outages import Outages
 from karmada.controllers.execution.reflection import CONTROLLER as STATUS_CONTROLLER
 from karmada.controllers.execution.reflection import Reflection, Reflector, identifier, work_of
 from karmada.controllers.execution.status import APPLIED, Draft
-from karmada.controllers.execution.waiting_works import WaitingWorks
 from karmada.controllers.reinterpretation import Concerns, reinterpretation
 from karmada.controllers.shards import by_execution_namespace
 from karmada.interpreter.interpreter import Interpreter
@@ -38,16 +37,14 @@ from karmada.kube.client.discovery import NoMatch
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable, Unauthorized
-from karmada.kube.objects.gvk import GVK, gvk_of
+from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Retry, SetAside, Watch, requeue
+from karmada.kube.runtime.controller import Done, Enqueue, Parked, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
-from karmada.kube.runtime.queue import Priority
-from karmada.kube.runtime.turns import Turns
+from karmada.kube.runtime.queue import Priority, WorkQueue
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer
 from karmada.members.access import TIMEOUT, NoAccess
@@ -133,9 +130,7 @@ class Execution(Reconciler):
         self._events = ExecutionEvents(context.recorder(CONTROLLER))
         self._reflector = Reflector(interpreter, context.recorder(STATUS_CONTROLLER))
         self._applied: dict[Key, tuple[str, int]] = {}
-        self._set_aside = WaitingWorks()
-        self._queue: Lanes[Key]
-        self._turns: Turns[Key, tuple[str, GVK]]
+        self._queue: WorkQueue[Key]
         self.watches: Sequence[Watch] = (
             Watch(Work.gvr, when=generation_or_deletion_changed),
             *reinterpretation(self._requeue_kinds),
@@ -146,9 +141,8 @@ class Execution(Reconciler):
         """Every cluster has an execution namespace."""
         return key.namespace
 
-    def follow_queue(self, queue: Lanes[Key]) -> None:
+    def follow_queue(self, queue: WorkQueue[Key]) -> None:
         self._queue = queue
-        self._turns = Turns(max(1, queue.limit // _SHARE), queue.add)
         self._informer.add_handler(self._spaces.count)
         self._clusters.add_handler(self._cluster_changed)
         self._members.gone.append(self._cluster_gone)
@@ -170,7 +164,7 @@ class Execution(Reconciler):
             self._queue.add_after(key, SETTLE, Priority.REPLAY if listed else Priority.NEW)
 
     def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
-        """Works that were set aside are requeued when what they wait for may have changed."""
+        """Resume the Works that are parked when what they wait for may have changed."""
         if new is None or (old is not None and _dispatch_state(old) == _dispatch_state(new)):
             return
         name = new["metadata"]["name"]
@@ -178,31 +172,24 @@ class Execution(Reconciler):
         if old is not None and is_ready(new):
             self._spaces.revive(name)
         self._queue.retry_now(well_known.execution_namespace(name))
-        self._resume_cluster(name)
-
-    def _resume_cluster(self, name: str) -> None:
-        for key in self._set_aside.take(name):
-            self._queue.add(key)
+        self._queue.resume(name)
 
     def _cluster_gone(self, name: str) -> None:
         self._spaces.drop(name)
-        self._set_aside.drop(name)
-        self._turns.drop(lambda group: group[0] == name)
+        self._queue.drop_parked(name)
+        self._queue.drop_groups(lambda group: isinstance(group, tuple) and group[0] == name)
         namespace = well_known.execution_namespace(name)
         self._queue.drop(namespace)
-        for key in self._informer.keys(namespace):
+        self._queue.add_all(self._forgotten(self._informer.keys(namespace)))
+
+    def _forgotten(self, keys: Iterable[Key]) -> Iterator[Key]:
+        for key in keys:
             self._applied.pop(key, None)
-            self._queue.add(key)
+            yield key
 
     # a Work
 
     async def reconcile(self, key: Key) -> Result:
-        try:
-            return await self._reconcile(key)
-        finally:
-            self._turns.give_up(key)
-
-    async def _reconcile(self, key: Key) -> Result:
         work = self._works.get(key)
         if work is None:
             self._applied.pop(key, None)
@@ -222,7 +209,7 @@ class Execution(Reconciler):
             if meta.is_deleting(work):
                 return await self._finish(work, cluster)
             if not self._has_turn(key, work, name):
-                return SetAside
+                return Parked
             return await self._sync(key, work, cluster)
         except _ControlPlaneAway as away:
             self._wait_for(CONTROL_PLANE, key)
@@ -232,15 +219,15 @@ class Execution(Reconciler):
         """A slow webhook holds up its own kind, not the others in the cluster."""
         for manifest in manifests_of(work):
             if self._interpreter.remote(manifest, _INTERPRETED):
-                return self._turns.take(key, (cluster, gvk_of(manifest)))
+                return self._queue.enter(key, (cluster, gvk_of(manifest)), _SHARE)
         return True
 
     def _wait_for(self, cluster: str, key: Key) -> Result:
-        self._set_aside.add(cluster, key)
+        self._queue.park(key, cluster)
         return Done
 
     def _wait_for_change(self, cluster: Obj, key: Key) -> Result:
-        """Set aside what waits for a Cluster, unless it has changed while the key was being reconciled."""
+        """Park what waits for a Cluster, unless it has changed while the key was being reconciled."""
         current = self._clusters.get(key_of(cluster))
         if current is not None and _dispatch_state(current) != _dispatch_state(cluster):
             return Retry
@@ -363,7 +350,7 @@ class Execution(Reconciler):
 
     def _reachable(self, cluster: str) -> None:
         if self._outages.over(cluster):
-            self._resume_cluster(cluster)
+            self._queue.resume(cluster)
 
     async def _find(self, key: Key, space: Space, kind: KindInMember, manifest: Obj) -> Observed:
         """An object that was applied by an earlier process: listed with all others of its kind, if possible."""
@@ -429,7 +416,7 @@ class Execution(Reconciler):
             raise _ControlPlaneAway(self._outages.left(CONTROL_PLANE)) from error
         self._works.wrote(written)
         if self._outages.over(CONTROL_PLANE):
-            self._resume_cluster(CONTROL_PLANE)
+            self._queue.resume(CONTROL_PLANE)
 
     # deletion of a Work
 

@@ -4,7 +4,7 @@ A reconciler declares what it watches: a resource, a predicate for the changes t
 changed object to keys. `Controller` subscribes to the shared informers, puts the keys into its queue and runs
 `reconcile` in up to N workers, never twice at once for a key. A failed key is retried with back-off; a result may
 requeue the key after some time. Keys may be divided into lanes, each with N workers, so that one that hangs blocks only
-its own (see lanes).
+its own (see queue).
 
 Where replicas share the work (see membership), keys are divided into shards, and a controller reconciles those of the
 shards that its process owns: others are not queued, and none is started that was queued before the shard was lost. A
@@ -29,10 +29,9 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of, name_of
-from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import Logger, get_logger
 from karmada.kube.runtime.predicates import Predicate, always
-from karmada.kube.runtime.queue import Priority
+from karmada.kube.runtime.queue import Priority, WorkQueue
 from karmada.kube.runtime.sharing import Assignment, by_controller
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.waiting import cancel_and_wait
@@ -68,8 +67,8 @@ def requeue(after: float, priority: int = Priority.NEW) -> Result:
 
 
 Retry: Final = Result(backoff=True)
-SetAside: Final = Result(forget=False)
-"""Nothing was done: the reconciler queues the key again when what it waits for is there."""
+Parked: Final = Result(forget=False)
+"""Nothing was done: the queue adds the key again when what it waits for is there (see WorkQueue.park and enter)."""
 
 
 class Terminal(Exception):
@@ -147,7 +146,7 @@ class Reconciler(ABC):
     def attach(self, add: Enqueue, /) -> None:  # noqa: B027 - most have watches only
         """Called once before the start, for keys that come from elsewhere than the watches."""
 
-    def follow_queue(self, queue: Lanes[Key], /) -> None:  # noqa: B027
+    def follow_queue(self, queue: WorkQueue[Key], /) -> None:  # noqa: B027
         """Called once before the start, for those that report on their queue or steer it."""
 
     def existing(self) -> Iterable[Key]:
@@ -193,7 +192,7 @@ class Controller:
         self._sharing = sharing
         self._whole = by_controller(self.name)
         back_off = back_off or BackOff()
-        self.queue: Lanes[Key] = Lanes(
+        self.queue: WorkQueue[Key] = WorkQueue(
             self.name,
             self._reconcile if sharing is None else self._reconcile_owned,
             limit=self.workers,

@@ -22,7 +22,7 @@ _QUEUE_BUCKETS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
 _RECONCILE_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-class WorkQueue(Protocol):
+class MeasuredQueue(Protocol):
     """What the gauges read from a queue."""
 
     def __len__(self) -> int: ...
@@ -36,10 +36,10 @@ class _QueueGauges(Collector):
     """Gauges of the living queues; those of one name are added up."""
 
     def __init__(self) -> None:
-        self.names: weakref.WeakKeyDictionary[WorkQueue, str] = weakref.WeakKeyDictionary()
+        self.names: weakref.WeakKeyDictionary[MeasuredQueue, str] = weakref.WeakKeyDictionary()
 
     def collect(self) -> Iterable[Metric]:
-        queues: dict[str, list[WorkQueue]] = {}
+        queues: dict[str, list[MeasuredQueue]] = {}
         for queue, label in self.names.items():
             queues.setdefault(label, []).append(queue)
         for name, text, read in (
@@ -117,10 +117,10 @@ class BoundQueueMetrics:
         self._wait = metrics.queue_wait.of((name,))
         self._work = metrics.queue_work.of((name,))
 
-    def added(self, depth: int) -> None:  # noqa: ARG002 - the depth is read when scraped
+    def added(self) -> None:
         self._adds.value += 1
 
-    def taken(self, depth: int, waited: float) -> None:  # noqa: ARG002
+    def taken(self, waited: float) -> None:
         self._wait.observe(waited)
 
     def finished(self, worked: float) -> None:
@@ -143,7 +143,7 @@ class ControllerMetrics:
         self._errors = metrics.reconcile_errors.of((name,))
         self._time = metrics.reconcile_time.of((name,))
 
-    def follow(self, queue: WorkQueue, workers: int) -> None:
+    def follow(self, queue: MeasuredQueue, workers: int) -> None:
         self._metrics.queues.names[queue] = self._queue
         self._metrics.workers.labels(self._name).set(workers)
 

@@ -1,10 +1,22 @@
-"""The work queue: every key once, one worker per key, delays, back-off and priorities.
+"""The work queue of a controller: which key is reconciled next, and by how many workers at once.
 
-A key that is added while it waits is still there once; one that is added while a worker has it comes back when the
-worker is done, so no change is lost and no key is ever in two workers. Ready keys leave by priority, then in order of
-arrival; a key added again with a higher priority moves up. Delayed keys sit in a heap until the clock reaches them
-(one sleeping task per queue, only while something waits); of two delays for a key the earlier one counts.
-Failures of a key double its delay, from 5 ms up to 1000 s, until `forget`.
+Every key is there once, and never in two workers: one that is added while a worker has it comes back when the worker is
+done, so no change is lost. Ready keys leave by priority, then in order of arrival; a key added again with a higher
+priority moves up. Delayed keys sit in a heap until the clock reaches them (one sleeping task, only while something
+waits); of two delays for a key the earlier one counts. Failures of a key double its delay, until `forget`.
+
+Keys are divided into lanes by a function of the key, so that one whose work hangs (an unreachable cluster) blocks no
+other; without a function there is one lane. Each has up to `limit` workers. These exist only while there are keys: one
+starts when a key is ready and its lane has fewer than `limit`, takes keys until none is ready, and ends. An empty lane
+is dropped. So neither lanes nor workers cost anything at rest. Many lanes share a number of workers (`total`): of a
+thousand clusters, each with a connection for every worker, all are served, by a few workers each; and no more work at a
+time than the semaphore allows.
+
+Keys of the priorities BACKLOG and REPLAY are a backlog: a part of the workers handles them, in turns (see backlog),
+while the others are there for what is new. `next_step` decides.
+
+A key that cannot be reconciled yet is parked: until what it waits for is there (`park`), or until another key of its
+group is done (`enter`), where a group may have only a part of a lane's workers.
 """
 
 from __future__ import annotations
@@ -12,13 +24,29 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Callable, Hashable
-from enum import IntEnum
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from enum import Enum, IntEnum
+from time import perf_counter
 from typing import Generic, Protocol, TypeVar
 
-from karmada.kube.objects.clock import Clock, RealClock
+from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.backlog import KEYS_IN_A_TURN, TURN_SECONDS, BacklogTurns, backlog_turns
+from karmada.kube.runtime.group_shares import GroupShares
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.leaky_semaphore import LeakySemaphore
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.time_slice import in_slices
+from karmada.kube.runtime.waiting import finish_within
 
+_LEAST = 2
+"""Workers of each lane, however many lanes there are."""
+_AT_ONCE = 256
+"""Keys that are worked on at once, of all lanes, without those that take long (see leaky_semaphore)."""
+_BEHIND_LEAST, _BEHIND_SHARE = 4, 8
+"""Of a lane's workers one eighth, but not fewer than four, may handle its backlog."""
+_DOUBLINGS = 60
 K = TypeVar("K", bound=Hashable)
+log = get_logger("controller")
 
 
 class Priority(IntEnum):
@@ -32,16 +60,35 @@ class Priority(IntEnum):
     """As BACKLOG, and not before existing objects have been delivered up to its name."""
 
 
-class QueueShutDown(Exception):
-    """The queue returns no more keys."""
+class Step(Enum):
+    """What a worker of a lane does next."""
+
+    END = "end"
+    TAKE = "take the first key"
+    TURN = "wait for a turn of the backlog"
+
+
+def next_step(top: int | None, behind: int, replaying: int, most_behind: int) -> Step:
+    """Decide what a worker of a lane does next.
+
+    `top` is the priority of the lane's first key, None without one. `behind` of its workers handle the backlog, and
+    `replaying` of these wait for a delivery; `most_behind` may. Those that wait for one do not count where the first
+    key need not wait for it.
+    """
+    if top is None:
+        return Step.END
+    if top > Priority.BACKLOG:
+        return Step.TAKE
+    counted = behind if top <= Priority.REPLAY else behind - replaying
+    return Step.TURN if counted < most_behind else Step.END
 
 
 class QueueMetrics(Protocol):
     """What a queue reports; times are in seconds."""
 
-    def added(self, depth: int) -> None: ...
+    def added(self) -> None: ...
 
-    def taken(self, depth: int, waited: float) -> None: ...
+    def taken(self, waited: float) -> None: ...
 
     def finished(self, worked: float) -> None: ...
 
@@ -58,65 +105,47 @@ class _Entry(Generic[K]):
         self.taken = False
 
 
-class Queue(Generic[K]):
-    def __init__(
-        self,
-        name: str = "",
-        *,
-        clock: Clock | None = None,
-        base_delay: float = 0.005,
-        max_delay: float = 1000.0,
-        metrics: QueueMetrics | None = None,
-    ) -> None:
+class _Lane(Generic[K]):
+    """The keys of one lane in every state, and who works on them."""
+
+    __slots__ = (
+        "again", "behind", "due", "failures", "lines", "name", "priorities", "replaying", "starting", "waiting",
+        "workers", "working",
+    )  # fmt: skip
+
+    def __init__(self, name: str) -> None:
         self.name = name
-        self._clock = clock or RealClock()
-        self._base_delay = base_delay
-        self._max_delay = max_delay
-        self._metrics = metrics
-        self.on_ready: Callable[[], None] | None = None
-        """Called for a key that becomes ready while no caller waits in `get`; it is taken with `take`."""
-        self._ready: dict[int, deque[_Entry[K]]] = {}
-        self._priorities: list[int] = []
-        self._waiting: dict[K, _Entry[K]] = {}
-        self._working: dict[K, float] = {}
-        self._again: dict[K, int] = {}
-        self._delayed: list[tuple[float, int, K, int]] = []
-        self._due: dict[K, float] = {}
-        self._order = 0
-        self._failures: dict[K, int] = {}
-        self._getters: deque[asyncio.Future[None]] = deque()
-        self._timer: asyncio.Task[None] | None = None
-        self._timer_due = 0.0
-        self._closed = False
-
-    def __len__(self) -> int:
-        """Keys ready for a worker."""
-        return len(self._waiting)
-
-    @property
-    def working(self) -> int:
-        """Keys that workers have."""
-        return len(self._working)
-
-    @property
-    def delayed(self) -> int:
-        return len(self._due)
+        self.lines: dict[int, deque[_Entry[K]]] = {}
+        self.priorities: list[int] = []
+        self.waiting: dict[K, _Entry[K]] = {}
+        self.working: dict[K, float] = {}
+        """Since when."""
+        self.again: dict[K, int] = {}
+        """The priorities of those that were added while a worker has them."""
+        self.due: dict[K, float] = {}
+        self.failures: dict[K, int] = {}
+        self.workers = 0
+        self.starting = 0
+        """How many of the workers have not looked for a key yet."""
+        self.behind = 0
+        """How many of the workers handle the backlog."""
+        self.replaying = 0
+        """How many of these wait for a delivery."""
 
     @property
     def idle(self) -> bool:
-        """Nothing is ready and no worker is busy (delayed keys may remain)."""
-        return not self._waiting and not self._working
+        return not self.waiting and not self.working
 
     @property
     def empty(self) -> bool:
-        """There is nothing to remember: no key is ready, delayed, with a worker or backing off."""
-        return not (self._waiting or self._working or self._due or self._failures)
+        """There is nothing to remember."""
+        return not (self.waiting or self.working or self.due or self.failures)
 
     @property
     def top(self) -> int | None:
         """The priority of the next key; None when none is ready."""
-        for priority in self._priorities:
-            line = self._ready[priority]
+        for priority in self.priorities:
+            line = self.lines[priority]
             while line and line[0].taken:
                 line.popleft()
             if line:
@@ -127,50 +156,163 @@ class Queue(Generic[K]):
     def first(self) -> K | None:
         """The next key, which stays where it is; None when none is ready."""
         top = self.top
-        return None if top is None else self._ready[top][0].key
+        return None if top is None else self.lines[top][0].key
+
+    def put(self, entry: _Entry[K]) -> None:
+        self.waiting[entry.key] = entry
+        line = self.lines.get(entry.priority)
+        if line is None:
+            line = self.lines[entry.priority] = deque()
+            self.priorities = sorted(self.lines, reverse=True)
+        line.append(entry)
+
+    def take(self) -> _Entry[K] | None:
+        top = self.top
+        if top is None:
+            return None
+        entry = self.lines[top].popleft()
+        del self.waiting[entry.key]
+        return entry
+
+    def clear(self) -> None:
+        """Forget everything but what workers have."""
+        self.waiting.clear()
+        self.lines.clear()
+        self.priorities = []
+        self.again.clear()
+        self.due.clear()
+        self.failures.clear()
+
+
+class WorkQueue(Generic[K]):
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[K], Awaitable[None]],
+        *,
+        limit: int,
+        total: int = 2_048,
+        clock: Clock,
+        lane_of: Callable[[K], str] | None = None,
+        order_of: Callable[[K], str] = lambda _key: "",
+        base_delay: float = 0.005,
+        max_delay: float = 1000.0,
+        metrics: QueueMetrics | None = None,
+    ) -> None:
+        """`work` reconciles one key and must not raise.
+
+        `order_of` a key: the name by which its turn comes, if it is of the backlog.
+        `limit` is the number of workers of one lane, `total` of all, but each lane has two.
+        A failed key is delayed by `base_delay` seconds, doubled with each failure up to `max_delay`.
+        """
+        self.name = name
+        self.limit = limit
+        self.failed = False
+        """A worker ended with an exception."""
+        self._total = total
+        self._semaphore = LeakySemaphore(_AT_ONCE, clock)
+        self._most_behind = min(limit, max(_BEHIND_LEAST, limit // _BEHIND_SHARE))
+        self._work = work
+        self._lane_of = lane_of
+        self._order_of = order_of
+        self._clock = clock
+        self._base_delay = base_delay
+        self._max_delay = max_delay
+        self._metrics = metrics
+        self._lanes: dict[str, _Lane[K]] = {}
+        self._delayed: list[tuple[float, int, _Lane[K], K, int]] = []
+        self._order = 0
+        self._timer: asyncio.Task[None] | None = None
+        self._timer_due = 0.0
+        self._parked: dict[str, dict[str, set[str]]] = {}
+        """By what they wait for and by namespace, the names: there may be a million, and caches have names anyway."""
+        self._groups: GroupShares[K] = GroupShares(self.add)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._task_name = f"controller {name}"
+        self._loop: asyncio.AbstractEventLoop
+        """That it is started in."""
+        self._turns: BacklogTurns
+        """Those of the loop."""
+        self._running = False
+        self._closed = False
+
+    @property
+    def takes_keys(self) -> bool:
+        """Started, and not shut down."""
+        return self._running and not self._closed
+
+    # figures
+
+    def __len__(self) -> int:
+        """Keys ready for a worker."""
+        return sum(len(lane.waiting) for lane in self._lanes.values())
+
+    @property
+    def lanes(self) -> int:
+        """Lanes in use."""
+        return len(self._lanes)
+
+    @property
+    def working(self) -> int:
+        return sum(len(lane.working) for lane in self._lanes.values())
+
+    @property
+    def delayed(self) -> int:
+        return sum(len(lane.due) for lane in self._lanes.values())
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is ready and no worker is busy (delayed keys may remain)."""
+        return all(lane.idle for lane in self._lanes.values())
 
     def longest_running(self) -> float:
         """How long the oldest key has been with a worker."""
-        if not self._working:
-            return 0.0
-        return self._clock.monotonic() - min(self._working.values())
+        now = self._clock.monotonic()
+        return max((now - since for since in self._begun()), default=0.0)
 
     def unfinished(self) -> float:
         """Seconds of work under way, over all workers."""
         now = self._clock.monotonic()
-        return sum(now - since for since in self._working.values())
+        return sum(now - since for since in self._begun())
 
-    # adding
+    def _begun(self) -> Iterator[float]:
+        return (since for lane in self._lanes.values() for since in lane.working.values())
+
+    def retries(self, key: K) -> int:
+        lane = self._lanes.get(self._name_of(key))
+        return 0 if lane is None else lane.failures.get(key, 0)
+
+    # keys
 
     def add(self, key: K, priority: int = Priority.NEW) -> None:
         if self._closed:
             return
-        if key in self._working:
-            before = self._again.get(key)
-            self._again[key] = priority if before is None else max(before, priority)
+        lane = self._lane(key)
+        if key in lane.working:
+            before = lane.again.get(key)
+            lane.again[key] = priority if before is None else max(before, priority)
             return
-        entry = self._waiting.get(key)
-        if entry is not None:
-            if priority > entry.priority:
-                self._move_up(entry, priority)
-                self._wake_one()  # it may have waited behind what nobody takes at the moment
+        entry = lane.waiting.get(key)
+        if entry is None:
+            lane.put(_Entry(key, priority, self._clock.monotonic()))
+            if self._metrics is not None:
+                self._metrics.added()
+        elif priority > entry.priority:
+            entry.taken = True
+            lane.put(_Entry(key, priority, entry.since))
+        else:
             return
-        self._enqueue(_Entry(key, priority, self._clock.monotonic()))
-        if self._metrics is not None:
-            self._metrics.added(len(self._waiting))
-        self._wake_one()
+        self._wake(lane)
 
-    def _enqueue(self, entry: _Entry[K]) -> None:
-        self._waiting[entry.key] = entry
-        line = self._ready.get(entry.priority)
-        if line is None:
-            line = self._ready[entry.priority] = deque()
-            self._priorities = sorted(self._ready, reverse=True)
-        line.append(entry)
+    def add_all(self, keys: Iterable[K], priority: int = Priority.NEW) -> None:
+        """Add many keys, in slices; `keys` must stay as they are until then."""
+        task = asyncio.create_task(self._add_all(keys, priority), name=f"{self._task_name} adding")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def _move_up(self, entry: _Entry[K], priority: int) -> None:
-        entry.taken = True
-        self._enqueue(_Entry(entry.key, priority, entry.since))
+    async def _add_all(self, keys: Iterable[K], priority: int) -> None:
+        async for key in in_slices(keys):
+            self.add(key, priority)
 
     def add_after(self, key: K, seconds: float, priority: int = Priority.NEW) -> None:
         if self._closed:
@@ -180,35 +322,54 @@ class Queue(Generic[K]):
             return
         if self._metrics is not None:
             self._metrics.retried()
-        due = self._clock.monotonic() + seconds
-        before = self._due.get(key)
+        lane, due = self._lane(key), self._clock.monotonic() + seconds
+        before = lane.due.get(key)
         if before is not None and before <= due:
             return
-        self._due[key] = due
+        lane.due[key] = due
         self._order += 1
-        heapq.heappush(self._delayed, (due, self._order, key, priority))
+        heapq.heappush(self._delayed, (due, self._order, lane, key, priority))
         if self._timer is None or due < self._timer_due:
             self._restart_timer(due)
 
     def add_rate_limited(self, key: K, priority: int = Priority.NEW) -> None:
         """Again after the key's back-off, which this call counts up."""
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        self.add_after(key, min(self._max_delay, self._base_delay * 2 ** min(failures, 60)), priority)
+        lane = self._lane(key)
+        failures = lane.failures.get(key, 0)
+        lane.failures[key] = failures + 1
+        self.add_after(key, min(self._max_delay, self._base_delay * 2 ** min(failures, _DOUBLINGS)), priority)
 
     def forget(self, key: K) -> None:
         """The key succeeded: its next failure starts the back-off anew."""
-        self._failures.pop(key, None)
+        lane = self._lanes.get(self._name_of(key))
+        if lane is not None:
+            lane.failures.pop(key, None)
 
-    def retry_now(self) -> None:
-        """End the back-off of every key: those that wait are ready at once."""
-        failures, self._failures = self._failures, {}
+    def retry_now(self, name: str) -> None:
+        """What made the keys of a lane fail may be over: their back-off ends now."""
+        lane = self._lanes.get(name)
+        if lane is None:
+            return
+        failures, lane.failures = lane.failures, {}
         for key in failures:
-            if self._due.pop(key, None) is not None:
+            if lane.due.pop(key, None) is not None:
                 self.add(key)
 
-    def retries(self, key: K) -> int:
-        return self._failures.get(key, 0)
+    def drop(self, name: str) -> None:
+        """Forget a lane and what waits in it; what its workers have they finish."""
+        lane = self._lanes.pop(name, None)
+        if lane is not None:
+            lane.clear()
+
+    def _name_of(self, key: K) -> str:
+        return "" if self._lane_of is None else self._lane_of(key)
+
+    def _lane(self, key: K) -> _Lane[K]:
+        name = "" if self._lane_of is None else self._lane_of(key)
+        lane = self._lanes.get(name)
+        if lane is None:
+            lane = self._lanes[name] = _Lane(name)
+        return lane
 
     # delays
 
@@ -228,76 +389,162 @@ class Queue(Generic[K]):
     def _release_due(self) -> None:
         now = self._clock.monotonic()
         while self._delayed and self._delayed[0][0] <= now:
-            due, _, key, priority = heapq.heappop(self._delayed)
-            if self._due.get(key) == due:
-                del self._due[key]
+            due, _, lane, key, priority = heapq.heappop(self._delayed)
+            if lane.due.get(key) == due:
+                del lane.due[key]
                 self.add(key, priority)
 
-    # taking
+    # parking
 
-    async def get(self) -> K:
-        """The next key; give it back with `done`. QueueShutDown once the queue is shut down."""
-        while not self._waiting:
-            if self._closed:
-                raise QueueShutDown(self.name)
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._getters.append(future)
-            try:
-                await future
-            except asyncio.CancelledError:
-                if future.done() and not future.cancelled():
-                    self._wake_one()
-                raise
-        return self._take()
+    def park(self: WorkQueue[Key], key: Key, until: str) -> None:
+        """Keep a key until `resume` is called with what it waits for."""
+        self._parked.setdefault(until, {}).setdefault(key.namespace, set()).add(key.name)
 
-    def take(self) -> K | None:
-        """The next key, if one is ready; give it back with `done`."""
-        return self._take() if self._waiting else None
+    def resume(self: WorkQueue[Key], until: str) -> None:
+        """Add the keys that are parked until this."""
+        parked = self._parked.pop(until, None)
+        if parked:
+            self.add_all(Key(namespace, name) for namespace, names in parked.items() for name in names)
 
-    def _take(self) -> K:
-        for priority in self._priorities:
-            line = self._ready[priority]
-            while line:
-                entry = line.popleft()
-                if entry.taken:
-                    continue
-                key = entry.key
-                del self._waiting[key]
-                now = self._clock.monotonic()
-                self._working[key] = now
-                if self._metrics is not None:
-                    self._metrics.taken(len(self._waiting), now - entry.since)
-                return key
-        raise RuntimeError(f"queue {self.name} counts keys that are in no line")
+    def drop_parked(self, until: str) -> None:
+        """Forget the keys that are parked until this."""
+        self._parked.pop(until, None)
 
-    def done(self, key: K) -> None:
-        since = self._working.pop(key)
-        if self._metrics is not None:
-            self._metrics.finished(self._clock.monotonic() - since)
-        priority = self._again.pop(key, None)
-        if priority is not None:
-            self.add(key, priority)
+    def enter(self, key: K, group: Hashable, share: int) -> bool:
+        """Return whether a key may be worked on now: no more keys of its group than one of `share` workers of a lane.
 
-    def _wake_one(self) -> None:
-        while self._getters:
-            future = self._getters.popleft()
-            if not future.done():
-                future.set_result(None)
-                return
-        if self.on_ready is not None and self._waiting:
-            self.on_ready()
+        One that may not is added when another of its group is done.
+        """
+        return self._groups.take(key, group, max(1, self.limit // share))
+
+    def drop_groups(self, concerns: Callable[[Hashable], bool]) -> None:
+        """Forget groups, with the keys that are parked in them."""
+        self._groups.drop(concerns)
+
+    # life
+
+    def start(self) -> None:
+        """Keys that were added before are worked on from now on."""
+        self._loop = asyncio.get_running_loop()
+        self._turns = backlog_turns()
+        self._running = True
+        for lane in list(self._lanes.values()):
+            for _ in range(min(self.limit, len(lane.waiting))):
+                self._wake(lane)
 
     def shut_down(self) -> None:
-        """Accept and return no more keys; a worker may still finish what it has."""
+        """Take no key any more; a worker may finish what it has."""
         self._closed = True
-        self._waiting.clear()
-        self._ready.clear()
-        self._priorities = []
-        self._again.clear()
+        for lane in self._lanes.values():
+            lane.clear()
         self._delayed.clear()
-        self._due.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        while self._getters:
-            self._wake_one()
+
+    async def stop(self, grace: float) -> None:
+        """Shut down; what is under way may finish within `grace` seconds."""
+        self.shut_down()
+        await finish_within(self._clock, list(self._tasks), grace)
+
+    # workers
+
+    def _wake(self, lane: _Lane[K]) -> None:
+        if self._running and lane.workers < self._share and self._next_step(lane) is not Step.END:
+            lane.workers += 1
+            lane.starting += 1
+            self._tasks.add(self._loop.create_task(self._run(lane), name=self._task_name))
+
+    @property
+    def _share(self) -> int:
+        """How many workers a lane may have now."""
+        return min(self.limit, max(_LEAST, self._total // max(1, len(self._lanes))))
+
+    def _next_step(self, lane: _Lane[K]) -> Step:
+        return next_step(lane.top, lane.behind, lane.replaying, self._most_behind)
+
+    async def _run(self, lane: _Lane[K]) -> None:
+        lane.starting -= 1
+        try:
+            while (step := self._next_step(lane)) is not Step.END:
+                if len(lane.waiting) > 1 + lane.starting:
+                    self._wake(lane)  # other lanes may have ended since: there are more workers for this one
+                if step is Step.TURN:
+                    await self._run_behind(lane)
+                else:
+                    BacklogTurns.urgent += 1
+                    await self._take_one(lane)
+        except Exception as error:
+            self.failed = True
+            log.exception("A worker failed", error, controller=self.name)
+        finally:
+            lane.workers -= 1
+            if self._lane_of is not None and lane.empty and self._lanes.get(lane.name) is lane:
+                del self._lanes[lane.name]
+            task = asyncio.current_task(self._loop)
+            if task is not None:
+                self._tasks.discard(task)
+
+    async def _run_behind(self, lane: _Lane[K]) -> None:
+        """Some keys of the backlog, or what is more urgent when the turn comes; more only while none has waited."""
+        lane.behind += 1
+        try:
+            await self._next_turn(lane)
+            granted = self._turns.iteration
+            if self._goes_ahead(lane):
+                return  # others have taken the key that it waited for
+            end = perf_counter() + TURN_SECONDS
+            for _ in range(KEYS_IN_A_TURN):
+                await self._take_one(lane)
+                top = lane.top
+                if granted != self._turns.iteration or perf_counter() > end:
+                    break
+                if top is None or top > Priority.BACKLOG or self._goes_ahead(lane):
+                    break
+        finally:
+            lane.behind -= 1
+
+    def _goes_ahead(self, lane: _Lane[K]) -> bool:
+        """Whether the next key would go ahead of a delivery that it follows."""
+        first, top = lane.first, lane.top
+        if first is None or top is None or top > Priority.REPLAY:
+            return False
+        return self._turns.goes_ahead(self._order_of(first))
+
+    async def _next_turn(self, lane: _Lane[K]) -> None:
+        first, top = lane.first, lane.top
+        name = "" if first is None else self._order_of(first)
+        if top is None or top > Priority.REPLAY:
+            await self._turns.next(name)
+            return
+        lane.replaying += 1
+        try:
+            await self._turns.next(name, following=True)
+        finally:
+            lane.replaying -= 1
+
+    async def _take_one(self, lane: _Lane[K]) -> None:
+        entry = lane.take()
+        if entry is None:
+            return
+        key, begun = entry.key, self._clock.monotonic()
+        lane.working[key] = begun
+        if self._metrics is not None:
+            self._metrics.taken(begun - entry.since)
+        try:
+            slot = self._semaphore.take() or await self._semaphore.enter()
+            try:
+                await self._work(key)
+            finally:
+                self._semaphore.leave(slot)
+        finally:
+            self._done(lane, key, begun)
+
+    def _done(self, lane: _Lane[K], key: K, begun: float) -> None:
+        del lane.working[key]
+        if self._metrics is not None:
+            self._metrics.finished(self._clock.monotonic() - begun)
+        self._groups.give_up(key)
+        priority = lane.again.pop(key, None)
+        if priority is not None:
+            self.add(key, priority)

@@ -6,7 +6,7 @@ import asyncio
 
 from karmada.kube.runtime.controller import Enqueue, Reconciler, Result
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.lanes import Lanes
+from karmada.kube.runtime.queue import WorkQueue
 
 
 class Pausable(Reconciler):
@@ -22,7 +22,7 @@ class Pausable(Reconciler):
     def attach(self, add: Enqueue) -> None:
         self.inner.attach(add)
 
-    def follow_queue(self, queue: Lanes[Key]) -> None:
+    def follow_queue(self, queue: WorkQueue[Key]) -> None:
         self.inner.follow_queue(queue)
 
     async def stop(self) -> None:

@@ -20,9 +20,9 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.own_writes import OwnWrites
+from karmada.kube.runtime.queue import WorkQueue
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import Estimator
 from karmada.scheduler.failures import Reason, Verdict, verdict
@@ -99,7 +99,7 @@ class BindingScheduler(Reconciler):
         self._refused: dict[str, set[Key]] = {}
         """Bindings that a quota refused, by namespace."""
         self._add: Callable[[Key, int], None] = lambda _key, _priority: None
-        self._queue: Lanes[Key] | None = None
+        self._queue: WorkQueue[Key] | None = None
         self._follow_ups = context.follow_ups
         self._at_creation = AtCreation(core, self._ours, context.clock, COMPONENT, self._is_running)
         indexes = {BY_PLACEMENT: index_by_placement, BY_KIND: index_by_kind}
@@ -126,7 +126,7 @@ class BindingScheduler(Reconciler):
     def attach(self, add: Callable[[Key, int], None]) -> None:
         self._add = add
 
-    def follow_queue(self, queue: Lanes[Key]) -> None:
+    def follow_queue(self, queue: WorkQueue[Key]) -> None:
         self._queue = queue
         self._follow_ups.register(self._kind.gvk, self._at_creation)
 

@@ -27,7 +27,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.queue import Queue, QueueShutDown
+from karmada.kube.runtime.queue import WorkQueue
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.handlers.deletes import FOREGROUND, ORPHAN
@@ -144,7 +144,7 @@ class GarbageCollector:
         self._client = client
         self._clock = clock
         self.graph = Graph()
-        self.queue: Queue[str] = Queue(self.name, clock=clock)
+        self.queue: WorkQueue[str] = WorkQueue(self.name, self._work, limit=self.workers, clock=clock)
         self._informers: dict[GVR, Informer] = {}
         self._kinds: dict[GroupKind, Mapping] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -165,7 +165,7 @@ class GarbageCollector:
         for informer in list(self._informers.values()):
             await informer.wait_synced()
         await self._queue_listed()
-        self._tasks += [asyncio.create_task(self._work(), name=f"{self.name} {n}") for n in range(self.workers)]
+        self.queue.start()
         await self._watch_resources()
 
     async def _queue_listed(self) -> None:
@@ -179,7 +179,7 @@ class GarbageCollector:
                 await turn.next()
 
     async def stop(self) -> None:
-        self.queue.shut_down()
+        await self.queue.stop(0)
         tasks, self._tasks = self._tasks, []
         await cancel_and_wait(*tasks)
         for informer in self._informers.values():
@@ -273,23 +273,16 @@ class GarbageCollector:
         for uid in uids:
             self.queue.add(uid)
 
-    async def _work(self) -> None:
-        while True:
-            try:
-                uid = await self.queue.get()
-            except QueueShutDown:
-                return
-            try:
-                await self.process(uid)
-                self.queue.forget(uid)
-            except (ApiError, NoMatch) as error:
-                _log.v(1).info("Trying again", uid=uid, err=str(error))
-                self.queue.add_rate_limited(uid)
-            except Exception as error:  # noqa: BLE001 - one object's trouble must not stop the others
-                _log.exception("Collecting failed", error, uid=uid)
-                self.queue.add_rate_limited(uid)
-            finally:
-                self.queue.done(uid)
+    async def _work(self, uid: str) -> None:
+        try:
+            await self.process(uid)
+            self.queue.forget(uid)
+        except (ApiError, NoMatch) as error:
+            _log.v(1).info("Trying again", uid=uid, err=str(error))
+            self.queue.add_rate_limited(uid)
+        except Exception as error:  # noqa: BLE001 - one object's trouble must not stop the others
+            _log.exception("Collecting failed", error, uid=uid)
+            self.queue.add_rate_limited(uid)
 
     async def process(self, uid: str) -> None:
         node = self.graph.nodes.get(uid)

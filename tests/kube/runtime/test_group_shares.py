@@ -1,4 +1,4 @@
-"""Turns: a bound for each group, first come first served, and no key is forgotten."""
+"""A bound for each group, first come first served, and no key is forgotten."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.kube.runtime.turns import Turns
+from karmada.kube.runtime.group_shares import GroupShares
 
 
 def test_a_group_has_so_many_turns_and_passes_them_on_in_order() -> None:
     queued: list[str] = []
-    turns: Turns[str, str] = Turns(2, queued.append)
-    assert [turns.take(key, "slow") for key in "abcd"] == [True, True, False, False]
-    assert turns.take("x", "other")
-    assert turns.take("a", "slow"), "it has one already"
-    turns.give_up("a")
+    shares: GroupShares[str] = GroupShares(queued.append)
+    assert [shares.take(key, "slow", 2) for key in "abcd"] == [True, True, False, False]
+    assert shares.take("x", "other", 2)
+    assert shares.take("a", "slow", 2), "it has one already"
+    shares.give_up("a")
     assert queued == ["c"]
-    assert turns.take("c", "slow"), "passed on"
-    assert not turns.take("a", "slow")
-    turns.give_up("b")
-    turns.give_up("c")
+    assert shares.take("c", "slow", 2), "passed on"
+    assert not shares.take("a", "slow", 2)
+    shares.give_up("b")
+    shares.give_up("c")
     assert queued == ["c", "d", "a"]
 
 
 def test_a_key_that_changes_its_group_frees_its_turn_in_the_old_one() -> None:
     queued: list[str] = []
-    turns: Turns[str, str] = Turns(1, queued.append)
-    assert turns.take("a", "one")
-    assert not turns.take("b", "one")
-    assert turns.take("a", "two")
+    shares: GroupShares[str] = GroupShares(queued.append)
+    assert shares.take("a", "one", 1)
+    assert not shares.take("b", "one", 1)
+    assert shares.take("a", "two", 1)
     assert queued == ["b"]
 
 
 def test_a_dropped_group_starts_anew() -> None:
     queued: list[str] = []
-    turns: Turns[str, str] = Turns(1, queued.append)
-    assert turns.take("a", "gone")
-    assert not turns.take("b", "gone")
-    assert turns.take("c", "stays")
-    assert not turns.take("d", "stays")
-    turns.drop(lambda group: group == "gone")
-    assert turns.take("e", "gone")
-    turns.give_up("a")
-    assert not turns.take("f", "gone"), "a turn of before does not count twice"
-    turns.give_up("c")
+    shares: GroupShares[str] = GroupShares(queued.append)
+    assert shares.take("a", "gone", 1)
+    assert not shares.take("b", "gone", 1)
+    assert shares.take("c", "stays", 1)
+    assert not shares.take("d", "stays", 1)
+    shares.drop(lambda group: group == "gone")
+    assert shares.take("e", "gone", 1)
+    shares.give_up("a")
+    assert not shares.take("f", "gone", 1), "a turn of before does not count twice"
+    shares.give_up("c")
     assert queued == ["d"]
 
 
@@ -59,7 +59,7 @@ def test_every_key_gets_its_turn_and_no_group_has_more_than_its_limit(
     running: dict[str, str] = {}
     again: set[str] = set()
     reconciled: dict[str, str] = {}
-    turns: Turns[str, str] = Turns(limit, queue.append)
+    shares: GroupShares[str] = GroupShares(queue.append)
     steps = 0
     while changes or queue or running:
         steps += 1
@@ -73,14 +73,14 @@ def test_every_key_gets_its_turn_and_no_group_has_more_than_its_limit(
             group = group_of[key]
             if key in running:
                 again.add(key)
-            elif not group or turns.take(key, group):
+            elif not group or shares.take(key, group, limit):
                 running[key] = group
         assert all(count <= limit for group, count in Counter(running.values()).items() if group)
         if running and (steps % 2 or not queue):
             key, group = next(iter(running.items()))
             del running[key]
             reconciled[key] = group
-            turns.give_up(key)
+            shares.give_up(key)
             if key in again:
                 again.remove(key)
                 queue.append(key)

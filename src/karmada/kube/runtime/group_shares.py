@@ -1,4 +1,4 @@
-"""Turns: at most so many keys of a group are reconciled at once; the others are set aside until one of them is done.
+"""At most so many keys of a group are reconciled at once; the others are parked until one of them is done.
 
 For reconciles that wait for a server which may be slow, such as a webhook: a worker that only waits for it is missing
 to all other keys. A key that gives up its turn passes it to the one of its group that has waited longest, which is
@@ -12,27 +12,25 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
-G = TypeVar("G", bound=Hashable)
 
 
-class Turns(Generic[K, G]):
-    def __init__(self, limit: int, add: Callable[[K], None]) -> None:
-        """`limit`: the turns of each group; `add` queues a key that got one."""
-        self._limit = limit
+class GroupShares(Generic[K]):
+    def __init__(self, add: Callable[[K], None]) -> None:
+        """`add` queues a key that got a turn."""
         self._add = add
-        self._group_of: dict[K, G] = {}
-        self._taken: Counter[G] = Counter()
-        self._waiting: dict[G, dict[K, None]] = {}
-        self._waits_in: dict[K, G] = {}
+        self._group_of: dict[K, Hashable] = {}
+        self._taken: Counter[Hashable] = Counter()
+        self._waiting: dict[Hashable, dict[K, None]] = {}
+        self._waits_in: dict[K, Hashable] = {}
 
-    def take(self, key: K, group: G) -> bool:
-        """Whether the key has a turn now; else it is queued when it gets one."""
+    def take(self, key: K, group: Hashable, limit: int) -> bool:
+        """Return whether the key has one of the group's turns now; else it is queued when it gets one."""
         if self._group_of.get(key) == group:
             return True
         self.give_up(key)
         if self._waits_in.get(key, group) != group:
             self._leave(key)
-        if self._taken[group] < self._limit:
+        if self._taken[group] < limit:
             self._leave(key)
             self._assign(key, group)
             return True
@@ -54,7 +52,7 @@ class Turns(Generic[K, G]):
         elif not self._taken[group]:
             del self._taken[group]
 
-    def drop(self, concerns: Callable[[G], bool]) -> None:
+    def drop(self, concerns: Callable[[Hashable], bool]) -> None:
         """Forget groups, with those that wait in them."""
         self._group_of = {key: group for key, group in self._group_of.items() if not concerns(group)}
         self._taken = Counter(self._group_of.values())
@@ -69,6 +67,6 @@ class Turns(Generic[K, G]):
             if not self._waiting[group]:
                 del self._waiting[group]
 
-    def _assign(self, key: K, group: G) -> None:
+    def _assign(self, key: K, group: Hashable) -> None:
         self._group_of[key] = group
         self._taken[group] += 1

@@ -1,4 +1,4 @@
-"""Slots: a bounded number of things under way, of which those that take long do not count.
+"""A semaphore for a bounded number of things under way, of which those that take long do not count.
 
 A thousand requests at once are slower than the same in small groups: all of them time out together on a machine that
 cannot keep up, and the event loop has them all ready in one turn. But who waits for a server that hangs must not keep
@@ -14,7 +14,7 @@ from collections import deque
 from karmada.kube.objects.clock import Clock
 
 
-class Slots:
+class LeakySemaphore:
     def __init__(self, limit: int, clock: Clock, seconds: float = 1.0) -> None:
         """`seconds`: how long a slot is held at most."""
         self._limit = limit
@@ -42,7 +42,7 @@ class Slots:
         turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         if self._expiring is None:
-            self._expiring = asyncio.get_running_loop().create_task(self._expire(), name="slots")
+            self._expiring = asyncio.get_running_loop().create_task(self._expire(), name="leaky semaphore")
         try:
             return await turn
         except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""Slots: a bounded number of things under way, of which those that take long do not count."""
+"""LeakySemaphore: a bounded number of things under way, of which those that take long do not count."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.runtime.slots import Slots
+from karmada.kube.runtime.leaky_semaphore import LeakySemaphore
 from tests.support.eventually import eventually
 
 
 class Users:
     """Tasks that enter and stay until they are let go, in the order in which they got in."""
 
-    def __init__(self, slots: Slots) -> None:
+    def __init__(self, slots: LeakySemaphore) -> None:
         self.slots = slots
         self.inside: list[int] = []
         self.gates: dict[int, asyncio.Event] = {}
@@ -45,7 +45,7 @@ async def settle() -> None:
 
 
 async def test_no_more_enter_than_there_are_slots_and_then_in_order(clock: FakeClock) -> None:
-    users = Users(Slots(2, clock))
+    users = Users(LeakySemaphore(2, clock))
     tasks = users.start(1, 2, 3, 4)
     await settle()
     assert users.inside == [1, 2]
@@ -60,7 +60,7 @@ async def test_no_more_enter_than_there_are_slots_and_then_in_order(clock: FakeC
 
 
 async def test_who_takes_long_loses_the_slot_and_keeps_nobody_waiting(clock: FakeClock) -> None:
-    users = Users(Slots(2, clock, seconds=1.0))
+    users = Users(LeakySemaphore(2, clock, seconds=1.0))
     tasks = users.start(1, 2)
     await settle()
     await clock.advance(0.5)
@@ -80,7 +80,7 @@ async def test_who_takes_long_loses_the_slot_and_keeps_nobody_waiting(clock: Fak
 
 
 async def test_who_is_cancelled_while_waiting_takes_no_slot_away(clock: FakeClock) -> None:
-    users = Users(Slots(1, clock))
+    users = Users(LeakySemaphore(1, clock))
     [first, second, third] = users.start(1, 2, 3)
     await settle()
     second.cancel()
@@ -93,7 +93,7 @@ async def test_who_is_cancelled_while_waiting_takes_no_slot_away(clock: FakeCloc
 
 
 async def test_a_slot_that_comes_with_the_cancellation_is_handed_on(clock: FakeClock) -> None:
-    slots = Slots(1, clock)
+    slots = LeakySemaphore(1, clock)
     ticket = await slots.enter()
     waiting = asyncio.create_task(slots.enter())
     await settle()
