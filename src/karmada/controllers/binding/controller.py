@@ -5,8 +5,8 @@ namespaces equal to that set. Works of clusters that left the set are deleted fi
 many replicas as wanted. Both kinds of bindings work the same way.
 
 A Work that a user deletes is recreated at the next change of its binding, not at once. Deletions of Works trigger a
-reconcile only where one is waiting for them. Bindings with many clusters have a part of the workers, in turns (see
-kube/runtime/turns), so that a few of them do not keep all others waiting.
+reconcile only where one is waiting for them. Bindings with many clusters have a share of the workers, so that a few of
+them do not keep all others waiting.
 """
 
 from __future__ import annotations
