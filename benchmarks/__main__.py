@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from benchmarks import documentation, members, plots, profiling, report, way
+from benchmarks import ablation, documentation, members, plots, profiling, report, way
 from benchmarks.machine import require_linux
 from benchmarks.measuring import Failed
 from benchmarks.registry import BY_NAME_ONLY, UnknownScenario, selected
@@ -205,6 +205,19 @@ def count_way(most: int) -> None:
 
     with TemporaryDirectory() as folder:
         click.echo("\n".join(way.described(uvloop.run(way.measured(Path(folder))), most)))
+
+
+@main.command("ablation")
+@click.argument("names", nargs=-1, metavar="[MECHANISM]...", type=click.Choice([*ablation.MECHANISMS]))
+@click.option("--pairs", default=8, type=click.IntRange(min=1), help="Pairs of bursts for each mechanism.")
+@click.option("--size", default=60, type=click.IntRange(min=1), help="Deployments in a burst.")
+def ablate(names: Sequence[str], pairs: int, size: int) -> None:
+    """Show what each mechanism that exists for speed gives: CPU for a Work with it and without it, in turns."""
+    import uvloop
+
+    with TemporaryDirectory() as folder:
+        trials = ablation.trials(Path(folder), names or [*ablation.MECHANISMS], pairs=pairs, size=size)
+        uvloop.run(ablation.show(trials, click.echo))
 
 
 @main.command()

@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import members as bare
+from benchmarks import objects
 from benchmarks.processes import CLIENT, CONTROL_PLANE, MEMBERS, started
 from benchmarks.scenario import Foreign, Place, Skipped
 from karmada.api.cluster import Cluster
+from karmada.components.controlplane import ControlPlane
 from karmada.joining.join import Joining, cluster_id_of, join
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
@@ -27,6 +29,8 @@ from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.meta import get_condition, name
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
 
 PROGRAM = "karmada.components.karmada"
 _JOINS_AT_ONCE = 4
@@ -183,3 +187,42 @@ async def _member(control: Client, member: Client, config: RestConfig, may_join:
     wanted = f"member-{identity[:8]}"
     await join(control, member, Joining.to(config, wanted))
     return Member(wanted, member, config)
+
+
+@asynccontextmanager
+async def one_process(folder: Path, namespace: str) -> AsyncIterator[Client]:
+    """Yield a client of a control plane with two bare members, all on this event loop, and a policy for Deployments."""
+    async with AsyncExitStack() as stack:
+        own = ControlPlane(ServerConfig(data_dir=folder / "plane", port=0))
+        await own.start()
+        stack.push_async_callback(own.stop)
+        control = own.server.client(user_agent="benchmarks")
+        names = ["member0", "member1"]
+        for name in names:
+            server = await _member_here(stack, folder, name)
+            to = Joining.to(load_config(server.kubeconfig), name)
+            await join(control, server.client(user_agent="benchmarks"), to)
+        await control.create(objects.NAMESPACES, objects.namespace(namespace))
+        await control.create(objects.POLICIES, objects.policy(namespace, objects.DEPLOYMENTS, names))
+        yield control
+
+
+async def _member_here(stack: AsyncExitStack, folder: Path, name: str) -> ApiServer:
+    config = ServerConfig(
+        data_dir=folder / name,
+        storage="memory://",
+        port=0,
+        context=name,
+        disabled_admission=frozenset({"ServiceAccount"}),
+    )
+    server = ApiServer(config)
+    await server.start()
+    stack.push_async_callback(server.stop)
+    return server
+
+
+def is_applied(binding: Obj) -> bool:
+    """Return whether the binding reports that both members of `one_process` have its resource."""
+    status = binding.get("status") or {}
+    applied = get_condition(status.get("conditions"), "FullyApplied")
+    return applied is not None and applied["status"] == "True" and len(status.get("aggregatedStatus") or ()) == 2

@@ -13,7 +13,6 @@ import dis
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -21,19 +20,13 @@ from typing import Any
 
 import karmada
 from benchmarks import objects
+from benchmarks.planes import is_applied, one_process
 from karmada.api.work import ResourceBinding
-from karmada.components.controlplane import ControlPlane
-from karmada.joining.join import Joining, join
 from karmada.kube.client.client import Client
-from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.meta import get_condition
-from karmada.kube.objects.types import Obj
-from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
 
 _NAMESPACE = "way"
-_WARM, _MEASURED = 5, 3
+_WARM, _MEASURED = 5, 12
 """So many Deployments go before; of so many the one with the fewest calls counts: what happens now and then (leases,
 statuses of clusters) is no part of its way."""
 _QUIET_SECONDS = 0.5
@@ -139,41 +132,9 @@ async def _until(counting: Counting, condition: Callable[[], Awaitable[bool]]) -
             await asyncio.sleep(0.05)
 
 
-def _applied(binding: Obj) -> bool:
-    status = binding.get("status") or {}
-    applied = get_condition(status.get("conditions"), "FullyApplied")
-    return applied is not None and applied["status"] == "True" and len(status.get("aggregatedStatus") or ()) == 2
-
-
-async def _member(stack: AsyncExitStack, folder: Path, name: str) -> ApiServer:
-    config = ServerConfig(
-        data_dir=folder / name,
-        storage="memory://",
-        port=0,
-        context=name,
-        disabled_admission=frozenset({"ServiceAccount"}),
-    )
-    server = ApiServer(config)
-    await server.start()
-    stack.push_async_callback(server.stop)
-    return server
-
-
 async def measured(folder: Path) -> Way:
     """Return what one Deployment for two members calls, after some others."""
-    async with AsyncExitStack() as stack:
-        plane = ControlPlane(ServerConfig(data_dir=folder / "plane", port=0))
-        await plane.start()
-        stack.push_async_callback(plane.stop)
-        control = plane.server.client(user_agent="benchmarks")
-        names = ["member0", "member1"]
-        for name in names:
-            server = await _member(stack, folder, name)
-            await join(
-                control, server.client(user_agent="benchmarks"), Joining.to(load_config(server.kubeconfig), name)
-            )
-        await control.create(objects.NAMESPACES, objects.namespace(_NAMESPACE))
-        await control.create(objects.POLICIES, objects.policy(_NAMESPACE, objects.DEPLOYMENTS, names))
+    async with one_process(folder, _NAMESPACE) as control:
         ways = []
         for number in range(_WARM + _MEASURED):
             counting = Counting()
@@ -188,7 +149,7 @@ async def _deploy(control: Client, number: int, counting: Counting) -> None:
 
     async def arrived() -> bool:
         try:
-            return _applied(await control.get(ResourceBinding.gvr, f"{name}-deployment", _NAMESPACE))
+            return is_applied(await control.get(ResourceBinding.gvr, f"{name}-deployment", _NAMESPACE))
         except NotFound:
             return False
 
