@@ -29,6 +29,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.periodic import Periodic
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.kubeconfig import kubeconfig
+from karmada.kube.server.auth.pki import DAY
 from tests.components.test_agent_outages import MANY, SPACE, work
 from tests.support.agents import QUICK, Agent, PullFleet, pull_fleet, pulling_parts
 from tests.support.eventually import eventually
@@ -91,6 +92,7 @@ async def test_a_certificate_is_renewed_under_load_without_a_failed_request(tmp_
 
         assert requests.failed == []
         assert requests.sent > MANY
+        assert {round(csr["spec"]["expirationSeconds"] / DAY, 1) for csr in renewals} == {1.0}
         assert all(csr["spec"]["username"] == "system:karmada:agent:m1" for csr in renewals)
         stored = base64.b64decode((await _secret(found))["data"][KUBECONFIG_KEY])
         assert stored != (tmp_path / "agent.kubeconfig").read_bytes()

@@ -40,6 +40,8 @@ EXAMPLE = "fictional.registry.example/imagename:v1.0.0"
         (f"reg:5000/a/b@{DIGEST}", "Tag", "remove", "", "reg:5000/a/b"),
         ("nginx", "Tag", "add", "1.2", "nginx:1.2"),
         ("nginx:1", "Tag", "add", "-alpine", "nginx:1-alpine"),
+        (f"nginx@{DIGEST}", "Tag", "add", "ab", f"nginx@{DIGEST}ab"),
+        (f"nginx@{DIGEST}", "Tag", "add", "-x", f"nginx@{DIGEST}"),
         ("nginx", "Tag", "remove", "", "nginx"),
         ("nginx:1", "Tag", "replace", "not a tag", "nginx:1"),
         ("nginx:1", "Tag", "replace", "t" * 129, "nginx:1"),

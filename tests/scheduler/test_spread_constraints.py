@@ -38,6 +38,11 @@ def test_a_cluster_gives_way_to_one_with_more_room(need: Any, expected: Any) -> 
     assert (set(result) if isinstance(result, dict) else result) == expected
 
 
+def test_the_best_cluster_gives_way_too() -> None:
+    spec = deployment(50, placement(DYNAMIC, spread("cluster", 1, 1)), clusters=[{"name": "m1"}])
+    assert set(shown(run(spec, [cluster("m1"), cluster("m2")], {"m1": 40, "m2": 60}))) == {"m2"}
+
+
 def test_too_few_clusters_are_an_error() -> None:
     spec = deployment(2, placement(DYNAMIC, spread("cluster", 2, 2)))
     assert shown(run(spec, [cluster("m1")])) == (

@@ -11,6 +11,7 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from tests.support.control_plane import NAMESPACES
+from tests.support.eventually import eventually
 from tests.support.fleet import (
     CLUSTER_ROLES,
     CONFIG_MAPS,
@@ -272,6 +273,22 @@ async def test_a_deleted_work_takes_its_object_along(two: Fleet) -> None:
     await two.client.delete(Work.gvr, meta.name(work), "karmada-es-m1")
     await two.until_work_gone("m1", template)
     await member.until_gone(CONFIG_MAPS, "settings")
+
+
+async def test_an_object_that_bears_the_marks_of_another_clusters_work_concerns_nobody(
+    two: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = await two.propagate(CONFIG_MAPS, config_map(), ["m1", "m2"])
+    works = {name: await two.until_work(name, template, is_applied) for name in ("m1", "m2")}
+    queue, seen = two.plane.manager.controllers["execution-controller"].queue, list[tuple[str, str]]()
+    monkeypatch.setattr(queue, "add_after", lambda key, *_: seen.append((key.namespace, key.name)))
+    marks = {"work.karmada.io/namespace": "karmada-es-m2", "work.karmada.io/name": meta.name(works["m2"])}
+    stray = {**config_map(), "metadata": {"name": "stray", "annotations": marks}}
+    stray["metadata"]["labels"] = {"karmada.io/managed": "true"}
+    await two.members["m1"].client.create(CONFIG_MAPS, stray, "default")
+    await two.members["m1"].client.patch(CONFIG_MAPS, "settings", "default", {"data": {"a": "drift"}})
+    await eventually(lambda: seen)
+    assert seen == [("karmada-es-m1", meta.name(works["m1"]))]
 
 
 async def test_deleting_what_is_gone_already_is_fine(two: Fleet) -> None:

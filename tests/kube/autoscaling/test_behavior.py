@@ -65,6 +65,14 @@ def test_a_window_of_zero_scales_down_at_once() -> None:
     assert decide(History(), 10, 3, WIDE, behavior(), NOW).replicas == 10
 
 
+def test_a_window_for_scaling_down_holds_for_as_long_as_it_lasts() -> None:
+    history, rules = History(), behavior(down={"stabilizationWindowSeconds": 300})
+    for seconds in (0, 15, 30, 150, 299):
+        held = decide(history, 10, 3, WIDE, rules, NOW + seconds)
+        assert (held.replicas, held.able[0]) == (10, "ScaleDownStabilized"), seconds
+    assert decide(history, 10, 3, WIDE, rules, NOW + 301).replicas == 3
+
+
 PODS_2 = {"type": "Pods", "value": 2, "periodSeconds": 60}
 PERCENT_10 = {"type": "Percent", "value": 10, "periodSeconds": 60}
 

@@ -43,6 +43,7 @@ CASES: list[tuple[str, list[Obj], dict[str, PodMetric], int, int]] = [
     ("within the tolerance", ABC, used(a=510, b=540, c=540), 50, 3),
     ("a missing pod is idle on the way up", ABC, used(a=900, b=900), 50, 4),
     ("a missing pod is busy on the way down", ABC, used(a=100, b=100), 50, 3),
+    ("a missing pod is as busy as a target beyond its request", ABC, used(a=900, b=900), 150, 3),
     ("a pending pod is idle on the way up", [*ABC[:2], pod("c", phase="Pending")], used(a=900, b=900), 50, 4),
     ("a pending pod is not counted on the way down", [*ABC[:2], pod("c", phase="Pending")], used(a=100, b=100), 50, 1),
     ("an unready pod that just started is idle", [*ABC[:2], pod("c", ready=False, age=60)],

@@ -143,6 +143,39 @@ async def test_a_request_that_hangs_counts_as_failed(fake: FakeApi, clock: FakeC
     await one.kill()
 
 
+async def test_a_lease_counts_from_before_the_renewal_however_late_its_answer_comes(
+    fake: FakeApi, clock: FakeClock
+) -> None:
+    """The server has written it at once, so that is when the time of the others began."""
+    transport = FakeTransport(fake)
+    original, late = transport.call, [6.0]
+
+    async def call(request: Call) -> Any:
+        answer = await original(request)
+        await clock.sleep(late[0])
+        return answer
+
+    transport.call = call  # type: ignore[method-assign,assignment]
+    elector = LeaderElector(Client(transport), "lock", "ns", "me", clock=clock)
+    acquiring = asyncio.ensure_future(elector.acquire())
+    for _ in range(13):  # a read and a write
+        await clock.advance(1)
+    assert acquiring.done()
+    assert not elector.leading, "it took longer than the renew deadline"
+    late[0] = 0
+    assert await elector.try_acquire()
+    late[0] = 6
+    holding = asyncio.ensure_future(elector.hold())
+    for _ in range(8):
+        await clock.advance(1)
+    renewed = clock.monotonic()
+    late[0] = 60
+    while elector.leading:
+        await clock.advance(0.1)
+    assert clock.monotonic() - renewed < 10 - 5
+    holding.cancel()
+
+
 @pytest.mark.parametrize(
     ("lease", "deadline", "retry"), [(10, 10, 2), (15, 2, 2), (15, 10, 0)], ids=["lease", "deadline", "retry"]
 )

@@ -193,6 +193,14 @@ async def test_a_promise_that_was_kept_counts_once(reader: Any, attributes_of: A
     assert "exceeded" in await refused(plugin, attributes_of("CREATE", "configmaps", {}, name="c"))
 
 
+async def test_creates_in_flight_count_beside_what_the_status_says(reader: Any, attributes_of: AttributesOf) -> None:
+    """The status knows of an object that this server has not seen yet."""
+    put_quota(reader, {"configmaps": "2"}, {"configmaps": "1"})
+    plugin = ResourceQuota(reader, FakeClock())
+    await check(plugin, attributes_of("CREATE", "configmaps", {}, name="a"))
+    assert "used: configmaps=2" in await refused(plugin, attributes_of("CREATE", "configmaps", {}, name="b"))
+
+
 async def test_a_write_that_failed_gives_its_place_back(reader: Any, attributes_of: AttributesOf) -> None:
     put_quota(reader, {"configmaps": "1"})
     plugin = ResourceQuota(reader, FakeClock())

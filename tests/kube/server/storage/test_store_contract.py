@@ -116,6 +116,16 @@ async def test_chained_writes_in_one_turn_see_one_another(local_store: Store) ->
     assert [(e.value, e.previous and e.previous.revision) for e in events] == [(b"1", None), (b"2", 1), (None, 2)]
 
 
+async def test_a_key_may_be_deleted_and_made_again_in_one_turn(local_store: Store) -> None:
+    first = await local_store.write("k", b"1", expected=0)
+    deleted, made = await asyncio.gather(
+        local_store.write("k", None, expected=first), local_store.write("k", b"2", expected=0)
+    )
+    assert await local_store.get("k") == Stored("k", b"2", made)
+    events = await take(local_store.watch("", since=deleted), 1)
+    assert [(e.value, e.previous) for e in events] == [(b"2", None)]
+
+
 async def test_a_range_is_in_byte_order_within_its_prefix(store: Store) -> None:
     keys = ["core/pods/a-b/x", "core/pods/a/x", "core/pods/a/x-1", "core/pods/a.c/x", "core/podsets/a/x", "core/é/x"]
     random.Random(1).shuffle(keys)

@@ -1,0 +1,108 @@
+"""`python -m tests.mutations [WORD]`: put plausible mistakes into a copy of the sources, and run the tests of each.
+
+A mistake that no test fails with has SURVIVED: then a test is missing, and the exit code is 1. With a word only those
+whose file or mistake has it. Takes minutes; nothing in the working tree changes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+
+class Mutation(NamedTuple):
+    file: str
+    """Below src/karmada."""
+    right: str
+    """Occurs once in the file."""
+    wrong: str
+    tests: str
+
+
+MUTATIONS = [
+    Mutation(
+        "kube/server/auth/rbac.py", "key = (user.name, groups, verb", "key = (user.name, verb", "kube/server/auth"
+    ),
+    Mutation(
+        "kube/runtime/leader.py",
+        "        if won:\n            self._renewed_at = started",
+        "        if won:\n            self._renewed_at = self._clock.monotonic()",
+        "kube/runtime/test_leader.py",
+    ),
+    Mutation("kube/autoscaling/behavior.py", "now - max(up, down))", "now - up)", "kube/autoscaling"),
+    Mutation("kube/autoscaling/replicas.py", "* max(100, target) //", "* 100 //", "kube/autoscaling"),
+    Mutation("scheduler/spread.py", "and at >= 0 and", "and at > 0 and", "scheduler/test_spread_constraints.py"),
+    Mutation(
+        "controllers/cert_rotation.py",
+        "lifetime=int(validity([old]).seconds)",
+        "lifetime=int(validity([old]).seconds) // 2",
+        "components/test_agent_certificates.py",
+    ),
+    Mutation(
+        "kube/server/storage/sqlite.py",
+        "latest[key] = 0 if packed is None else revision",
+        "latest[key] = revision",
+        "kube/server/storage/test_store_contract.py",
+    ),
+    Mutation(
+        "kube/server/admission/resource_quota.py",
+        " + unrecorded[name]",
+        "",
+        "kube/server/admission/test_resource_quota.py",
+    ),
+    Mutation("overrides/image.py", "(image.tag or image.digest) + value", "image.tag + value", "overrides"),
+    Mutation(
+        "controllers/execution/controller.py",
+        "if key is not None and key.namespace == well_known.execution_namespace(cluster):",
+        "if key is not None:",
+        "controllers/execution/test_execution_applying.py",
+    ),
+]
+
+
+def environment(sources: Path) -> Mapping[str, str]:
+    return {**os.environ, "PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def caught(mutation: Mutation, sources: Path) -> bool:
+    """Whether a test fails with the mistake."""
+    file = sources / "karmada" / mutation.file
+    text = file.read_text()
+    if text.count(mutation.right) != 1:
+        raise SystemExit(f"{mutation.file} has {mutation.right!r} {text.count(mutation.right)} times instead of once")
+    file.write_text(text.replace(mutation.right, mutation.wrong))
+    try:
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/{mutation.tests}"]
+        done = subprocess.run(command, cwd=ROOT, env=environment(sources), capture_output=True, text=True, check=False)
+    finally:
+        file.write_text(text)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"tests/{mutation.tests} did not run:\n{done.stdout}{done.stderr}")
+    return done.returncode == 1
+
+
+def main() -> None:
+    word = "".join(sys.argv[1:])
+    survived = 0
+    with tempfile.TemporaryDirectory() as folder:
+        sources = Path(folder)
+        shutil.copytree(ROOT / "src/karmada", sources / "karmada", ignore=shutil.ignore_patterns("__pycache__"))
+        for mutation in MUTATIONS:
+            if word in f"{mutation.file} {mutation.right} {mutation.wrong}":
+                ended = caught(mutation, sources)
+                survived += not ended
+                verdict = "caught  " if ended else "SURVIVED"
+                print(f"{verdict} {mutation.file}: {mutation.right!r} → {mutation.wrong!r}", flush=True)
+    sys.exit(bool(survived))
+
+
+if __name__ == "__main__":
+    main()
