@@ -25,7 +25,6 @@ from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.objects.types import Parse
 from karmada.kube.runtime.controller import BackOff, Reconciler
-from karmada.kube.runtime.event_metrics import EventMetrics
 from karmada.kube.runtime.features import FeatureGates, FeatureMetrics
 from karmada.kube.runtime.follow_ups import FollowUps
 from karmada.kube.runtime.health import Health
@@ -114,7 +113,7 @@ class Assembly:
         )
         self.metrics.registry.register(FeatureMetrics(self.context.gates))
         self.metrics.registry.register(SettingMetrics(self.context.settings))
-        self.metrics.registry.register(EventMetrics(self.context.events))
+        self.metrics.registry.register(self.context.events)
         self._added: set[Component] = set()
         self._connections: Connections | None = None
         self._member_estimators: MemberEstimators | None = None

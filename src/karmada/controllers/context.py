@@ -10,8 +10,7 @@ from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.objects.clock import Clock
-from karmada.kube.runtime.event_writer import EventWriter
-from karmada.kube.runtime.events import EventRecorder
+from karmada.kube.runtime.events import EventRecorder, EventWriter
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.follow_ups import FollowUps
 from karmada.kube.runtime.informers import Informers

@@ -1,20 +1,353 @@
-"""The event recorder: emits Events about objects. `event` only queues; an EventWriter writes (see event_writer)."""
+"""The event recorder: emits Events about objects, which are written in batches and behind the work that emits them.
+
+Recorders only queue. Events are correlated when they are emitted (see event_correlation): one that correlates with
+another that waits raises its count, and there is one write for both. One task writes what waits, a batch at a time, as
+one group for each namespace: a server in this process stores that in one transaction, and each event costs less than
+alone. So a batch has all that waits of some namespaces, not one of each; namespaces take turns, and the events of each
+keep their order.
+
+Work comes first. A writer `behind` it lets Normal events gather for a moment, and for some seconds while the event loop
+is busy: a burst of work is over sooner, and its events follow. When a fifth of the queue is used it writes on, busy or
+not, in batches that grow with what waits, so that none is lost. Warnings wait for nothing. What does not fit into the
+queue is dropped and counted.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import socket
-from collections.abc import Callable
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
 from karmada.kube.client.client import Client
-from karmada.kube.objects.clock import Clock
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.clock import Clock, RealClock
+from karmada.kube.objects.errors import (
+    AlreadyExists,
+    ApiError,
+    NotFound,
+    ServerTimeout,
+    ServiceUnavailable,
+    Timeout,
+    TooManyRequests,
+)
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.memo import Memo
+from karmada.kube.objects.names import dns1123_subdomain
+from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.event_queue import Event
-from karmada.kube.runtime.event_writer import EVENTS, NORMAL, EventWriter
+from karmada.kube.runtime.event_correlation import REMEMBERED, Correlator, Event, identity
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
-__all__ = ["EVENTS", "NORMAL", "WARNING", "EventRecorder"]
-
+EVENTS = GVR("", "v1", "events")
+NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
+QUEUE_FULL, TOO_MANY, NOT_WRITTEN = "queue-full", "too-many-of-one-object", "not-written"
+"""Why an event was dropped."""
+
+_WAITING = 100_000
+_GATHERED_SHARE = 5
+"""Of the queue, one fifth may gather behind the work: 20,000 events that wait take 17 MB."""
+_BATCH, _LARGEST_BATCH = 256, 4_096
+"""Events: the larger a batch, the less CPU for each; one of 256 has the event loop for some milliseconds."""
+_BATCH_SHARE = 4
+"""Of the events beyond those that may gather, so many in a batch: it settles where as many are written as emitted."""
+_GATHER = 0.1
+_LONGEST_GATHER = 40
+"""So many times, at most, on a busy event loop."""
+_BUSY_TURN = 0.001
+"""Seconds that a turn of a busy event loop takes, on the average of some."""
+_TURNS = 4
+_DIGITS = 16
+"""Of the time in an event's name: nanoseconds in hexadecimal, until the year 2554."""
+_LOG_EVERY = 10_000
+_RETRIES = 12
+_RETRY_PAUSE = 10.0
+_PASSING = (ServiceUnavailable, ServerTimeout, Timeout, TooManyRequests, ConnectionFailed)
+
+log = get_logger("events")
+_SERIALS = itertools.count(1)
+
+
+class _Queue:
+    """Events that wait, by namespace; those of one namespace in their order, and by what they correlate by."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, dict[int, Event]] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def get(self, namespace: str, key: int) -> Event | None:
+        events = self._by_namespace.get(namespace)
+        return None if events is None else events.get(key)
+
+    def add(self, event: Event) -> None:
+        self._by_namespace.setdefault(event.target, {})[event.key] = event
+        self._size += 1
+
+    def take(self, most: int) -> list[Event]:
+        """Remove and return up to so many events of the namespaces whose turn it is."""
+        taken: list[Event] = []
+        while self._by_namespace and len(taken) < most:
+            namespace = next(iter(self._by_namespace))
+            events = self._by_namespace.pop(namespace)
+            some = [*itertools.islice(events, most - len(taken))]
+            taken += [events.pop(key) for key in some]
+            if events:
+                self._by_namespace[namespace] = events
+        self._size -= len(taken)
+        return taken
+
+
+@dataclass(slots=True)
+class _Written:
+    name: str
+    count: int
+    first: float
+
+
+class EventWriter(Collector):
+    """A component, and a collector of metrics: start it to have events written."""
+
+    name = "event-writer"
+
+    def __init__(
+        self, client: Client, *, clock: Clock | None = None, waiting: int = _WAITING, behind: bool = False
+    ) -> None:
+        """`waiting`: how many Normal events, and how many Warnings, may wait before further ones are dropped."""
+        self.clock = clock or RealClock()
+        self.dropped: Counter[tuple[str, str]] = Counter()
+        """Events by component and cause."""
+        self.merged: Counter[str] = Counter()
+        """Events that raised the count of one that waited, by component."""
+        self._client = client
+        self._most = waiting
+        self._gathered = waiting // _GATHERED_SHARE
+        self._behind = behind
+        self._warnings = _Queue()
+        self._normal = _Queue()
+        self._correlator = Correlator(self.clock)
+        self._written: Memo[int, _Written] = Memo(REMEMBERED)
+        self._emitted = asyncio.Event()
+        self._urgent = asyncio.Event()
+        """Set while there is a Warning, or somebody waits for the events: nothing gathers."""
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._flushing = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def collect(self) -> Iterable[Metric]:
+        dropped = CounterMetricFamily(
+            "event_recorder_dropped_events", "Events that were not written", labels=["component", "cause"]
+        )
+        for labels, count in sorted(self.dropped.items()):
+            dropped.add_metric(labels, count)
+        merged = CounterMetricFamily(
+            "event_recorder_merged_events",
+            "Events that were written as a count of one that was still queued",
+            labels=["component"],
+        )
+        for component, count in sorted(self.merged.items()):
+            merged.add_metric([component], count)
+        return dropped, merged
+
+    def takes(self, component: str, type: str, reason: str) -> bool:  # noqa: A002 - the API's word
+        """Return whether there is space for an event; counted as dropped if not."""
+        if len(self._queue(type)) < self._most:
+            return True
+        self._drop(component, QUEUE_FULL, reason)
+        return False
+
+    def add(self, event: Event) -> None:
+        queue = self._queue(event.type)
+        about, similar, key = identity(event)
+        waits = queue.get(event.target, key)
+        if waits is None:
+            if not self._correlator.allows(about):
+                self._drop(event.component, TOO_MANY, event.reason)
+                return
+            if self._correlator.combines(similar, event.message):
+                key, event.message = similar, f"(combined from similar events): {event.message}"
+                waits = queue.get(event.target, key)
+        if waits is not None:
+            waits.repeat(event)
+            self.merged[event.component] += 1
+            return
+        event.key = key
+        queue.add(event)
+        self._idle.clear()
+        self._emitted.set()
+        if event.type != NORMAL:
+            self._urgent.set()
+
+    def _queue(self, type: str) -> _Queue:  # noqa: A002
+        return self._normal if type == NORMAL else self._warnings
+
+    def _drop(self, component: str, cause: str, reason: str, count: int = 1) -> None:
+        """Count what is dropped; it is logged once in a while, not each time."""
+        before = self.dropped[component, cause]
+        after = self.dropped[component, cause] = before + count
+        if before == 0 or before // _LOG_EVERY != after // _LOG_EVERY:
+            log.warning("Events are dropped", component=component, cause=cause, dropped=after, last=reason)
+
+    # life
+
+    async def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name=self.name)
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            await cancel_and_wait(task)
+
+    async def flush(self) -> None:
+        """Wait until every event emitted so far is written or dropped."""
+        self._flushing += 1
+        self._urgent.set()
+        try:
+            await self._idle.wait()
+        finally:
+            self._flushing -= 1
+            self._calm()
+
+    def _calm(self) -> None:
+        if not (self._warnings or self._flushing):
+            self._urgent.clear()
+
+    async def _run(self) -> None:
+        while True:
+            await self._emitted.wait()
+            if self._behind:
+                await self._let_work_go_first()
+            await self._write_batch(self._take())
+            if not (self._warnings or self._normal):
+                self._emitted.clear()
+                self._idle.set()
+            self._calm()
+
+    async def _let_work_go_first(self) -> None:
+        """Wait for more events as long as that loses nothing: a moment, or until the event loop is not busy."""
+        for waited in range(_LONGEST_GATHER):
+            if self._urgent.is_set() or len(self._normal) > self._gathered:
+                return
+            if (waited or len(self._normal) >= _BATCH) and not await _is_busy(self.clock):
+                return
+            with suppress(TimeoutError):
+                await with_timeout(self.clock, self._urgent.wait(), _GATHER)
+
+    def _take(self) -> list[Event]:
+        """Return the next batch: all Warnings that fit into it, and Normal events."""
+        beyond = len(self._normal) - self._gathered
+        size = min(max(beyond // _BATCH_SHARE, _BATCH), _LARGEST_BATCH)
+        warnings = self._warnings.take(size)
+        return self._normal.take(size - len(warnings)) + warnings
+
+    # writing
+
+    async def _write_batch(self, batch: Sequence[Event]) -> None:
+        for attempt in range(_RETRIES):
+            if attempt:
+                await self.clock.sleep(_RETRY_PAUSE)
+            batch = await self._sent(batch)
+            if not batch:
+                return
+            log.v(1).info("Events not written, trying again", events=len(batch), attempt=attempt + 1)
+        for event in batch:
+            self._drop(event.component, NOT_WRITTEN, event.reason, event.count)
+
+    async def _sent(self, batch: Iterable[Event]) -> list[Event]:
+        """Write these; those to be tried again later are returned."""
+        groups: dict[str, list[Event]] = {}
+        repeated: list[tuple[Event, _Written]] = []
+        for event in batch:
+            written = self._written.get(event.key)
+            if written is None:
+                groups.setdefault(event.target, []).append(event)
+            else:
+                repeated.append((event, written))
+        left: list[Event] = []
+        raised = await asyncio.gather(*(self._raise_count(*one) for one in repeated), return_exceptions=True)
+        for (event, _), error in zip(repeated, raised, strict=True):
+            if isinstance(error, NotFound):
+                log.v(2).info("The earlier event is gone, writing a new one", reason=event.reason)
+                groups.setdefault(event.target, []).append(event)
+            elif _is_passing(event, error):
+                left.append(event)
+        created = await asyncio.gather(*(self._create(*one) for one in groups.items()), return_exceptions=True)
+        for group, outcomes in zip(groups.values(), created, strict=True):
+            each = [outcomes] * len(group) if isinstance(outcomes, BaseException) else outcomes
+            left += [event for event, outcome in zip(group, each, strict=True) if self._is_left(event, outcome)]
+        return left
+
+    async def _raise_count(self, event: Event, written: _Written) -> None:
+        patch = {
+            "count": written.count + event.count,
+            "lastTimestamp": rfc3339(event.last),
+            "firstTimestamp": rfc3339(written.first),
+            "message": event.message,
+        }
+        await self._client.patch(EVENTS, written.name, event.target, patch, type="strategic")
+        written.count += event.count
+
+    async def _create(self, namespace: str, group: Sequence[Event]) -> Sequence[Exception | None]:
+        for event in group:
+            event.written_as = event.written_as or self._new_name(event.name)
+        return await self._client.create_all(EVENTS, [event.object() for event in group], namespace)
+
+    def _is_left(self, event: Event, outcome: BaseException | None) -> bool:
+        """Return whether an event must be created again later; remember it if it was created."""
+        if outcome is None or (isinstance(outcome, AlreadyExists) and event.sent):
+            self._written.put(event.key, _Written(event.written_as, event.count, event.first))
+            return False
+        event.sent = _is_passing(event, outcome)
+        return event.sent
+
+    def _new_name(self, subject: str) -> str:
+        """Return a name that is unique by the time in nanoseconds; events of the same moment differ by a serial number.
+
+        A subject whose name could not begin an event's (a role's colons, too long a name) is left out of it.
+        """
+        if not _begins_a_name(subject):
+            return str(uuid.uuid4())
+        return f"{subject}.{int(self.clock.now() * 1_000_000) * 1000 + next(_SERIALS) % 1000:x}"
+
+
+@lru_cache(maxsize=4096)
+def _begins_a_name(subject: str) -> bool:
+    """Return whether it can, with a dot and the digits of a time after it: there are many events of one object."""
+    return not dns1123_subdomain(f"{subject}.{'f' * _DIGITS}")
+
+
+def _is_passing(event: Event, error: BaseException | None) -> bool:
+    """Return whether there was an error after which it is worth trying again; another one is logged."""
+    if error is None or isinstance(error, _PASSING):
+        return error is not None
+    if isinstance(error, ApiError):
+        log.info("Event refused", reason=event.reason, err=str(error))
+    else:
+        log.exception("An event could not be written", error, reason=event.reason)
+    return False
+
+
+async def _is_busy(clock: Clock) -> bool:
+    """Return whether others use the event loop, by how long its next turns take."""
+    began = clock.monotonic()
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+    return clock.monotonic() - began > _TURNS * _BUSY_TURN
 
 
 class EventRecorder:

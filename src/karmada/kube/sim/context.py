@@ -11,8 +11,7 @@ from random import Random
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.event_writer import EventWriter
-from karmada.kube.runtime.events import EventRecorder
+from karmada.kube.runtime.events import EventRecorder, EventWriter
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.waiting import with_timeout
