@@ -186,7 +186,7 @@ async def _autoscale(control: Client, size: int) -> None:
 async def _reconciles(control: Client) -> int:
     """How many there were so far: a busy machine may not have managed all of a period."""
     page, call = b"", Call("GET", "/metrics", {}, accept="text/plain, */*")
-    async for piece in control.transport.stream(call):  # type: ignore[attr-defined]
+    async for piece in control.transport.stream(call):
         page += piece
     return sum(int(float(count)) for count in _COUNTED.findall(page.decode()))
 

@@ -22,7 +22,7 @@ from benchmarks.scenario import Figure, Measurement, Place, Sizes
 from benchmarks.timings import percentile
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping as Kind
-from karmada.kube.client.transport import Call, WatchEvent
+from karmada.kube.client.transport import Call, Transport, WatchEvent
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
@@ -164,7 +164,7 @@ class _Caches:
         raise _unused(call)
 
 
-class _Member:
+class _Member(Transport):
     """The lists of a cluster, page by page; nothing changes there."""
 
     def __init__(self, number: int, size: int) -> None:
@@ -185,8 +185,6 @@ class _Member:
 
     def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
         raise _unused(call)
-
-    async def close(self) -> None: ...
 
 
 def _unused(what: object) -> AssertionError:

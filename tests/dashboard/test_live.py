@@ -11,7 +11,7 @@ import pytest
 from karmada.dashboard.live import MOST_TOPICS, BadTopic, Live, parse_topic
 from karmada.dashboard.viewer import Identity, Viewer
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.transport import Call, ConnectionFailed, WatchEvent
+from karmada.kube.client.transport import Call, ConnectionFailed, Transport, WatchEvent
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired, Forbidden
 
@@ -49,7 +49,7 @@ def test_nothing_else_is_watched(topic: str) -> None:
         parse_topic(topic)
 
 
-class _Server:
+class _Server(Transport):
     """A transport whose watches end as the test says."""
 
     def __init__(self) -> None:
@@ -73,8 +73,6 @@ class _Server:
         await self.opened.wait()
         self.opened.clear()
         return self.watches[-1]
-
-    async def close(self) -> None: ...
 
 
 def _changed(version: int) -> WatchEvent:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,12 +12,11 @@ from karmada.api.search import ResourceRegistry
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.discovery import RESTMapper
-from karmada.kube.client.transport import Answer, Call, Socket
+from karmada.kube.client.transport import Transport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.members.switching import MemberTransport
 from karmada.search.caches import MemberCaches
 from tests.search.recording_sink import RecordingSink
 from tests.support.eventually import eventually
@@ -34,19 +33,6 @@ CACHED = {"ConfigMap": CONFIG_MAPS, "Node": NODES}
 
 
 class FakeMemberTransport(FakeTransport):
-    def __init__(self, api: FakeApi, config: RestConfig) -> None:
-        super().__init__(api)
-        self.config = config
-
-    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
-        raise NotImplementedError
-
-    def stream(self, call: Call) -> AsyncIterator[bytes]:
-        raise NotImplementedError
-
-    async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
-        raise NotImplementedError
-
     async def close(self) -> None:
         self.api.break_watches()
 
@@ -74,8 +60,8 @@ class FakeFleet:
         self.caches = self._caches()
         await self.caches.start()
 
-    def _open(self, config: RestConfig, _before: MemberTransport | None) -> MemberTransport:
-        return FakeMemberTransport(self.member(config.server.removeprefix("https://")), config)
+    def _open(self, config: RestConfig, _before: Transport | None) -> Transport:
+        return FakeMemberTransport(self.member(config.server.removeprefix("https://")))
 
     def member(self, host: str) -> FakeApi:
         return self.members.setdefault(host, FakeApi())

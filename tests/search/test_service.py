@@ -13,7 +13,7 @@ from karmada.api.search import ResourceRegistry
 from karmada.api.well_known import CACHED_FROM_CLUSTER
 from karmada.apiserver.mount import mount_clusters, mount_registries
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.client.transport import ConnectionFailed, Transport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR
@@ -21,7 +21,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.user import AUTHENTICATED, User
 from karmada.kube.server.config import ServerConfig
-from karmada.members.switching import MemberTransport
 from karmada.search.service import Options, install
 from tests.search.fake_fleet import FakeFleet, FakeMemberTransport, config_map
 from tests.support.eventually import eventually
@@ -45,8 +44,8 @@ class Plane(FakeFleet):
         self.caches = self.search.caches
         self.http: Http
 
-    def _open(self, config: RestConfig, _before: MemberTransport | None) -> MemberTransport:
-        return FakeMemberTransport(self.member(config.server.removeprefix("https://")), config)
+    def _open(self, config: RestConfig, _before: Transport | None) -> Transport:
+        return FakeMemberTransport(self.member(config.server.removeprefix("https://")))
 
     async def get(self, path: str, code: int = 200) -> Obj:
         answer = await self.http("GET", CACHE + path)

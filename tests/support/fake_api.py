@@ -12,9 +12,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import orjson
-
-from karmada.kube.client.transport import Call, ConnectionFailed, WatchEvent
+from karmada.kube.client.transport import Call, ConnectionFailed, Transport, WatchEvent
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import (
     AlreadyExists,
@@ -376,7 +374,7 @@ class FakeApi:
         return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
 
-class FakeTransport:
+class FakeTransport(Transport):
     def __init__(self, api: FakeApi) -> None:
         self.api = api
 
@@ -385,15 +383,6 @@ class FakeTransport:
 
     def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
         return self.api.watch(call)
-
-    async def body(self, call: Call) -> bytes:
-        return orjson.dumps(await self.api.handle(call))
-
-    async def lines(self, call: Call) -> AsyncIterator[bytes]:
-        async for kind, obj in self.api.watch(call):
-            yield orjson.dumps({"type": kind, "object": obj})
-
-    async def close(self) -> None: ...
 
 
 def application(api: FakeApi) -> Any:

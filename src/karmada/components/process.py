@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from karmada.controllers.context import OwnCluster, Settings
     from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
+    from karmada.kube.client.transport import Transport
     from karmada.kube.runtime.controller import BackOff
     from karmada.kube.runtime.features import FeatureGates
     from karmada.kube.runtime.membership import Membership
     from karmada.kube.runtime.serving import ObservabilityServer
-    from karmada.members.switching import MemberTransport
 
 
 class Process:
@@ -71,7 +71,7 @@ class Process:
         if sharing is not None and self._unguarded is not None:
             self._membership = transport.guard = self.assembly.share_controllers(sharing, self._unguarded)
 
-    def _open_member(self, config: RestConfig, before: MemberTransport | None) -> MemberTransport:
+    def _open_member(self, config: RestConfig, before: Transport | None) -> Transport:
         """Writes to members are guarded, too; they do not have the Leases."""
         from karmada.kube.client.fencing import GuardElsewhere
         from karmada.kube.client.http_transport import HttpTransport

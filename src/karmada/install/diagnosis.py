@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from karmada.joining.pull.rollout import is_rolled_out, problem_of
 from karmada.kube.client.client import Client, resource_path
-from karmada.kube.client.transport import Call, ConnectionFailed, StreamTransport
+from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -136,7 +136,7 @@ async def last_lines(client: Client, pod: Obj) -> list[str]:
     if not any(status.get("containerID") or status.get("restartCount") for status in statuses):
         return []
     try:
-        stream = cast(StreamTransport, client.transport).stream(Call("GET", path, query))
+        stream = client.transport.stream(Call("GET", path, query))
         content = b"".join([piece async for piece in stream])
     except (ApiError, ConnectionFailed):
         return []

@@ -51,10 +51,9 @@ async def estimates(client: Client, request: Request, *, sets: bool) -> list[Est
 
 async def _page(client: Client, path: str, query: Mapping[str, str]) -> bytes | None:
     """Return a page; None if the server has none, or the caller may not read it."""
-    from typing import cast
 
-    from karmada.kube.client.transport import AnswerTransport, Call
+    from karmada.kube.client.transport import Call
 
-    transport = cast("AnswerTransport", client.transport)
+    transport = client.transport
     answer = await transport.answer(Call("GET", path, query, accept="text/plain, */*"))
     return answer.body if answer.status == 200 else None

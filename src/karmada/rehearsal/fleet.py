@@ -21,6 +21,7 @@ from karmada.controllers.context import Settings
 from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
+from karmada.kube.client.transport import Transport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.times import rfc3339
@@ -33,7 +34,6 @@ from karmada.kube.server.http.inprocess import InProcess
 from karmada.kube.server.watchcache.entry import encode_value, storage_key
 from karmada.kube.sim.cluster import SimCluster
 from karmada.kube.sim.profile import Profile
-from karmada.members.switching import MemberTransport
 from karmada.metricsadapter import adapter as metrics_adapter
 from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.network import InMemoryTransport, Network, State
@@ -112,11 +112,11 @@ class RehearsalFleet:
                 await self.clock.advance(1.0)
             await stopping
 
-    def _open(self, config: RestConfig, _before: MemberTransport | None) -> MemberTransport:
+    def _open(self, config: RestConfig, _before: Transport | None) -> Transport:
         name = config.server.removeprefix("https://").removesuffix(_SUFFIX)
         member = self.members[name]
         inner = InProcess(member.sim.server.pipeline, LOOPBACK, user_agent=config.user_agent)
-        return InMemoryTransport(config, inner, member.network)
+        return InMemoryTransport(inner, member.network)
 
     # content
 

@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 
 import orjson
 
-from karmada.kube.client.config import RestConfig
-from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, WatchEvent
+from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Transport, TransportDecorator, WatchEvent
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
-from karmada.kube.server.http.inprocess import InProcess
 from karmada.members.access import TIMEOUT
 
 T = TypeVar("T")
@@ -60,17 +59,16 @@ class Network:
         await self._changed.wait()
 
 
-class InMemoryTransport:
+class InMemoryTransport(TransportDecorator):
     """A member in this process, behind its network."""
 
-    def __init__(self, config: RestConfig, inner: InProcess, network: Network) -> None:
-        self.config = config
-        self._inner = inner
+    def __init__(self, below: Transport, network: Network) -> None:
+        super().__init__(below)
         self._network = network
 
     async def call(self, call: Call) -> Any:
         await self._network.enter()
-        return await self._inner.call(call)
+        return await self.below.call(call)
 
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
         """An error is an answer, too."""
@@ -78,17 +76,21 @@ class InMemoryTransport:
             await self._network.enter()
         except ApiError as error:
             return Answer(error.code, {}, orjson.dumps(error.status()))
-        return await self._inner.answer(call, headers)
+        return await self.below.answer(call, headers)
 
     async def body(self, call: Call) -> bytes:
         await self._network.enter()
-        return await self._inner.body(call)
+        return await self.below.body(call)
+
+    async def create_all(self, call: Call, objects: Sequence[Obj]) -> list[ApiError | None] | None:
+        await self._network.enter()
+        return await self.below.create_all(call, objects)
 
     def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
-        return self._until_cut(self._inner.watch(call))
+        return self._until_cut(self.below.watch(call))
 
     def lines(self, call: Call) -> AsyncIterator[bytes]:
-        return self._until_cut(self._inner.lines(call))
+        return self._until_cut(self.below.lines(call))
 
     async def _until_cut(self, events: AsyncIterator[T]) -> AsyncIterator[T]:
         await self._network.enter()
@@ -106,15 +108,6 @@ class InMemoryTransport:
                 yield event
         finally:
             await cancel_and_wait(cut, *([] if following is None else [following]))
-
-    def stream(self, call: Call) -> AsyncIterator[bytes]:
-        raise NotImplementedError(f"{call.path}: there are no logs in a rehearsal")
-
-    async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
-        raise NotImplementedError(f"{path}: nobody enters a pod in a rehearsal")
-
-    async def close(self) -> None:
-        """Nothing is held open."""
 
 
 async def _next(events: AsyncIterator[T]) -> T | None:

@@ -21,7 +21,7 @@ import orjson
 from karmada.kube.client.client import JSON, resource_path
 from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.client.limits import LIST_BYTES
-from karmada.kube.client.transport import Call, ConnectionFailed, RawTransport
+from karmada.kube.client.transport import Call, ConnectionFailed, Transport
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.doc import Compressor, Doc
 from karmada.kube.objects.errors import ApiError, Expired, Gone, TooManyRequests, error_from_status
@@ -88,7 +88,7 @@ class ReflectedKind(Reflector):
         cluster: str,
         kind: Kind,
         namespaces: Namespaces,
-        transport: RawTransport,
+        transport: Transport,
         clock: Clock,
         sinks: Sequence[Sink] = (),
     ) -> None:

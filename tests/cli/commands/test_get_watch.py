@@ -14,7 +14,7 @@ from karmada.cli.commands.get_watch import Change, Source
 from karmada.cli.targeting.resources import Target
 from karmada.cli.targeting.sources import ReadRequest, Trouble
 from karmada.kube.client.discovery import Mapping
-from karmada.kube.client.transport import Call, ConnectionFailed, WatchEvent
+from karmada.kube.client.transport import Call, ConnectionFailed, Transport, WatchEvent
 from karmada.kube.objects.errors import ApiError, Expired, Forbidden
 from karmada.kube.objects.gvk import GVK, GVR
 
@@ -26,7 +26,7 @@ def pod(name: str, version: int) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "resourceVersion": str(version)}}
 
 
-class Server:
+class Server(Transport):
     """Answers lists and watches with what is scripted, in this order; then watches stay open."""
 
     def __init__(self, *script: Any) -> None:

@@ -12,7 +12,7 @@ from karmada.api.cluster import Cluster
 from karmada.api.well_known import CLUSTER_FINALIZER
 from karmada.controllers.cluster_status.controller import ClusterStatus
 from karmada.kube.client.client import Client
-from karmada.kube.client.transport import Call, Transport
+from karmada.kube.client.transport import Call, TransportDecorator
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller
@@ -125,22 +125,13 @@ async def test_first_turns_are_spread_over_the_period(plane: Plane, member: Fake
     assert all(1 <= pause <= 10 for pause in pauses if pause is not None)
 
 
-class Refusing:
+class Refusing(TransportDecorator):
     """A transport to a control plane that takes no updates."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
 
     async def call(self, call: Call) -> Any:
         if call.method == "PUT":
             raise ServiceUnavailable("the store is away")
-        return await self._inner.call(call)
-
-    def watch(self, call: Call) -> Any:
-        return self._inner.watch(call)
-
-    async def close(self) -> None:
-        await self._inner.close()
+        return await super().call(call)
 
 
 async def test_while_nothing_can_be_written_members_are_still_probed(plane: Plane, member: FakeMember) -> None:

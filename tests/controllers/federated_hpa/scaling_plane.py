@@ -19,6 +19,7 @@ from karmada.controllers.federated_hpa.controller import FederatedHpas
 from karmada.kube.autoscaling.metrics import MetricsError
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
+from karmada.kube.client.transport import Transport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
@@ -31,7 +32,6 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.core import LOOPBACK
 from karmada.kube.server.http.inprocess import InProcess
-from karmada.members.switching import MemberTransport
 from karmada.rehearsal.network import InMemoryTransport, Network
 from tests.support.control_plane import ControlPlane, running
 from tests.support.events import EVENTS
@@ -327,10 +327,10 @@ async def scaling_plane(folder: Path, *names: str, settings: Settings | None = N
         made.append(FederatedHpas(context, metrics))
         return made
 
-    def open_member(config: RestConfig, _before: MemberTransport | None) -> MemberTransport:
+    def open_member(config: RestConfig, _before: Transport | None) -> Transport:
         member = members[config.server.removeprefix("https://").removesuffix(_SUFFIX)]
         inner = InProcess(member.server.pipeline, LOOPBACK, user_agent=config.user_agent)
-        return InMemoryTransport(config, inner, member.network)
+        return InMemoryTransport(inner, member.network)
 
     async with AsyncExitStack() as stack:
         for name in names:

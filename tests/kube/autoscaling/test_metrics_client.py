@@ -10,13 +10,13 @@ from karmada.kube.autoscaling.metrics import MetricsClient, MetricsError, NamedM
 from karmada.kube.autoscaling.sources import printed
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping
-from karmada.kube.client.transport import Call
+from karmada.kube.client.transport import Call, Transport
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 
 
-class Scripted:
+class Scripted(Transport):
     """A transport with fixed answers; records the requests."""
 
     def __init__(self, answers: dict[str, Obj]) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from karmada.api.cluster import Cluster
 from karmada.api.well_known import CACHED_FROM_CLUSTER
 from karmada.kube.client.client import Client
-from karmada.kube.client.transport import Call, ConnectionFailed, WatchEvent
+from karmada.kube.client.transport import Call, ConnectionFailed, Transport, WatchEvent
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError, NotFound, TooManyRequests
 from karmada.kube.runtime.informer import Informer
@@ -38,7 +38,7 @@ ADMIN = User("admin", groups=(MASTERS,))
 PATH = "/api/v1/namespaces/default/configmaps"
 
 
-class ProxyTransport:
+class ProxyTransport(Transport):
     """Requests to the proxy, from inside its process."""
 
     def __init__(self, fleet: FakeFleet) -> None:

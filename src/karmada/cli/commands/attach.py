@@ -50,7 +50,7 @@ async def _attach(flags: remote_commands.Flags, way: remote_commands.Way, word: 
         ends.notify("If you don't see a command prompt, try pressing enter.")
         metadata = pod["metadata"]
         starting = pod_streams.attach(
-            session.client.transport,  # type: ignore[arg-type]
+            session.client.transport,
             metadata.get("namespace", ""),
             metadata["name"],
             container=found["name"],

@@ -53,7 +53,7 @@ async def _execute(
         terminal = ends.terminal()
         metadata = pod["metadata"]
         starting = execute(
-            session.client.transport,  # type: ignore[arg-type]
+            session.client.transport,
             metadata.get("namespace", ""),
             metadata["name"],
             command,

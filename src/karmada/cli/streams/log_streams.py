@@ -15,7 +15,6 @@ from karmada.cli.targeting import connect, pods
 
 if TYPE_CHECKING:
     from karmada.cli.targeting.session import Session
-    from karmada.kube.client.transport import StreamTransport
     from karmada.kube.objects.errors import NotFound
     from karmada.kube.objects.types import Obj
 
@@ -108,8 +107,8 @@ class LogStream:
 
         metadata = self.pod["metadata"]
         path = resource_path(pods.pods_gvr(), metadata.get("namespace", ""), metadata["name"], "log")
-        transport: StreamTransport = self.session.client.transport  # type: ignore[assignment]
-        return transport.stream(Call("GET", path, options.query(self.container), accept="application/json, */*"))
+        call = Call("GET", path, options.query(self.container), accept="application/json, */*")
+        return self.session.client.transport.stream(call)
 
 
 @dataclass(frozen=True, slots=True)

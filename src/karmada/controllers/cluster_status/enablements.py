@@ -15,7 +15,7 @@ from operator import is_not
 from typing import NamedTuple
 
 from karmada.kube.client.discovery import Catalog, discover, read_page
-from karmada.kube.client.transport import AnswerTransport, ConnectionFailed
+from karmada.kube.client.transport import ConnectionFailed, Transport
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
@@ -94,7 +94,7 @@ def _joined(parts: Iterable[Enablements]) -> Enablements:
 class EnablementReader:
     """One member's discovery, read again and again."""
 
-    def __init__(self, transport: AnswerTransport, clock: Clock, cluster: str = "", known: Iterable[Obj] = ()) -> None:
+    def __init__(self, transport: Transport, clock: Clock, cluster: str = "", known: Iterable[Obj] = ()) -> None:
         """`known` are the entries that were read before this process started."""
         self._transport = transport
         self._log = log.bind(cluster=cluster)

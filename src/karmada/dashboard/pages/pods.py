@@ -21,7 +21,7 @@ from karmada.dashboard.object_events import events_of
 from karmada.dashboard.view import PageModule, Route, View
 from karmada.kube.client.client import resource_path
 from karmada.kube.client.pod_streams import RemoteCommand, execute
-from karmada.kube.client.transport import Call, ConnectionFailed, StreamTransport
+from karmada.kube.client.transport import Call, ConnectionFailed, Transport
 from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -73,8 +73,8 @@ def _container(container: Obj, status: Obj) -> Container:
     )
 
 
-def _stream(view: View) -> StreamTransport:
-    return view.viewer.member(view.path["cluster"]).transport  # type: ignore[return-value]
+def _stream(view: View) -> Transport:
+    return view.viewer.member(view.path["cluster"]).transport
 
 
 async def _read(view: View) -> tuple[Obj, Sequence[Obj] | None]:

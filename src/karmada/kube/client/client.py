@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from karmada.kube.client.discovery import RESTMapper
 from karmada.kube.client.limits import LIST_BYTES
-from karmada.kube.client.transport import Call, ConnectionFailed, GroupTransport, Transport, WatchEvent
+from karmada.kube.client.transport import Call, ConnectionFailed, Transport, WatchEvent
 from karmada.kube.objects.errors import ApiError, Expired, Gone
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj, Parse
@@ -320,11 +320,10 @@ class Client:
         The error of each that failed. The objects must not be used afterwards.
         """
         gvr = await self.resource(kind)
-        if isinstance(self.transport, GroupTransport):
-            call = Call("POST", resource_path(gvr, namespace), self._write_query(False))
-            outcomes = await self.transport.create_all(call, objects)
-            if outcomes is not None:
-                return outcomes
+        call = Call("POST", resource_path(gvr, namespace), self._write_query(False))
+        outcomes = await self.transport.create_all(call, objects)
+        if outcomes is not None:
+            return outcomes
         free = asyncio.Semaphore(concurrency)
 
         async def create(obj: Obj) -> ApiError | ConnectionFailed | None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from karmada.kube.client.transport import AnswerTransport, Call, Transport
+from karmada.kube.client.transport import Call, Transport
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import ApiError, NotAcceptable, NotFound, error_from_status
 from karmada.kube.objects.gvk import GVK, GVR, GroupKind, GroupResource, GroupVersion
@@ -143,7 +143,7 @@ class DiscoveryPage(NamedTuple):
     items: list[Obj] | None
 
 
-async def read_page(transport: AnswerTransport, path: str, tag: str = "") -> DiscoveryPage | None:
+async def read_page(transport: Transport, path: str, tag: str = "") -> DiscoveryPage | None:
     """The aggregated discovery at /api or /apis; None while it is still the one with this tag (its ETag).
 
     For those who look again and again: an unchanged page is neither sent nor parsed.

@@ -30,6 +30,7 @@ from karmada.kube.client.transport import (
     Call,
     ConnectionFailed,
     Socket,
+    Transport,
     UpgradeRefused,
     WatchEvent,
 )
@@ -48,7 +49,7 @@ from karmada.kube.objects.types import Obj
 _WATCH_GRACE = 30.0
 
 
-class HttpTransport:
+class HttpTransport(Transport):
     """One server."""
 
     def __init__(self, config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:

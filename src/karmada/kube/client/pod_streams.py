@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 import orjson
 
 from karmada.kube.client.client import resource_path
-from karmada.kube.client.transport import ConnectionFailed, Socket, StreamTransport
+from karmada.kube.client.transport import ConnectionFailed, Socket, Transport
 from karmada.kube.objects.errors import error_from_status
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -88,7 +88,7 @@ def _flags(**flags: bool) -> list[tuple[str, str]]:
 
 
 async def execute(
-    transport: StreamTransport,
+    transport: Transport,
     namespace: str,
     pod: str,
     command: Sequence[str],
@@ -109,7 +109,7 @@ async def execute(
 
 
 async def attach(
-    transport: StreamTransport,
+    transport: Transport,
     namespace: str,
     pod: str,
     *,
@@ -161,6 +161,6 @@ class PortForward:
         await self._socket.close()
 
 
-async def forward(transport: StreamTransport, namespace: str, pod: str, port: int) -> PortForward:
+async def forward(transport: Transport, namespace: str, pod: str, port: int) -> PortForward:
     path = resource_path(_PODS, namespace, pod, "portforward")
     return PortForward(await transport.connect(path, [("ports", str(port))], FORWARD_PROTOCOLS), port)

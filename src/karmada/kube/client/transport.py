@@ -1,10 +1,13 @@
-"""What a client uses: calls and streams, over HTTPS or in-process to the embedded server."""
+"""What a client uses: calls and streams, over the network or in-process to the embedded server."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol
+
+import orjson
 
 from karmada.kube.client.limits import OBJECT_BYTES
 from karmada.kube.objects.errors import ApiError
@@ -53,6 +56,10 @@ class Call(NamedTuple):
     retried: bool = True
 
 
+GROUP_HEADER: Final = "Create-Group"
+"""Of a create whose body is a List: its items are created, and the answer is a list of null or a Status for each."""
+
+
 class Answer(NamedTuple):
     """An answer as it came, whatever its code says; header names are matched without regard to case."""
 
@@ -76,59 +83,92 @@ class Socket(Protocol):
     async def close(self) -> None: ...
 
 
-class Transport(Protocol):
-    async def call(self, call: Call) -> Any:
-        """The parsed answer (lists carry apiVersion and kind in every item); ApiError or ConnectionFailed on failure.
+class Transport(ABC):
+    """A way to one server: over the network, within the process, or around another transport.
 
-        What comes back may be shared with others and must not be changed.
-        """
+    What comes back may be shared with others and must not be changed.
+    """
+
+    @abstractmethod
+    async def call(self, call: Call) -> Any:
+        """Return the parsed response (lists carry apiVersion and kind in every item); ApiError or ConnectionFailed."""
 
     def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
-        """The events of a watch request until the server ends the stream.
+        """Yield the events of a watch request until the server ends the stream.
 
         ApiError when the server refuses or sends an ERROR event, ConnectionFailed when the stream breaks.
         """
+        raise NotImplementedError(f"{call.path}: no watches here")
 
-    async def close(self) -> None: ...
-
-
-class AnswerTransport(Transport, Protocol):
-    """A transport that also returns raw responses: for health pages, and for pages with an ETag."""
-
-    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
-        """One request that is not retried nor limited; ConnectionFailed when there is no response."""
-
-
-class StreamTransport(Transport, Protocol):
-    """A transport that also carries what is no JSON: logs as they come, and WebSockets (exec, attach, port-forward)."""
-
-    def stream(self, call: Call) -> AsyncIterator[bytes]:
-        """The answer's body in pieces, as they arrive."""
-
-    async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
-        """A WebSocket with one of the subprotocols, the first being the most wanted."""
-
-
-class RawTransport(Transport, Protocol):
-    """A transport that also returns bodies unparsed: for caches of bytes, which need nothing but the names in them."""
+    async def close(self) -> None:  # noqa: B027 - most hold nothing open
+        """End what is open."""
 
     async def body(self, call: Call) -> bytes:
-        """The body of the response to a `call`, with the same retries and errors."""
+        """Return the response to a `call` as bytes, for caches of bytes, with the same retries and errors."""
+        return orjson.dumps(await self.call(call))
 
-    def lines(self, call: Call) -> AsyncIterator[bytes]:
-        """The events of a `watch` as lines of JSON; an ERROR event is a line, too."""
+    async def lines(self, call: Call) -> AsyncIterator[bytes]:
+        """Yield the events of a `watch` as lines of JSON; an ERROR event may be a line, too."""
+        async for kind, obj in self.watch(call):
+            yield orjson.dumps({"type": kind, "object": obj})
 
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+        """Return the response as it comes, after one request that is neither limited nor repeated.
 
-GROUP_HEADER: Final = "Create-Group"
-"""Of a create whose body is a List: its items are created, and the answer is a list of null or a Status for each."""
+        For health pages, and pages with an ETag; ConnectionFailed when there is no response.
+        """
+        raise NotImplementedError(f"{call.path}: no raw responses here")
 
+    def stream(self, call: Call) -> AsyncIterator[bytes]:
+        """Yield the body of a response in pieces, as they arrive: a log that is followed."""
+        raise NotImplementedError(f"{call.path}: no streams here")
 
-@runtime_checkable
-class GroupTransport(Transport, Protocol):
-    """A transport for which many creates at once are less work than one by one: to a server of ours."""
+    async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
+        """Open a WebSocket with one of the subprotocols, the first being the most wanted (exec, port-forward)."""
+        raise NotImplementedError(f"{path}: no sockets here")
 
-    async def create_all(self, call: Call, objects: Sequence[Obj]) -> list[ApiError | None] | None:
+    async def create_all(
+        self,
+        call: Call,  # noqa: ARG002
+        objects: Sequence[Obj],  # noqa: ARG002
+    ) -> list[ApiError | None] | None:
         """Create objects that have their names, by a `call` without a body; the error of each that was refused.
 
-        None, without a change, if the server takes no group of them. The objects must not be used afterwards.
+        None, without a change, if the server takes no group of them, as only one of ours does. The objects must not be
+        used afterwards.
         """
+        return None
+
+
+class TransportDecorator(Transport):
+    """Passes everything on to the transport `below`."""
+
+    def __init__(self, below: Transport) -> None:
+        self.below = below
+
+    def call(self, call: Call) -> Coroutine[Any, Any, Any]:
+        return self.below.call(call)
+
+    def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+        return self.below.watch(call)
+
+    async def close(self) -> None:
+        await self.below.close()
+
+    async def body(self, call: Call) -> bytes:
+        return await self.below.body(call)
+
+    def lines(self, call: Call) -> AsyncIterator[bytes]:
+        return self.below.lines(call)
+
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+        return await self.below.answer(call, headers)
+
+    def stream(self, call: Call) -> AsyncIterator[bytes]:
+        return self.below.stream(call)
+
+    async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
+        return await self.below.connect(path, query, protocols)
+
+    async def create_all(self, call: Call, objects: Sequence[Obj]) -> list[ApiError | None] | None:
+        return await self.below.create_all(call, objects)

@@ -11,14 +11,14 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
 from karmada.apiserver.members import plain
 from karmada.kube.client.client import resource_path
 from karmada.kube.client.limits import LIST_BYTES
-from karmada.kube.client.transport import Call, ConnectionFailed, RawTransport
+from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK
 from karmada.members.access import NoAccess
@@ -100,7 +100,7 @@ class Live:
 
     async def _body(self, cache: KindCache, call: Call) -> bytes:
         try:
-            transport = cast(RawTransport, self._caches.client(cache.cluster).transport)
+            transport = self._caches.client(cache.cluster).transport
             async with self._turns[cache.cluster]:
                 return await transport.body(call)
         except (ConnectionFailed, NoAccess) as error:

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from karmada.kube.client.transport import Answer, Call, WatchEvent
+from karmada.kube.client.transport import Answer, Call, Transport, WatchEvent
 from karmada.kube.objects.doc import Doc, Part, is_detecting
 from karmada.kube.objects.errors import ApiError, BadRequest, error_from_status
 from karmada.kube.objects.types import Obj, Parse
@@ -37,7 +37,7 @@ from karmada.kube.server.http.results import (
 from karmada.kube.server.http.watch_stream import INITIAL_EVENTS_END
 
 
-class InProcess:
+class InProcess(Transport):
     def __init__(
         self, pipeline: Pipeline, user: User, *, user_agent: str = "in-process", audit: Audits | None = None
     ) -> None:
@@ -93,7 +93,7 @@ class InProcess:
         raise BadRequest(f"{call.method} {call.path} is a stream and cannot be called in-process")
 
     async def create_all(self, call: Call, objects: Sequence[Obj]) -> list[ApiError | None] | None:
-        """As a GroupTransport does it; where requests are audited, each create is one."""
+        """Where requests are audited, each create is one."""
         return None if self._audit is not None else await self._pipeline.create_all(self._request(call), objects)
 
     async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
@@ -150,9 +150,6 @@ class InProcess:
         if isinstance(result, ObjectResult):
             return Answer(200, {}, orjson.dumps(result.object()))
         raise BadRequest(f"{call.method} {call.path} is not a page")
-
-    async def close(self) -> None:
-        """Do nothing: no connection is held open."""
 
 
 async def _converted(
