@@ -35,7 +35,7 @@ class Asset:
 
 
 class Assets:
-    """By name, such as `static/dashboard.css` or `vendor/htmx.min.js`."""
+    """The files that pages load, by name, such as `static/dashboard.css` or `vendor/htmx.min.js`."""
 
     def __init__(self) -> None:
         self._assets: dict[str, Asset] = {}

@@ -1,4 +1,4 @@
-"""What a policy would change before it is applied: which replicas of which resources would move where.
+"""The preview of a policy before it is applied: which replicas of which resources would move where.
 
 The same simulation as `karmadactl simulate -f policy.yaml`, with the viewer's own rights.
 """
@@ -30,7 +30,7 @@ MOST_POLICIES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Of one resource; replicas by cluster, None in place of a number where replicas are not divided."""
+    """The change of one resource; replicas by cluster, None in place of a number where replicas are not divided."""
 
     kind: str
     namespace: str
@@ -50,7 +50,7 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Radius:
     changes: Sequence[Change]
-    """Of everything that the policies select; what changes most comes first."""
+    """One for each resource that the policies select; what changes most comes first."""
     clusters: Sequence[tuple[str, int, int]]
     """Name, replicas before and after, of those whose number changes."""
     notes: Sequence[str] = ()

@@ -26,7 +26,7 @@ _OWN: Final = frozenset(
         "deletionGracePeriodSeconds",
     }
 )
-"""Of metadata: what every server sets for itself."""
+"""Fields of metadata that every server sets for itself."""
 _OURS: Final = "karmada.io/"
 _NOISE: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision"})
 

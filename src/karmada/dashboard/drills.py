@@ -37,7 +37,7 @@ class Drills:
         self._running: list[Viewer] = []
 
     async def run(self, viewer: Viewer, failing: Sequence[str], *, minutes: int, with_failover: bool) -> Obj:
-        """What `karmadactl drill -o json` reports."""
+        """Return the report of `karmadactl drill -o json`."""
         if not failing:
             raise BadRequest("choose at least one cluster that fails")
         if len(self._running) >= MOST:

@@ -22,7 +22,7 @@ from karmada.kube.objects.types import Obj
 MOST: Final = 5000
 """Bindings that are read at a time."""
 SHOWN: Final = 200
-"""Of those that were found."""
+"""How many of those that were found are shown."""
 _PAGE: Final = 500
 _KINDS: Final = (ResourceBinding.gvr, ClusterResourceBinding.gvr)
 _Key = tuple[GVR, str, str]
@@ -31,7 +31,7 @@ _Key = tuple[GVR, str, str]
 @dataclass(frozen=True, slots=True)
 class Found:
     bindings: Sequence[Obj]
-    """By namespace and name."""
+    """Bindings by namespace and name."""
     more: int
     """That were found as well."""
     left: int
@@ -39,13 +39,13 @@ class Found:
 
 
 class EvictionSearch:
-    """Of one viewer: it goes on where it stopped the last time."""
+    """The search of one viewer, which goes on where it stopped the last time."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._known: dict[_Key, Obj] = {}
         self._round: set[_Key] = set()
-        """Those of `_known` that this round has come to."""
+        """Bindings of `_known` that this round has come to."""
         self._kind, self._token = 0, ""
         self._complete = False
 
@@ -84,7 +84,7 @@ class EvictionSearch:
         return set(found)
 
     def _advance(self, page: reads.Page) -> bool:
-        """Whether that was the end of a round: what it has not come to is no more."""
+        """Return whether that was the end of a round: what it has not come to is no more."""
         self._token = page.token
         if page.token:
             return False
@@ -97,7 +97,7 @@ class EvictionSearch:
         return True
 
     async def _read_again(self, client: Client, fresh: set[_Key]) -> None:
-        """Those that this request has not come to, as they are now."""
+        """Read again what was found earlier and this request has not come to."""
         old = [key for key in sorted(self._known, key=lambda key: key[1:])[:SHOWN] if key not in fresh]
         gets = (reads.existing(client.get(kind, name, namespace)) for kind, namespace, name in old)
         for key, binding in zip(old, await asyncio.gather(*gets), strict=True):

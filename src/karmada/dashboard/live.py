@@ -30,7 +30,7 @@ _QUERY: Final = frozenset({"labelSelector", "fieldSelector", "resourceVersion"})
 _NAME: Final = "[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 _LIST: Final = rf"/(api/{_NAME}|apis/{_NAME}/{_NAME})(/namespaces/{_NAME})?/{_NAME}"
 _PATH: Final = re.compile(rf"({re.escape(resource_path(Cluster.gvr))}/{_NAME}/proxy)?{_LIST}")
-"""Of the control plane, or of a member: no object, no subresource, nothing that a proxy would pass on."""
+"""A path of the control plane, or of a member: no object, no subresource, nothing that a proxy would pass on."""
 
 
 class BadTopic(ValueError):
@@ -72,7 +72,7 @@ class Topic:
             task.cancel()
 
     def is_behind(self, version: str) -> bool:
-        """Whether something may have changed since this version."""
+        """Return whether something may have changed since this version."""
         return not (version.isdigit() and self._version.isdigit() and int(version) >= int(self._version))
 
     async def _follow(self) -> None:
@@ -121,7 +121,7 @@ class Topic:
 
 
 class _Events:
-    """What one stream has to send: each event once, however slowly the page reads. None is the end."""
+    """The events that one stream has to send, each once, however slowly the page reads. None is the end."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()

@@ -28,11 +28,11 @@ class Paced(Generic[T]):
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the pause after `latest` is not over."""
+        """Return whether the pause after `latest` is not over."""
         return self.latest is not None and self._clock.monotonic() < self._not_before
 
     async def next(self, read: Callable[[], Awaitable[T]]) -> T:
-        """What is read after a pause, if it was read just before."""
+        """Return what is read now, or after a pause if it was read just before."""
         async with self._turn:
             await self._clock.sleep(max(0.0, self._not_before - self._clock.monotonic()))
             return await self.now(read)

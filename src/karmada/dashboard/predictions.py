@@ -32,7 +32,7 @@ class Predictions:
         self._requested: Counter[str] = Counter()
 
     async def run(self, user: str, predict: Callable[[], Awaitable[T]]) -> T:
-        """What it predicts; TooManyRequests when too many of this user wait, PredictionError when it takes too long."""
+        """Run a prediction; TooManyRequests when too many of this user wait, PredictionError when it takes too long."""
         if self._requested[user] >= MOST_OF_ONE:
             raise TooManyRequests(
                 f"{MOST_OF_ONE} predictions of yours are being computed; try again when one has ended"

@@ -1,4 +1,4 @@
-"""What pages read, and how: counts instead of lists, pages instead of all, once for all parts that need the same.
+"""The reads of pages: counts instead of lists, pages instead of all, once for all parts that need the same.
 
 Everything is read with the viewer's own client, so `Forbidden` is an ordinary outcome: `allowed` turns it into None,
 and the page leaves that part out with a note.

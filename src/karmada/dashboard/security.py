@@ -21,7 +21,7 @@ CSRF_HEADER: Final = "X-CSRF-Token"
 CSRF_FIELD: Final = "csrf"
 MAX_BODY: Final = 1024 * 1024
 MAX_LOGIN: Final = 256 * 1024
-"""Of what somebody sends who is nobody yet."""
+"""The limit of what is sent by somebody who is not logged in."""
 _SEGMENT: Final = re.compile(r"[^/\\%?#\x00-\x20\x7f]+")
 _LOCAL: Final = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 _HSTS: Final = "max-age=31536000"
@@ -45,7 +45,7 @@ def content_security_policy(nonce: str) -> str:
 
 
 def response_headers(nonce: str, *, host: str) -> dict[str, str]:
-    """What every response has, whatever it is."""
+    """Return the headers that every response has."""
     headers = {
         "Content-Security-Policy": content_security_policy(nonce),
         "X-Content-Type-Options": "nosniff",

@@ -43,7 +43,7 @@ _BEAT_SECONDS: Final = 25.0
 _LOGIN_BODY_SECONDS: Final = 30.0
 """For how long somebody who is nobody yet may take to send a login."""
 _NONCE: ContextVar[str] = ContextVar("nonce", default="")
-"""Of the request that this task handles."""
+"""The nonce of the request that this task handles."""
 _METHODS: Final = ("token", "kubeconfig", "certificate")
 _NAMES: Final = ("cluster", "namespace")
 """Fields of a query that become parts of API paths."""
@@ -56,7 +56,7 @@ class Options:
     names: tuple[str, ...] = ()
     """Names by which browsers reach it, besides localhost and addresses."""
     writes: bool = False
-    """Whether it may change things; the viewer's own rights decide in any case."""
+    """True if it may change things; the viewer's own rights decide in any case."""
 
 
 class Dashboard:
@@ -215,7 +215,7 @@ class Dashboard:
         return response
 
     def _failed(self, view: View, error: ApiError | ConnectionFailed) -> web.Response:
-        """What the API refused, as a page or as a part of one."""
+        """Return the refusal of the API as a page or as a part of one."""
         status, title = 502, "The control plane cannot be reached"
         if isinstance(error, Forbidden):
             status, title = 403, "You may not see this"
@@ -365,7 +365,7 @@ async def _protect(request: web.Request, response: web.StreamResponse) -> None:
 
 
 def _names_in(request: web.Request, route: Route) -> list[str]:
-    """What of the request becomes parts of API paths; a variable with a pattern has several of them."""
+    """Return what becomes parts of API paths; a variable with a pattern has several of them."""
     parts: list[str] = []
     for name, value in request.match_info.items():
         parts += value.split("/") if f"{{{name}:" in route.path else [value]

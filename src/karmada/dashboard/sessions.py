@@ -21,7 +21,7 @@ IDLE_SECONDS: Final = 30 * 60.0
 LIFE_SECONDS: Final = 12 * 3600.0
 MOST: Final = 1000
 MOST_OF_ONE: Final = 50
-"""Of one user, so that nobody's logins end the sessions of others."""
+"""The most sessions of one user, so that nobody's logins end the sessions of others."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Session:
     used: float
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     closing: list[Callable[[], None]] = field(default_factory=list, repr=False)
-    """What ends with the session: the requests that are being handled, its open streams."""
+    """Tasks that end with the session: the requests that are being handled, its open streams."""
     ended: bool = False
 
 

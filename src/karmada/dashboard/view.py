@@ -29,9 +29,9 @@ T = TypeVar("T")
 MOST_AT_ONCE: Final = 64
 """Requests of one session, logs and terminals among them. A browser has six connections, or a few more."""
 LIVE_HEADER: Final = "X-Live"
-"""Of requests that a change caused, not the viewer."""
+"""The header of requests that a change caused, not the viewer."""
 SEEN_HEADER: Final = "X-Seen"
-"""What of a part the page has already."""
+"""The header that names what of a part the page has already."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class View:
     environment: Environment
     clock: Clock
     writes: bool
-    """Whether the dashboard was started so that it may change things."""
+    """True if the dashboard was started so that it may change things."""
     nonce: str
     predictions: Predictions
     nav: Sequence[tuple[str, str]] = ()
@@ -78,7 +78,7 @@ class View:
     async def may_write(
         self, verb: str, resource: GVR, namespace: str = "", *, name: str = "", subresource: str = "", cluster: str = ""
     ) -> bool:
-        """Whether to offer a change: the dashboard may, and the viewer may (in a member, if one is named)."""
+        """Return whether to offer a change: the dashboard may, and the viewer may (in a member, if one is named)."""
         return self.writes and await self.viewer.may(
             verb, resource, namespace, name=name, subresource=subresource, cluster=cluster
         )
@@ -89,7 +89,7 @@ class View:
 
     @contextmanager
     def until_logout(self) -> Iterator[None]:
-        """What is done in here ends with the session; Unauthorized if that has ended already."""
+        """End what is done in this context with the session; Unauthorized if that has ended already."""
         if self.session.ended:
             raise Unauthorized("the session has ended")
         if len(self.session.closing) >= MOST_AT_ONCE:
@@ -154,7 +154,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class PageModule:
-    """What a module in `pages` exports as PAGE: its routes, and its entry in the navigation, if it has one."""
+    """The export PAGE of a module in `pages`: its routes, and its entry in the navigation, if it has one."""
 
     routes: Sequence[Route]
     nav: tuple[str, str] | None = None

@@ -58,7 +58,7 @@ class Viewer:
         self._kept: dict[Any, tuple[float, asyncio.Future[Any]]] = {}
 
     async def close(self) -> None:
-        """Whatever still waits for a response fails."""
+        """Close the clients; whatever still waits for a response fails."""
         for client in (self.client, *self._members.values()):
             await client.close()
         for _, future in self._kept.values():
@@ -80,7 +80,7 @@ class Viewer:
     async def may(
         self, verb: str, resource: GVR, namespace: str = "", *, name: str = "", subresource: str = "", cluster: str = ""
     ) -> bool:
-        """Whether something may be offered, in a member if one is named. The server decides again when it is done."""
+        """Return whether to offer something, in a member if one is named. The server decides again when it is done."""
         attributes = {
             "verb": verb,
             "group": resource.group,
@@ -104,7 +104,7 @@ class Viewer:
         return await self.kept(("may", cluster, *attributes.values()), RIGHTS_SECONDS, review)
 
     def seen(self, uid: str, empty: Callable[[], T]) -> T:
-        """What pages have seen of an object and show the course of; of the objects that were looked at last."""
+        """Return what pages have seen of an object and show the course of; kept for the objects looked at last."""
         found: T = self._seen.pop(uid) if uid in self._seen else empty()
         self._seen[uid] = found
         while len(self._seen) > _SEEN_KEPT:
@@ -114,8 +114,8 @@ class Viewer:
     async def paced(
         self, key: str, read: Callable[[], Awaitable[T]], *, wait: bool = True, suits: Callable[[T], bool] | None = None
     ) -> T:
-        """What `read` returns next (see paced.py). Without `wait`: what it returned last, while that is fresh, or what
-        it returns now. What does not suit (it was read for another page) is read anew."""
+        """Return what `read` returns next (see paced.py). Without `wait`: what it returned last, while that is fresh,
+        or what it returns now. What does not suit (it was read for another page) is read anew."""
         paced = self.seen(f"paced {key}", lambda: Paced[T](self.clock))
         found = paced.latest if paced.is_fresh else None
         if wait:
@@ -125,7 +125,7 @@ class Viewer:
         return found
 
     async def kept(self, key: Any, seconds: float, read: Callable[[], Awaitable[T]]) -> T:
-        """What `read` returned within the last seconds, or returns now: once for all who wait for the same."""
+        """Return what `read` returned within the last seconds, or returns now: once for all who wait for the same."""
         now = self.clock.monotonic()
         for old in [old for old, (until, _) in self._kept.items() if until <= now]:
             del self._kept[old]

@@ -31,7 +31,7 @@ MOST_CLUSTERS: Final = 200
 
 
 class Ref(NamedTuple):
-    """What a path names."""
+    """The resource that a path names."""
 
     gvr: GVR
     kind: str
@@ -95,7 +95,7 @@ class Workload:
     policy: PolicyRef | None
     targets: Sequence[Target]
     works_hidden: bool = False
-    """Whether the viewer may not read Works."""
+    """True if the viewer may not read Works."""
 
     @property
     def replicas(self) -> int | None:
@@ -109,7 +109,7 @@ class Workload:
 
     @property
     def condition(self) -> Obj | None:
-        """Of scheduling."""
+        """Return the condition of scheduling."""
         return meta.get_condition(((self.binding or {}).get("status") or {}).get("conditions"), "Scheduled")
 
 
@@ -140,7 +140,7 @@ def work_name(ref: Ref) -> str:
 
 
 async def _works(client: Client, ref: Ref, clusters: Iterable[str]) -> dict[str, Obj]:
-    """By cluster. Forbidden if the viewer may not read one."""
+    """Return the Works by cluster; Forbidden if the viewer may not read one."""
     names = list(clusters)
     gets = (
         reads.existing(client.get(Work.gvr, work_name(ref), well_known.execution_namespace(cluster)))
@@ -165,7 +165,7 @@ def policy_of(obj: Obj | None) -> PolicyRef | None:
 
 
 def _clusters_of(binding: Obj | None) -> list[str]:
-    """Those it is in or leaves, by name."""
+    """Return the names of the clusters that a binding is in or leaves."""
     spec, status = (binding or {}).get("spec") or {}, (binding or {}).get("status") or {}
     names = {one["name"] for one in spec.get("clusters") or ()}
     names |= {one["fromCluster"] for one in spec.get("gracefulEvictionTasks") or ()}

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class PredictionError(Exception):
-    """What was given cannot be predicted; the message says why, for whoever requested it."""
+    """The prediction cannot be made; the message says why, for whoever requested it."""

@@ -35,7 +35,7 @@ _SCHEDULING = (
 
 
 class Aim(NamedTuple):
-    """What is to be explained: a resource, and, if a cluster is named, why it is not there."""
+    """The question: why a resource is where it is, and, if a cluster is named, why it is not there."""
 
     kind: str
     name: str
@@ -48,7 +48,7 @@ class Found(NamedTuple):
     events: list[Obj]
     """The last of those that have to do with scheduling, oldest first."""
     need: str
-    """What the scheduler would do next."""
+    """The next step of the scheduler, in words."""
     decision: Decision | None
     """None without a placement."""
     dead: dict[str, str]
@@ -56,7 +56,7 @@ class Found(NamedTuple):
     left: tuple[str, ...] = ()
     """The clusters it is leaving: why, and what its copies there wait for."""
     advice: Advice | None = None
-    """What would make it fit, or go to the cluster that was named; None if it does."""
+    """Changes that would make it fit, or go to the cluster that was named; None if it does."""
 
 
 async def explain(world: World, aim: Aim, *, fresh: bool = False) -> Found:
@@ -241,7 +241,7 @@ def observed(metadata: Obj, status: Obj) -> str:
 
 
 def rebalanced(spec: Obj, status: Obj) -> str:
-    """What has become of the last request to schedule it afresh; empty when there was none."""
+    """Return what became of the last request to schedule a binding afresh; empty when there was none."""
     from karmada.scheduler.request import is_fresh
 
     triggered = spec.get("rescheduleTriggeredAt")

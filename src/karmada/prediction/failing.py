@@ -1,5 +1,7 @@
-"""What a failed cluster becomes, and which resources leave it: by the rules of the controllers, with the settings and
-taint policies of the running control plane."""
+"""The failure of a cluster: what it becomes and which resources leave it, by the rules of the controllers.
+
+Settings and taint policies are those of the running control plane.
+"""
 
 from __future__ import annotations
 

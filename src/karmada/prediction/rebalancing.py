@@ -1,4 +1,4 @@
-"""What a WorkloadRebalancer would do: which bindings would be scheduled afresh, and how many replicas would move."""
+"""The effect of a WorkloadRebalancer: which bindings would be scheduled afresh, and how many replicas would move."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class Affected(NamedTuple):
     bindings: list[Obj]
-    """Those that would be scheduled afresh."""
+    """The bindings that would be scheduled afresh."""
     notes: list[str]
     """Why it would have no effect on others."""
 
@@ -62,7 +62,7 @@ async def named(world: World, words: Iterable[str], namespace: str) -> list[Obj]
 
 
 async def affected(world: World, workloads: Sequence[Obj]) -> Affected:
-    """What a rebalancer with these workloads would trigger."""
+    """Return the bindings that a rebalancer with these workloads would have scheduled afresh."""
     from karmada.controllers.workload_rebalancer import BINDING_NOT_FOUND, FAILED, observed
 
     bindings: list[Obj] = []

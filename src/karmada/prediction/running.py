@@ -1,4 +1,4 @@
-"""What the running control plane reports of itself: feature gates and settings, and what its estimators estimate."""
+"""Reports of the running control plane: feature gates, settings, and what its estimators estimate."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def running(client: Client) -> Running:
 
 
 async def estimates(client: Client, request: Request, *, sets: bool) -> list[EstimatorResult]:
-    """What the estimators report for a workload, in every cluster; nothing for those who may not read that."""
+    """Return what the estimators report for a workload, in every cluster; nothing for those who may not read that."""
     import orjson
 
     from karmada.scheduler.estimators.estimator_result import EstimatorResult

@@ -18,7 +18,7 @@ NOTHING = "-"
 class Column(NamedTuple):
     title: str
     values: Mapping[str, str]
-    """By cluster."""
+    """A text for each cluster."""
 
 
 def counts(targets: Iterable[Obj]) -> dict[str, int]:
@@ -68,7 +68,7 @@ def _room(value: int | None) -> str:
 
 
 def advised(advice: Advice | None) -> list[str]:
-    """What would make it fit, as lines; none for what fits."""
+    """Return lines that say what would make a resource fit; none if it does."""
     if advice is None:
         return []
     quota = [f"A quota refuses that: {advice.quota.rstrip('.')}."] if advice.quota else []

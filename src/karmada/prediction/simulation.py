@@ -89,7 +89,7 @@ _NEED_NO_POLICY: Final = {
     "Namespace": "every cluster gets the namespace {1} by itself.",
     "CustomResourceDefinition": "{0}: clusters serve its kind only if they have it already.",
 }
-"""What is to be said of manifests that others need and no policy selects, by kind."""
+"""Notes on manifests that others need and no policy selects, by kind."""
 
 
 def _is_definition(obj: Obj) -> bool:
@@ -111,7 +111,7 @@ async def _placed(world: World, obj: Obj, namespace: str) -> Obj:
 
 
 async def _selected(world: World, policies: Sequence[Obj]) -> list[Obj]:
-    """What is there of the resources that policies select."""
+    """Return the existing resources that the policies select."""
     from karmada.api.matching import selector_priority
     from karmada.kube.client.discovery import NoMatch
     from karmada.kube.objects.gvk import GVK

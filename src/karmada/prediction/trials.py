@@ -22,14 +22,14 @@ _ADVICE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What is to be other than it is."""
+    """The circumstances of a trial, where they differ from the present ones."""
 
     failing: frozenset[str] = frozenset()
     cordoned: frozenset[str] = frozenset()
     replicas: int | None = None
     anew: bool = False
     rebalance: bool = False
-    """Whether a WorkloadRebalancer lists what is scheduled."""
+    """True if a WorkloadRebalancer lists what is scheduled."""
     with_failover: bool = False
 
 
@@ -40,11 +40,11 @@ class Outcome:
     before: list[Obj]
     """Where it is now."""
     situation: Situation
-    """What the decision depended on."""
+    """Everything that the decision depended on."""
     decision: Decision
     notes: list[str] = field(default_factory=list)
     advice: Advice | None = None
-    """What would make it fit; None if it fits, or if there was no time left to find out."""
+    """Changes that would make it fit; None if it fits, or if there was no time left to find out."""
 
     @property
     def after(self) -> list[Obj]:

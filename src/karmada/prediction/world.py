@@ -48,7 +48,7 @@ class World:
         self.settings: dict[str, str] = {}
         """Flags of the control plane's controllers; empty if they cannot be read."""
         self.notes: list[str] = []
-        """What could not be read."""
+        """One sentence for each kind that could not be read."""
         self._gates_given, self._plugins = feature_gates, plugins.split(",")
         try:
             self.gates.set(feature_gates)
@@ -199,7 +199,7 @@ class World:
 
     @property
     def components(self) -> bool:
-        """Whether the scheduler places complete sets of components."""
+        """True if the scheduler places complete sets of components."""
         return self._algorithm.profile.components
 
     async def situation(self, spec: Obj, *, affinity_name: str = "", fresh: bool = False, into: str = "") -> Situation:

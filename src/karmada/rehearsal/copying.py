@@ -1,4 +1,4 @@
-"""What a rehearsal begins with: a world of its own, copied from that of a control plane.
+"""The start of a rehearsal: a world of its own, copied from that of a control plane.
 
 Everything that decides where resources go is copied as it is: Clusters, policies, bindings with their decisions, the
 templates behind them, definitions of their kinds and how these are interpreted. What runs in members is not copied; the

@@ -42,16 +42,16 @@ class Target(NamedTuple):
     name: str
     binding: str
     custom: bool = False
-    """Whether it is a custom resource, which nobody works on in a rehearsal: it serves wherever it is."""
+    """True for a custom resource, whose controller does not run in a rehearsal: it serves wherever it is."""
 
 
 @dataclass(slots=True)
 class Course:
-    """What happened to one resource; times in seconds since the failure."""
+    """The course of one resource through a drill; times in seconds since the failure."""
 
     target: Target
     before: dict[str, int]
-    """What served in each cluster before."""
+    """Replicas that served in each cluster before."""
     after: dict[str, int] = field(default_factory=dict)
     wanted: dict[str, int] = field(default_factory=dict)
     """Replicas that the scheduler gives each cluster in the end."""

@@ -38,7 +38,7 @@ class Network:
         self._changed = asyncio.Event()
 
     def change(self, state: State) -> None:
-        """What is open ends, whatever it waits for."""
+        """Change the state and end all open requests and watches."""
         self.state = state
         self._changed.set()
         self._changed = asyncio.Event()

@@ -48,9 +48,9 @@ class Profile:
     divisions: Sequence[Division]
     """The first that handles a request divides it."""
     components: bool = False
-    """Whether workloads of several components are fitted as a whole."""
+    """True if workloads of several components are fitted as a whole."""
     propagate_empty: bool = False
-    """Whether selected clusters that get no replicas are targets all the same."""
+    """True if selected clusters that get no replicas are targets all the same."""
     meter: Meter = NO_METRICS
 
 
@@ -78,7 +78,7 @@ async def schedule_remotely(
     remote: Sequence[RemoteEstimator],
     profile: Profile | None = None,
 ) -> Decision:
-    """The same, with estimators that are awaited."""
+    """Schedule a request with estimators that are awaited, besides those that compute."""
     profile = profile or default_profile()
     steps, meter = decide(request, fleet, profile), profile.meter
     try:
@@ -184,7 +184,7 @@ def _attempt(
 
 
 def in_sets(request: Request, profile: Profile) -> bool:
-    """Whether complete sets of components are fitted, and not replicas."""
+    """Return whether complete sets of components are fitted, and not replicas."""
     return profile.components and request.plan.one_cluster and len(request.components) > 0
 
 

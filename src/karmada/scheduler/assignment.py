@@ -34,16 +34,16 @@ class Job:
     request: Request
     fleet: Fleet
     slots: Ints
-    """Of the clusters."""
+    """The rows of the clusters in the fleet."""
     replicas: int
     room: Mapping[str, int]
-    """By the name of the cluster, how many further replicas it takes."""
+    """How many further replicas each cluster takes, by its name."""
     previous: Mapping[str, int]
 
 
 @dataclass(slots=True)
 class Divided:
-    """What everybody gets, and how it came about: what was done, how many replicas by which weights."""
+    """The share of each cluster, and how it came about: what was done, how many replicas by which weights."""
 
     shares: Shares
     how: str = ""

@@ -126,11 +126,11 @@ class Candidates:
     request: Request
     fleet: Fleet
     slots: Ints
-    """Of the clusters that passed, in the order of names."""
+    """The rows of the clusters that passed, in the order of names."""
     refusals: list[tuple[BindingFilter, Refusal]]
 
     def reasons(self) -> Iterator[tuple[str, str, str]]:
-        """Of each cluster that did not pass, unless it is being deleted: its name, the filter, the reason."""
+        """Yield name, filter and reason for each cluster that did not pass, unless it is being deleted."""
         found = self._answers()
         for slot, name, here in self._refused():
             for one, answer in found:
@@ -140,7 +140,7 @@ class Candidates:
                     break
 
     def obstacles(self) -> Iterator[tuple[str, list[str]]]:
-        """Of each of the same clusters: its name, and all filters that refuse it."""
+        """Yield the name of each cluster that did not pass, with all filters that refuse it."""
         found = self._answers()
         for slot, name, here in self._refused():
             yield name, [one.name for one, answer in found if not (here and one.spares_targets) and answer(slot, name)]
@@ -155,7 +155,7 @@ class Candidates:
                 yield slot, name, name in previous
 
     def _answers(self) -> Answers:
-        """What each filter, in order, says of a cluster by slot and name."""
+        """Return each filter, in order, with a function of slot and name that says why it refuses a cluster."""
         refusals = {one.name: refusal for one, refusal in self.refusals}
         found: Answers = []
         for one in self.filters.filters:

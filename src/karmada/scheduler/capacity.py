@@ -1,4 +1,4 @@
-"""What every cluster has left, as arrays: one row for each slot of the fleet, one array for each resource.
+"""The capacity that every cluster has left, as arrays: one row for each slot of the fleet, one array for each resource.
 
 Amounts are counted in thousandths for cpu and in whole units for everything else, and never below zero. A cluster that
 models its nodes also has, for each grade, how many nodes are of it and what such a node has at least. A `Capacity` is
@@ -31,7 +31,7 @@ def summary_of(cluster: Obj) -> Obj | None:
 
 
 def grades_of(cluster: Obj) -> list[tuple[int, Mapping[str, int]]] | None:
-    """Of a cluster that models its nodes: how many nodes of each grade there are and what each of them has at least.
+    """Return, for a cluster that models its nodes, how many nodes of each grade there are and what each has at least.
 
     Lowest grade first; None when there is no model, or none that makes sense.
     """
@@ -68,7 +68,7 @@ class Capacity:
         self.modelled: Bools = np.zeros(0, np.bool_)
         self.counts: Ints = np.zeros((0, 0), np.int64)
         self.grades: dict[str, Ints] = {}
-        """By resource: what a node of each grade has at least, a row for each cluster."""
+        """The least that a node of each grade has, by resource; a row for each cluster."""
 
     def refreshed(self, version: int, clusters: Sequence[Obj | None], rows: Iterable[int]) -> Capacity:
         """With these rows read anew, for so many clusters."""

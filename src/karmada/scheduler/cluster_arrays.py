@@ -31,7 +31,7 @@ class ClusterArrays:
         self._arrays: Memo[Hashable, tuple[int, Ints]] = Memo(_LIMIT)
         self._numbers: dict[tuple[str, ...], int] = {}
         self.symbols: list[tuple[str, ...]] = []
-        """What numbers in arrays stand for, where it is texts that are kept."""
+        """The texts that numbers in arrays stand for."""
 
     def number(self, texts: tuple[str, ...]) -> int:
         """The number that stands for some texts."""

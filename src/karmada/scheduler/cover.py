@@ -72,7 +72,7 @@ class Cover:
             yield from self._from(state.plus(place, self.members[place]))
 
     def _next(self, state: _State, wanting: list[int]) -> list[int]:
-        """What to take next, best first: it brings a new group to the first topology that wants one."""
+        """Return what to take next, best first: each brings a new group to the first topology that wants one."""
         found = []
         for place, groups in enumerate(self.members):
             if place in state.taken or not self._fits(state, groups):

@@ -1,4 +1,4 @@
-"""What scheduling a request came to, with the steps it took: enough to explain it later.
+"""The result of scheduling a request, with the steps it took: enough to explain it later.
 
 A decision has one attempt, or one for each group of clusters that was tried.
 """
@@ -26,7 +26,7 @@ class Attempt:
 
     request: Request
     index: int
-    """Of the group of clusters; 0 if there are no groups."""
+    """The index of the group of clusters; 0 if there are no groups."""
     candidates: Candidates
     estimate: Estimate | None = None
     ranking: Ranking | None = None
@@ -49,7 +49,7 @@ class Decision:
 
     @property
     def targets(self) -> list[Obj]:
-        """What spec.clusters becomes; empty if scheduling failed."""
+        """Return the new spec.clusters; empty if scheduling failed."""
         return self.attempts[-1].targets
 
     @property

@@ -21,7 +21,7 @@ Shares = dict[str, int]
 
 
 class Move(StrEnum):
-    """What a division by room did."""
+    """The step that a division by room took."""
 
     FIRST = "first placement"
     UP = "scale up"

@@ -24,7 +24,7 @@ _SHORT = {
     "scheduler-estimator": "estimator",
     "in-process-estimator": "in-process estimator",
 }
-"""What the figures are from: the resource summary of the Cluster, or the nodes and Pods of the member."""
+"""The source of the figures: the resource summary of the Cluster, or the nodes and Pods of the member."""
 
 
 class Fate(StrEnum):
@@ -118,7 +118,7 @@ def _candidates(attempt: Attempt) -> Iterator[ClusterReason]:
 
 
 def _estimates(attempt: Attempt) -> dict[int, dict[str, int]]:
-    """By slot and estimator, where the estimator knows; the order is that of the estimators."""
+    """Return the estimates by slot and estimator, where the estimator knows; in the order of the estimators."""
     slots: list[int] = attempt.candidates.slots.tolist()
     found: dict[int, dict[str, int]] = {slot: {} for slot in slots}
     for name, answer in attempt.estimate.answers if attempt.estimate is not None else ():

@@ -33,7 +33,7 @@ class Failure(NamedTuple):
     text: str
 
     def during(self, step: str) -> Failure:
-        """The same, with the step it happened in."""
+        """Return the failure with the step it happened in."""
         return Failure(self.reason, f"{step}: {self.text}")
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class Failure(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What the condition Scheduled says, and whether the binding is tried again."""
+    """The content of the condition Scheduled, and whether the binding is tried again."""
 
     status: str
     reason: str
@@ -69,7 +69,7 @@ def error(text: str) -> Failure:
 
 
 def verdict(failure: Failure | None, writes: Sequence[Exception] = ()) -> Verdict:
-    """What to report of a run: its failure, if any, and what went wrong when its result was written."""
+    """Return what to report of a run, from its failure, if any, and what went wrong when its result was written."""
     if not writes:
         if failure is None:
             return Verdict("True", SUCCESS, SUCCESS_TEXT, False)
@@ -85,7 +85,7 @@ def verdict(failure: Failure | None, writes: Sequence[Exception] = ()) -> Verdic
 
 
 def is_quota_exceeded(wrong: Exception) -> bool:
-    """Whether a write was refused because a federated quota would be overdrawn."""
+    """Return whether a write was refused because a federated quota would be overdrawn."""
     return (
         isinstance(wrong, ApiError)
         and wrong.http_code == _FORBIDDEN

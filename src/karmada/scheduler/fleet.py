@@ -29,7 +29,7 @@ class Facet(IntEnum):
     APIS = 1
     """The kinds it serves."""
     CAPACITY = 2
-    """What it has left, and how it models its nodes."""
+    """The capacity that it has left, and how it models its nodes."""
     SELECTION = 3
     """Its facts or the kinds it serves."""
     ANY = 4
@@ -148,7 +148,7 @@ class Fleet:
 
     @property
     def capacity(self) -> Capacity:
-        """What the clusters have left; computed at the first use."""
+        """Return the capacity that the clusters have left; computed at the first use."""
         capacity = self._capacity
         if capacity.version != self.version:
             rows = self.changed_since(capacity.version, Facet.CAPACITY)

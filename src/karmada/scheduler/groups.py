@@ -44,7 +44,7 @@ def choose(groups: Sequence[Group], least: int, most: int, target: int) -> list[
 
 
 def _is_way(groups: Sequence[Group], least: int, target: int) -> bool:
-    """Whether a walk would have ended with exactly these: enough, and not enough without the last in the row."""
+    """Return whether a walk would have ended with exactly these: enough, and not enough without the last in the row."""
     values = sorted((group.value, -group.weight, group.name) for group in groups)
     total = sum(value for value, _, _ in values)
     return total >= target and (len(groups) == least or total - values[-1][0] < target)

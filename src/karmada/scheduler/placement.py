@@ -32,7 +32,7 @@ class Bounds(NamedTuple):
 
 
 class Topology(NamedTuple):
-    """What makes groups of clusters, and how many of them are wanted; `key` is the label's for LABEL."""
+    """The property that makes groups of clusters, and how many of them are wanted; `key` is the label's for LABEL."""
 
     field: str
     key: str

@@ -1,4 +1,4 @@
-"""What takes part in scheduling: what is built in, and what other packages bring along.
+"""The parts of scheduling that can be switched: those that are built in, and those that other packages bring along.
 
 A package brings a filter, a score, a division or an estimator by an entry point in one of the groups below, which names
 a class (or function) that is called without arguments. Names of filters and scores are switched by the --plugins flag;
@@ -112,7 +112,7 @@ def switched(flag: Sequence[str], registered: Sequence[str]) -> list[str]:
 
 
 def builtin(*, workload_affinity: bool = False) -> Registry:
-    """What is built in."""
+    """Return the filters, scores and divisions that are built in."""
     from karmada.scheduler import assignment
     from karmada.scheduler.filters import builtin as filters
     from karmada.scheduler.filters.eviction import ClusterEviction
@@ -164,7 +164,7 @@ def profile_of(
     propagate_empty: bool = False,
     meter: Meter = NO_METRICS,
 ) -> Profile:
-    """What is switched on, put together. Divisions of other packages are tried before those that are built in."""
+    """Return what is switched on. Divisions of other packages are tried before those that are built in."""
     from karmada.scheduler.algorithm import Profile
     from karmada.scheduler.candidates import FilterSet
 

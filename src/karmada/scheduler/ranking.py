@@ -25,7 +25,7 @@ class Ranking:
     room: Ints
     """Estimated, for further replicas."""
     available: Ints
-    """The same plus the replicas it has."""
+    """The room plus the replicas it has."""
     tiers: Ints | None
     """None when there is only one."""
 

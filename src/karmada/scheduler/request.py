@@ -1,4 +1,4 @@
-"""What is to be scheduled: a binding's spec, what is remembered of it, and what the filters need of other bindings.
+"""The input of scheduling: a binding's spec, what is remembered of it, and what the filters need of other bindings.
 
 Everything that is derived from them is derived once, here. A request never changes; `under` makes the one for another
 group of clusters.
@@ -25,7 +25,7 @@ class Peers(Protocol):
         ...
 
     def anti_affinity(self, group: str) -> Iterable[Obj]:
-        """The same for antiAffinityGroup."""
+        """Return the ResourceBindings, as new as they are known, whose antiAffinityGroup it is."""
         ...
 
 
@@ -84,7 +84,7 @@ class Request:
         )
 
     def under(self, affinity_name: str) -> Request:
-        """The same, with another group of clusters."""
+        """Return the request for another group of clusters."""
         new = copy.copy(self)
         new.affinity_name, new.term = affinity_name, self.plan.term(affinity_name)
         return new
@@ -96,17 +96,17 @@ class Request:
 
     @property
     def divides_replicas(self) -> bool:
-        """Whether clusters get replica counts; they do not for anything but a workload with one kind of Pods."""
+        """Return whether clusters get replica counts: only for a workload with one kind of Pods."""
         return (self.replicas > 0 or self.requirements is not None) and len(self.components) <= 1
 
     @property
     def ties_descend(self) -> bool:
-        """Whether the last name wins a tie: so for every other resource, lest the same cluster gets all of them."""
+        """Return whether the last name wins a tie: for every other resource, lest the same cluster gets all of them."""
         uid = self.resource.get("uid") or ""
         return bool(uid) and fnv32a(uid) % 2 == 1
 
     def affinities(self) -> Sequence[Obj]:
-        """Those of which one must select a cluster; none when all clusters will do."""
+        """Return the affinities of which one must select a cluster; none when all clusters will do."""
         if self.plan.affinity is not None:
             return (self.plan.affinity,)
         if self.term is None:
@@ -122,6 +122,6 @@ class Request:
 
 
 def is_fresh(spec: Obj, status: Obj) -> bool:
-    """Whether a fresh start was requested after the binding was last scheduled."""
+    """Return whether a fresh start was requested after the binding was last scheduled."""
     triggered, last = spec.get("rescheduleTriggeredAt"), status.get("lastScheduledTime")
     return bool(triggered and last) and parse_time(triggered) > parse_time(last)

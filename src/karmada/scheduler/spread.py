@@ -56,7 +56,7 @@ def select(request: Request, ranking: Ranking, *, sets: bool) -> Ints | Failure:
 
 
 def _meets(ranking: Ranking, places: Ints, topologies: Sequence[Topology]) -> bool:
-    """Whether a selection is in the right number of groups."""
+    """Return whether a selection is in the right number of groups."""
     return all(
         topology.bounds.least <= len(ranking.groups_at(places, topology)) <= topology.bounds.most
         for topology in topologies
@@ -133,13 +133,13 @@ def group_scores(
 
 
 def score_duplicated(replicas: int, members: Sequence[tuple[int, int]]) -> int:
-    """By how many clusters (with their room and score) can take all replicas, then by their scores."""
+    """Score a group by how many clusters (with their room and score) can take all replicas, then by their scores."""
     valid = [score for room, score in members if room >= replicas]
     return len(valid) * 1000 + sum(valid) // len(valid) if valid else 0
 
 
 def score_divided(share: int, enough: int, members: Sequence[tuple[int, int]]) -> int:
-    """By how much of its share the group can take with `enough` or more clusters, then by their scores."""
+    """Score a group by how much of its share it can take with `enough` or more clusters, then by their scores."""
     room = score = count = 0
     for room_here, score_here in members:
         room += room_here

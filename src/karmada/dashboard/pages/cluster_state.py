@@ -1,4 +1,4 @@
-"""What pages say about a Cluster: its state in a word, why, and how much of it is in use. Pure."""
+"""The state of a Cluster for pages: its state in a word, why, and how much of it is in use. Pure."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """Those of a cluster, as far as the viewer may see them: `problem` says why there are none."""
+    """The nodes of a cluster, as far as the viewer may see them: `problem` says why there are none."""
 
     items: Sequence[Node] = ()
     more: int = 0
@@ -80,7 +80,7 @@ class Nodes:
 
 
 def resources_of(cluster: Obj) -> list[Resource]:
-    """What the nodes offer and how much is allocated, the common ones first; not what they could offer and do not."""
+    """Return what the nodes offer and how much is allocated, the common ones first; not what they only could offer."""
     summary = (cluster.get("status") or {}).get("resourceSummary") or {}
     offered = summary.get("allocatable") or {}
     names = [name for name in _FIRST if name in offered] + sorted(name for name in offered if name not in _FIRST)
@@ -89,7 +89,7 @@ def resources_of(cluster: Obj) -> list[Resource]:
 
 
 def conditions_of(cluster: Obj) -> list[Condition]:
-    """Those that are not as they should be first."""
+    """Return the conditions, those that are not as they should be first."""
     found = [_condition(one) for one in (cluster.get("status") or {}).get("conditions") or ()]
     return sorted(found, key=lambda one: (ORDER.index(one.kind), one.type))
 
@@ -134,7 +134,7 @@ async def nodes_of(view: View, name: str) -> Nodes:
 
 
 async def events_of(view: View, name: str) -> reads.Page | None:
-    """Of the Cluster itself, the latest first; None if the viewer may not read events."""
+    """Return the events of the Cluster itself, the latest first; None if the viewer may not read events."""
     found = await reads.allowed(reads.page(view.client, EVENTS, limit=500, field_selector=_about(name)))
     if found is None:
         return None

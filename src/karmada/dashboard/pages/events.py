@@ -29,7 +29,7 @@ MINUTES: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """Of the histogram; `ago` 0 is the current one."""
+    """A minute of the histogram; `ago` 0 is the current one."""
 
     ago: int
     normal: int
@@ -48,7 +48,7 @@ class Listed:
 
 
 async def _listed(view: View, cluster: str, namespace: str) -> Listed:
-    """Of a viewer the last place is kept, for as long as it may not be read again for a change."""
+    """Return the events of a place; the viewer's last one is kept while it may not be read again for a change."""
     client = view.viewer.member(cluster) if cluster else view.client
     place = (cluster, namespace)
 
@@ -76,7 +76,7 @@ def slim(event: Obj) -> Obj:
 
 
 def newest(events: Sequence[Obj], *, words: Sequence[str] = (), warnings: bool = False) -> list[Obj]:
-    """Those that are wanted; every word must occur in the object, the reason or the message."""
+    """Return the events that are wanted; every word must occur in the object, the reason or the message."""
     found = [one for one in events if (not warnings or one.get("type") == "Warning") and _has(one, words)]
     return sorted(found, key=itemgetter("at"), reverse=True)
 

@@ -48,7 +48,7 @@ class Tile:
 
     @property
     def words(self) -> str:
-        """What a filter finds it by."""
+        """Return the words that a filter finds it by."""
         return " ".join((self.name, self.provider, self.region, self.zone, self.state.label, self.version))
 
 
@@ -57,7 +57,7 @@ class Region:
     provider: str
     name: str
     zones: Sequence[tuple[str, Sequence[Tile]]]
-    """By zone; one without a name when the clusters have none."""
+    """Tiles by zone; one without a name when the clusters have none."""
     states: Mapping[str, int]
     cpu: Usage
     memory: Usage
@@ -85,7 +85,7 @@ class Fleet:
 
     @property
     def attention(self) -> list[Tile]:
-        """What is not as it should be, the worst and the latest first."""
+        """Return the tiles that are not as they should be, the worst and the latest first."""
         return [
             tile
             for kind in (BAD, WARN)

@@ -47,7 +47,7 @@ class Container:
 
 
 def containers_of(pod: Obj) -> list[Container]:
-    """Those that run, then those that prepare."""
+    """Return the containers that run, then those that prepare."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     found: list[Container] = []
     for part, statuses in (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")):

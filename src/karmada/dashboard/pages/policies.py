@@ -149,7 +149,7 @@ def _editable(policy: Obj) -> Obj:
 
 
 async def _claimed(view: View, policy: Obj, namespace: str) -> tuple[Sequence[Any], bool] | None:
-    """What the policy has claimed: a page of it, and whether there is more; None without the right to see it."""
+    """Return what the policy has claimed: a page of it, and whether there is more; None without the right to see it."""
     label = well_known.POLICY_ID if namespace else well_known.CLUSTER_POLICY_ID
     ident = meta.labels(policy).get(label)
     if not ident:
@@ -204,7 +204,7 @@ async def _write(view: View, policy: Obj) -> None:
 
 
 def edited(found: Obj, policy: Obj) -> Obj:
-    """What an edited policy becomes: with a resourceVersion it is the whole, otherwise its spec with more metadata."""
+    """Return what an edited policy becomes: with a resourceVersion the whole, otherwise its spec with more metadata."""
     metadata = policy["metadata"]
     if not metadata.get("resourceVersion"):
         labels = {**meta.labels(found), **meta.labels(policy)}

@@ -25,7 +25,7 @@ class Limit:
     hard: str
     used: str
     share: int
-    """Of 100; more is used than the bar shows where it is over its limit."""
+    """Percent of the bar; more is used than it shows where it is over its limit."""
     over: bool
 
 

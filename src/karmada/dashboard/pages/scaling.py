@@ -107,7 +107,7 @@ def _value(value: Obj) -> str:
 
 
 def number_of(text: str) -> float | None:
-    """Of a percentage or a quantity, for a curve."""
+    """Return the number of a percentage or a quantity, for a curve."""
     from karmada.kube.objects.quantity import Quantity
 
     try:
@@ -222,7 +222,7 @@ Sample = tuple[float, dict[str, float]]
 
 
 def _samples(view: View, uid: str) -> deque[Sample]:
-    """What this session has seen of an autoscaler."""
+    """Return what this session has seen of an autoscaler."""
     return view.viewer.seen(uid, lambda: deque(maxlen=_SAMPLES))
 
 
@@ -233,7 +233,7 @@ def _note(samples: deque[Sample], now: float, found: Autoscaler) -> None:
 
 
 def _curves(samples: Sequence[Sample]) -> dict[str, list[list[float]]]:
-    """By metric: times and values."""
+    """Return times and values by metric."""
     curves: dict[str, list[list[float]]] = {}
     for at, values in samples:
         for name, value in values.items():

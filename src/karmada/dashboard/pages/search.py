@@ -16,7 +16,7 @@ _NOT_SERVED: Final = "This control plane serves no search: karmada-search is not
 
 
 def query_of(given: Any) -> dict[str, str]:
-    """Of the request, from the fields of the form; those that are empty are left out."""
+    """Return the query of the request, from the fields of the form; those that are empty are left out."""
     names = {"q": "q", "kind": "kind", "cluster": "cluster", "namespace": "namespace", "labels": "labelSelector"}
     return {name: given.get(field, "").strip() for field, name in names.items() if given.get(field, "").strip()}
 

@@ -79,7 +79,7 @@ async def graph(view: View) -> web.StreamResponse:
 
 
 def pod_selector(ref: Ref, template: Obj | None) -> str:
-    """Of the pods that a workload has in a member; "" for kinds without pods."""
+    """Return the selector of the pods that a workload has in a member; "" for kinds without pods."""
     if ref.gvr.group == "batch" and ref.kind == "Job":
         return f"batch.kubernetes.io/job-name={ref.name}"
     spec = (template or {}).get("spec") or {}
@@ -90,7 +90,7 @@ def pod_selector(ref: Ref, template: Obj | None) -> str:
 
 
 async def _pods_of(view: View, workload: Workload) -> tuple[dict[str, Sequence[Obj]], str]:
-    """By cluster, and a note on those that do not respond, or where the viewer may not read them."""
+    """Return the pods by cluster, and a note on those that do not respond, or where the viewer may not read them."""
     selector = pod_selector(workload.ref, workload.template)
     names = [target.cluster for target in workload.targets][:_MOST_WITH_PODS]
     if not selector:
@@ -110,7 +110,7 @@ async def _member_pods(view: View, ref: Ref, cluster: str, selector: str) -> lis
 
 
 async def _tried(reading: Awaitable[list[Obj]]) -> list[Obj] | str:
-    """What was read, or why it cannot be."""
+    """Return what was read, or why it cannot be."""
     try:
         return await reading
     except (ApiError, ConnectionFailed) as error:
@@ -122,7 +122,7 @@ async def _tried(reading: Awaitable[list[Obj]]) -> list[Obj] | str:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What is shown of a node."""
+    """The details of a node of the graph."""
 
     title: str
     subtitle: str
@@ -235,7 +235,7 @@ _PARTS: Final = {"work": 1, "object": 1, "pods": 1, "pod": 2}
 
 
 async def why(view: View) -> web.StreamResponse:
-    """By the scheduler's own algorithm, on what the viewer may read; `cluster`: what would make it go there."""
+    """Explain by the scheduler's own algorithm, on what the viewer may read; `cluster`: what would make it go there."""
     ref = await _ref(view)
     cluster = view.query.get("cluster", "")
     word = f"{ref.gvr.resource}.{ref.gvr.version}.{ref.gvr.group}" if ref.gvr.group else ref.gvr.resource

@@ -87,7 +87,7 @@ class Shown:
     more: int | None = None
     version: str = ""
     restarted: bool = False
-    """Whether the list had changed too much to go on, and begins again."""
+    """True if the list had changed too much to go on, and begins again."""
 
 
 async def _listed(view: View, gvr: GVR, namespace: str) -> Shown:
@@ -103,7 +103,7 @@ async def _listed(view: View, gvr: GVR, namespace: str) -> Shown:
 
 
 async def _found(view: View, gvr: GVR, namespace: str, words: Sequence[str]) -> Shown:
-    """By their names, of all there are: those are read once for a while."""
+    """Find workloads by their names among all there are, which are read once for a while."""
 
     async def names() -> list[tuple[str, str]]:
         found = await view.client.list_all(gvr, namespace, metadata_only=True)

@@ -49,7 +49,7 @@ class _Shared:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known for equal requirements; `encoded` is the part of the request that all clusters have in common."""
+    """The answers for equal requirements; `encoded` is the part of the request that all clusters have in common."""
 
     encoded: bytes
     by_cluster: dict[str, _Shared] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class AccurateEstimator:
 
 
 def _without(answer: int, taken: int) -> int:
-    """What is unknown stays so."""
+    """Subtract what was placed meanwhile from an answer; an unknown one stays unknown."""
     return max(answer - taken, 0) if taken and answer > 0 else answer
 
 

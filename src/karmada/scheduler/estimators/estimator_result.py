@@ -21,11 +21,11 @@ from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest
 class EstimatorResult:
     name: str
     replicas: Mapping[str, int]
-    """By cluster."""
+    """How many more replicas fit into each cluster."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """By cluster, why there is no estimate."""
+    """The reason why there is no estimate, by cluster."""
     quotas: Mapping[str, Sequence[Obj]] = field(default_factory=dict)
-    """By cluster, ResourceQuotas that hold besides: `replicas` is without them."""
+    """ResourceQuotas that hold besides, by cluster: `replicas` is without them."""
 
     def estimate(self, request: EstimateRequest) -> Ints:
         failed = {self.failures[name] for name in request.names() if name in self.failures} if self.failures else None

@@ -87,7 +87,7 @@ class GeneralEstimator:
 
 
 class _Left:
-    """What one cluster has left by its summary and, if it models its nodes, on those."""
+    """The capacity that one cluster has left by its summary and, if it models its nodes, on those."""
 
     def __init__(self, fleet: Fleet, slot: int, models: bool) -> None:
         self.cluster = fleet.cluster(slot)

@@ -47,7 +47,7 @@ class InProcessEstimator:
     def __init__(self, estimators: Estimators) -> None:
         self._estimators = estimators
         self._known: Memo[bytes, dict[str, tuple[VersionedEstimator, int, int]]] = Memo(_REQUIREMENTS)
-        """By requirements and cluster: whose number it is, as of which version, and the number."""
+        """Estimates by requirements and cluster: whose number it is, as of which version, and the number."""
 
     def estimate(self, request: EstimateRequest) -> Ints:
         known, assumed, find = self._of(request.key()), request.assumed, self._estimators.get
@@ -69,7 +69,7 @@ class InProcessEstimator:
         return np.array(found, np.int64)
 
     def under_quotas(self, request: EstimateRequest) -> dict[str, tuple[int, list[Obj]]]:
-        """Of clusters with quotas: how many replicas fit on the nodes, and the quotas; not of what is just placed."""
+        """Return how many replicas fit on nodes, and the quotas, where there are any, without what is just placed."""
         found: dict[str, tuple[int, list[Obj]]] = {}
         namespace = (request.requirements or {}).get("namespace") or ""
         for name in request.names() if namespace and not request.sets else ():

@@ -19,7 +19,7 @@ class Estimate:
 
     room: Ints
     answers: list[tuple[str, Ints]] = field(default_factory=list)
-    """By estimator; reported by `explain`."""
+    """The estimates of each estimator, which `explain` reports."""
     failures: list[tuple[str, str]] = field(default_factory=list)
     """Estimators that were left out, and why."""
 
@@ -38,7 +38,7 @@ def unlimited(request: EstimateRequest) -> Estimate:
 def estimate_locally(
     request: EstimateRequest, estimators: Sequence[LocalEstimator], meter: Meter = NO_METRICS
 ) -> Estimate:
-    """What all that compute say, not yet settled."""
+    """Return what all estimators that compute say, not yet settled."""
     estimate = unlimited(request)
     for estimator in estimators:
         began = meter.now()

@@ -34,7 +34,7 @@ class EstimateRequest:
 
     @property
     def requirements(self) -> Obj | None:
-        """What one replica needs; None when nothing is said but that it is a Pod."""
+        """Return what one replica needs; None when nothing is said but that it is a Pod."""
         return self.workload.requirements
 
     @property
@@ -43,7 +43,7 @@ class EstimateRequest:
 
     @property
     def assumed(self) -> Mapping[str, Sequence[Assumption]]:
-        """By cluster, what was placed there but does not show yet."""
+        """Return, by cluster, what was placed there but does not show yet."""
         return self.workload.assumed
 
     @property
@@ -92,7 +92,7 @@ Estimator = LocalEstimator | RemoteEstimator
 
 
 def divided(estimators: Iterable[Estimator]) -> tuple[list[LocalEstimator], list[RemoteEstimator]]:
-    """Those that compute and those that are awaited; `isinstance` compares names of methods only."""
+    """Return the estimators that compute and those that are awaited; `isinstance` compares names of methods only."""
     local: list[LocalEstimator] = []
     remote: list[RemoteEstimator] = []
     for one in estimators:

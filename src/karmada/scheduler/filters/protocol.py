@@ -1,4 +1,4 @@
-"""What a filter is. There are two sorts, by what the answer depends on.
+"""The interface of filters. There are two sorts, by what the answer depends on.
 
 A `ClusterFilter` looks at one cluster at a time, and its answers are kept: they hold for all requests for which `key`
 is the same, until the cluster changes in the respect that `facet` names. A `BindingFilter` is called anew for every
@@ -23,12 +23,12 @@ PASSES = ""
 class ClusterFilter(Protocol):
     name: str
     spares_targets: bool
-    """Whether clusters that the resource is in already pass unseen."""
+    """True if clusters that the resource is in already pass unseen."""
     facet: Facet
-    """What of a cluster is looked at; Facet.ANY for all of it."""
+    """The part of a cluster that is looked at; Facet.ANY for all of it."""
 
     def key(self, request: Request) -> Hashable:
-        """What of the request matters; equal keys must get equal answers."""
+        """Return the part of the request that matters; equal keys must get equal answers."""
         ...
 
     def check(self, request: Request, cluster: Obj) -> str:

@@ -1,1 +1,1 @@
-"""What would make a resource fit that does not: the smallest changes, found by trying them on the algorithm itself."""
+"""Suggestions for a resource that does not fit: the smallest changes, found by trying them on the algorithm itself."""

@@ -1,4 +1,4 @@
-"""What it takes for an affinity to select a cluster: edits of the affinity's lists, and of the cluster's labels.
+"""The changes by which an affinity selects a cluster: edits of the affinity's lists, and of the cluster's labels.
 
 An affinity refuses by any one of its parts, so every part that does gets an edit. Names are added to the policy.
 Labels are set on the cluster, as another selector would change what else is selected.

@@ -23,7 +23,7 @@ from karmada.scheduler.request import Request
 
 _NODES = 10_000
 REQUESTS = "requests."
-"""What the names of resources in a ResourceQuota may begin with."""
+"""The prefix that names of resources in a ResourceQuota may have."""
 
 
 # what is to be placed
@@ -37,7 +37,7 @@ def _pods(request: Request, cluster: str) -> list[tuple[int, Obj]]:
 
 
 def _needed(request: Request, cluster: str) -> dict[str, Quantity]:
-    """By resource, more than everything together requests."""
+    """Return, by resource, more than everything together requests."""
     total: dict[str, Quantity] = {}
     for count, requirements in _pods(request, cluster):
         for name, value in (requirements.get("resourceRequest") or {}).items():

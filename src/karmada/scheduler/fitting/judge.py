@@ -1,4 +1,4 @@
-"""Whether a situation fits: the scheduler's own algorithm decides, on a fleet of its own.
+"""The verdict on a situation, whether it fits: the scheduler's own algorithm decides, on a fleet of its own.
 
 Trials follow one another on one line of fleets, since kept arrays are only valid along one: the next trial's fleet is
 the last one's with what it changed put back. So a trial costs a decision and a few rows, however many clusters there
@@ -50,7 +50,7 @@ class Judge:
         self._changed: Mapping[str, Obj] = {}
 
     def fits(self, situation: Situation) -> bool:
-        """Whether the situation, decided on trial, is as it should be. Raises OutOfTrials."""
+        """Return whether the situation fits, as a decision on trial finds. Raises OutOfTrials."""
         if not self.trials or self._now() > self._end:
             raise OutOfTrials
         self.trials -= 1
@@ -78,14 +78,14 @@ class Judge:
 
 
 def fits(situation: Situation, decision: Decision) -> bool:
-    """Whether it is scheduled, to the cluster that is wanted if one is, and no quota refuses the result."""
+    """Return whether it is scheduled, to the cluster that is wanted if one is, and no quota refuses the result."""
     if decision.failure is not None or exceeded(situation, decision.targets):
         return False
     return not situation.into or any(target["name"] == situation.into for target in decision.targets)
 
 
 def exceeded(situation: Situation, targets: Sequence[Obj]) -> str:
-    """What the first quota that refuses the result says; "" if none does."""
+    """Return what the first quota says that refuses the result; "" if none does."""
     if not situation.quotas:
         return ""
     from karmada.admission.binding_quota import charge, difference, used_with

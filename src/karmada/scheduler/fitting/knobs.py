@@ -9,7 +9,7 @@ from typing import NamedTuple
 from karmada.scheduler.fitting.changes import Change, Sort
 
 Sizes = tuple[int, ...]
-"""Of several knobs; 0 for one that is not used."""
+"""The sizes of several knobs; 0 for one that is not used."""
 
 
 class Knob(NamedTuple):
@@ -36,7 +36,7 @@ class Option:
     """The cluster; empty when it is about none."""
     knobs: tuple[Knob, ...]
     alone: bool = True
-    """Whether it is likely to help without another one."""
+    """True if it is likely to help without another one."""
 
 
 def distinct(options: Iterable[Option]) -> Iterator[Option]:

@@ -19,7 +19,7 @@ from karmada.scheduler.request import Peers, Request
 Path = tuple[str | int, ...]
 """Where a value is in an object: names of fields and places in lists."""
 New = Callable[[Any], Any]
-"""What becomes of a value, given what it was; None stands for none."""
+"""A new value, given the old one; None stands for none."""
 
 
 def edited(at: Any, path: Path, new: New) -> Any:
@@ -44,13 +44,13 @@ class Situation:
     request: Request
     fleet: Fleet
     answers: Sequence[EstimatorResult] = ()
-    """Of estimators that cannot be called again and again: what they returned for this workload, taken as given."""
+    """Results of estimators that cannot be called again and again: what they returned for this workload."""
     quotas: Sequence[Obj] = ()
     """The FederatedResourceQuotas that the result must not exceed."""
     into: str = ""
     """The cluster that it is to go to; empty if any will do."""
     original: Request | None = None
-    """What was requested before it was changed; None if it was not."""
+    """The request before it was changed; None if it was not."""
     changed: Mapping[str, Obj] = field(default_factory=dict)
     """Clusters that are different from those of the fleet, by name."""
 

@@ -1,4 +1,4 @@
-"""What would make a resource fit: for each sort of change the smallest, the cheapest sorts first.
+"""Suggestions that would make a resource fit: for each sort of change the smallest, the cheapest sorts first.
 
 Where no single change helps, two together are tried. A suggestion is only made if the scheduler's algorithm, given the
 changed situation, schedules the resource. The number of trials is bounded, so the list may be incomplete in large
@@ -54,7 +54,7 @@ class Suggestion:
         return applied(self.changes, situation)
 
     def smaller(self) -> Iterator[tuple[Change, ...]]:
-        """The same with one step less of one of its changes: none of these fits."""
+        """Yield the changes with one step less of one of them: none of these fits."""
         for place, size in enumerate(self.sizes):
             if size:
                 yield changes_of(self.knobs, (*self.sizes[:place], size - 1, *self.sizes[place + 1 :]))
@@ -74,7 +74,7 @@ class Advice:
     complete: bool = True
     """False if the search ended before everything was tried."""
     quota: str = ""
-    """What a quota says that refuses the result."""
+    """The message of a quota that refuses the result."""
     clusters: int = 0
     """How many there are to choose from."""
 
@@ -89,7 +89,7 @@ class Advice:
 
     @property
     def message(self) -> str:
-        """What is to be said besides the suggestions; "" if nothing."""
+        """Return the message besides the suggestions; "" if there is none."""
         if not self.clusters:
             return "no cluster is joined that it could go to"
         if not self.suggestions:
@@ -162,7 +162,7 @@ def _singles(worth_trying: Sequence[Option], tried: Fits) -> Iterator[Suggestion
 
 
 def _pairs(worth_trying: Sequence[Option], tried: Fits) -> Iterator[Suggestion]:
-    """Those about the same cluster first: it may have two obstacles."""
+    """Try two options together, those about one cluster first: it may have two obstacles."""
     pairs = sorted(combinations(_few_of_each(worth_trying), 2), key=_promise)
     found = 0
     for one, other in pairs:

@@ -1,4 +1,4 @@
-"""What a score is: points from 0 to 100 for some clusters at once; those of all scores are added up."""
+"""The interface of scores: points from 0 to 100 for some clusters at once; those of all scores are added up."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Assumptions:
         self._changed.add(cluster)
 
     def observe(self, old: Obj | None, new: Obj) -> None:
-        """What has come to run well in a cluster shows in its figures."""
+        """Drop the assumptions on what has come to run well in a cluster: it shows in the cluster's figures."""
         key = key_of(new)
         held = self._held.get(key)
         if held is None:

@@ -49,7 +49,7 @@ class AtCreation:
         self._manager = manager
         self._running = running
         self._decided: dict[str, Decided] = {}
-        """By the uid of the binding, until its event has come."""
+        """Decisions by the uid of the binding, until its event has come."""
 
     def follow_up(self, binding: Obj) -> FollowUp | None:
         if not self._running() or not self._core.decides_at_once or not self._is_open(binding):
@@ -67,7 +67,7 @@ class AtCreation:
         return FollowUp(self._manager, writing.result_patch(binding, request.plan, decision.targets), status)
 
     def _is_open(self, binding: Obj) -> bool:
-        """Whether it is ours to decide on, and nobody has."""
+        """Return whether the binding is this scheduler's to decide on, and nobody has."""
         spec = binding["spec"]
         decided = spec.get("clusters") or meta.annotations(binding).get(well_known.APPLIED_PLACEMENT)
         return self._ours(binding) and bool(spec.get("placement")) and not decided
@@ -76,9 +76,9 @@ class AtCreation:
         self._decided.pop(meta.uid(binding), None)
 
     def take(self, binding: Obj) -> Decided | None:
-        """What was decided when this binding was created, once."""
+        """Return, once, what was decided when this binding was created."""
         return self._decided.pop(meta.uid(binding), None) if self._decided else None
 
     def holds(self, decided: Decided, binding: Obj) -> bool:
-        """Whether the decision is on this state of the binding and on the clusters as they are."""
+        """Return whether the decision is on this state of the binding and on the clusters as they are."""
         return decided.generation == meta.generation(binding) and decided.fleet is self._core.fleet

@@ -1,4 +1,4 @@
-"""What a scheduler needs from the process it runs in."""
+"""The surroundings that a scheduler needs from the process it runs in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the schedulers of both sorts of bindings share: the fleet as it is now, and how decisions are made on it.
+"""The engine that the schedulers of both kinds of bindings share: the fleet as it is now, and decisions on it.
 
 The fleet follows the clusters' informer: changes are gathered and taken over when the next decision begins.
 """
@@ -85,7 +85,7 @@ class SchedulingEngine:
         return Request.of(binding, peers=self.peers, assumed=self.assumptions.by_cluster())
 
     async def estimates(self, request: Request) -> list[EstimatorResult]:
-        """What estimators report for a workload, in every cluster."""
+        """Return what estimators report for a workload, in every cluster."""
         profile, local, remote = self._algorithm
         if self.assumptions is not None:
             request = request.assuming(self.assumptions.by_cluster())
@@ -113,7 +113,7 @@ class SchedulingEngine:
 
     @property
     def decides_at_once(self) -> bool:
-        """Whether a decision awaits nothing, depends on no other and is refused by no quota."""
+        """Return whether a decision awaits nothing, depends on no other and is refused by no quota."""
         alone = self.peers is None and self.assumptions is None and not self.by_priority
         return alone and not self._quotas and not self._algorithm.remote
 
@@ -140,12 +140,12 @@ class SchedulingEngine:
             self.assumptions.note(binding, targets)
 
     def written(self, binding: Obj) -> None:
-        """What was decided on a ResourceBinding is written."""
+        """Note that the decision on a ResourceBinding is written."""
         if self.peers is not None:
             self.peers.written(binding)
 
     def forget(self, key: Key) -> None:
-        """What was decided on a ResourceBinding could not be written; or it is gone, or not ours any more."""
+        """Forget the decision on a ResourceBinding: it could not be written, is gone, or another scheduler's now."""
         if self.peers is not None:
             self.peers.forget(key)
         if self.assumptions is not None:

@@ -1,4 +1,4 @@
-"""What the estimators of a running scheduler report for a workload: for predictions outside its process.
+"""The estimates of a running scheduler's estimators for a workload: for predictions outside its process.
 
 Every cluster is estimated on its own, also those that the workload would not go to: predictions of
 other placements need those, too. The general estimator is left out, as anyone can compute what it does.
@@ -35,7 +35,7 @@ async def estimates(
     *,
     sets: bool = False,
 ) -> list[EstimatorResult]:
-    """Of the estimators that know something."""
+    """Return the results of the estimators that know something."""
     computed = [one for one in local if not isinstance(one, GeneralEstimator)]
     calls: list[tuple[str, Call]] = [(one.name, partial(_compute, one)) for one in computed]
     calls += [(one.name, partial(_call, one)) for one in remote]

@@ -20,7 +20,7 @@ _DOUBLINGS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of the usual pauses; seconds, and tries a second."""
+    """The limits of the usual pauses; seconds, and tries a second."""
 
     base_delay: float = 0.005
     max_delay: float = 1000.0
@@ -34,7 +34,7 @@ class Pauses(ABC):
     def __init__(self) -> None:
         self._failures: dict[Key, int] = {}
         self._waiting: dict[Key, bool] = {}
-        """Whether it waits for room."""
+        """True for a binding that waits for room."""
 
     def failed(self, key: Key, *, no_room: bool = False) -> float:
         """Seconds until the next try."""

@@ -1,4 +1,4 @@
-"""Whether a binding needs to be scheduled, and why: the first of the reasons below that holds.
+"""The reason why a binding needs to be scheduled, if it does: the first of those below that holds.
 
 A workload whose replicas are divided stays where it is unless it has changed itself or loses a cluster; everything else
 is scheduled anew at every reconcile, which is cheap and changes nothing if nothing else has changed.
@@ -23,12 +23,12 @@ ORDER = (
     "workloadAffinity",
 )  # fmt: skip
 _PARTS = ("clusterAffinity", "clusterTolerations", "spreadConstraints", "replicaScheduling")
-"""Those that always matter; of the others only the group of clusters that was taken does."""
+"""The parts that always matter; of the others only the group of clusters that was taken does."""
 _ESCAPES = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
 
 
 class ScheduleType(StrEnum):
-    """What schedule_type says in the metrics; NONE: nothing is to be done."""
+    """The label schedule_type of the metrics; NONE: nothing is to be done."""
 
     NONE = ""
     RECONCILE = "ReconcileSchedule"
@@ -54,7 +54,7 @@ def schedule_type_of(
 
 
 def placement_changed(placement: Obj, applied: str, observed: str) -> bool:
-    """Whether the placement says something else than the one that was applied, as far as it matters here."""
+    """Return whether the placement says something else than the one that was applied, as far as it matters here."""
     if not applied:
         return True
     try:
@@ -79,7 +79,7 @@ def placement_text(placement: Obj) -> str:
 
 @lru_cache(maxsize=4096)
 def applied_text(plan: Plan) -> str:
-    """The same, of a placement that was read."""
+    """Return the text of a placement that was read, as it is remembered in the annotation."""
     return placement_text(plan.placement)
 
 

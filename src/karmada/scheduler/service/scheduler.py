@@ -138,7 +138,7 @@ class BindingScheduler(Reconciler):
 
     @property
     def core(self) -> SchedulingEngine:
-        """What it shares with the scheduler of the other kind of bindings."""
+        """The engine, shared with the scheduler of the other kind of bindings."""
         return self._core
 
     @property
@@ -319,7 +319,7 @@ class BindingScheduler(Reconciler):
         return written, []
 
     def _placed(self, key: Key, written: Obj | None) -> None:
-        """What was decided is written, or (None) is not."""
+        """Note that a decision is written, or (None) is not."""
         if self._kind is ResourceBinding:
             if written is None:
                 self._core.forget(key)

@@ -38,7 +38,7 @@ _MARKS = (well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID, well_known.BINDING
 
 
 def index_by_placement(binding: Obj) -> Iterable[str]:
-    """By scheduler, placement and the group of clusters that counts, for `bindings_for`; without suspended ones."""
+    """Return the key by scheduler, placement and group of clusters that counts; none for suspended ones."""
     spec = binding.get("spec") or {}
     placement = spec.get("placement")
     if placement is None or is_suspended(binding):
@@ -57,7 +57,7 @@ def _group(binding: Obj, placement: Obj) -> str | None:
 
 
 def is_pending(binding: Obj) -> bool:
-    """Whether nobody has decided on a binding as it is; not one that could not be scheduled the last time."""
+    """Return whether nobody has decided on a binding as it is; not one that could not be scheduled the last time."""
     status = binding.get("status") or {}
     if status.get("schedulerObservedGeneration") == meta.generation(binding):
         return False
@@ -111,7 +111,7 @@ async def bindings_of_kinds(
 
 
 def frees_quota(old: Obj | None, new: Obj | None) -> bool:
-    """Whether a quota refuses less than before: a higher limit or none, or less that is used of it."""
+    """Return whether a quota refuses less than before: a higher limit or none, or less that is used of it."""
     if old is None:
         return False
     return new is None or any(
@@ -160,11 +160,11 @@ class SchedulerSelector:
         return ((binding.get("spec") or {}).get("schedulerName") or DEFAULT_NAME) == self.name
 
     def served(self, binding: Obj) -> bool:
-        """Whether it may be scheduled here now."""
+        """Return whether a binding may be scheduled here now."""
         return self.named(binding) and not is_suspended(binding)
 
     def __call__(self, binding: Obj) -> bool:
-        """Whether its changes trigger scheduling."""
+        """Return whether changes of a binding trigger scheduling."""
         labels = meta.labels(binding)
         for mark in _MARKS:  # a loop: this is called for each change of a binding, several times
             if labels.get(mark):
@@ -179,7 +179,7 @@ class SchedulerSelector:
 
 
 def is_known(old: Obj | None, new: Obj) -> bool:
-    """Whether all that decides whose a binding is, and what it wants, is as it was."""
+    """Return whether all that decides whose a binding is, and what it wants, is as it was."""
     return old is not None and _identity(old) == _identity(new) and meta.labels(old) == meta.labels(new)
 
 
@@ -215,7 +215,7 @@ async def bindings_for(clusters: Sequence[Obj], bindings: Informer, ours: Schedu
 
 
 def _selects(placement: Obj, group: str | None, cluster: Obj) -> bool:
-    """Whether a binding with this placement may take the cluster."""
+    """Return whether a binding with this placement may take the cluster."""
     plan = plan_of(placement)
     if plan.terms and group is None:
         return True

@@ -42,7 +42,7 @@ async def write(client: Client, gvr: GVR, binding: Obj, patch: Obj) -> Obj:
 
 
 def is_about(binding: Obj, written: Obj) -> bool:
-    """Whether what was decided on a binding is about the one that it was written into: nothing but clusters differ."""
+    """Return whether a decision is about the binding that it was written into: nothing but clusters differ."""
     return binding is written or (
         meta.uid(binding) == meta.uid(written)
         and {**binding["spec"], "clusters": ()} == {**written["spec"], "clusters": ()}
