@@ -105,6 +105,9 @@ class Registry:
     def list(self, *_selection: Any) -> Any:
         return [self.cluster]
 
+    async def scan(self, *_selection: Any) -> Any:
+        yield self.cluster
+
 
 SECRET = {"data": {"token": base64.b64encode(b"t").decode()}}
 REF = {"namespace": "a", "name": "b"}

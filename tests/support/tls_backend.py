@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,10 @@ class State:
     def list(self, resource: GroupResource, namespace: str = "") -> list[Obj]:
         self.lists += 1
         return [o for (r, n, _), o in self._objects.items() if r == resource and namespace in ("", n)]
+
+    async def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[Obj]:
+        for obj in self.list(resource, namespace):
+            yield obj
 
 
 def resource_of(obj: Obj) -> Resource:

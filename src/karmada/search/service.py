@@ -6,7 +6,7 @@ served beside ResourceRegistries: by the API server of the all-in-one, or by kar
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -137,6 +137,10 @@ class _Clusters:
     def list(self, resource: GroupResource, namespace: str = "") -> list[Obj]:
         assert resource == CLUSTERS
         return self._caches.of_clusters.list(namespace)
+
+    async def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[Obj]:
+        for obj in self.list(resource, namespace):
+            yield obj
 
 
 def install(server: ApiServer, options: Options, *, open_way: Open = over_network) -> Search:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from karmada.kube.kinds.inventory import builtin_resources, group_priority, version_priority
@@ -151,6 +153,10 @@ class Nothing:
 
     def list(self, _resource: GroupResource, _namespace: str = "") -> list[dict[str, object]]:
         return []
+
+    async def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[dict[str, object]]:
+        for obj in self.list(resource, namespace):
+            yield obj
 
 
 async def test_the_first_objects_of_a_cluster_are_valid() -> None:

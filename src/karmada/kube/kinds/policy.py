@@ -68,7 +68,7 @@ POD_DISRUPTION_BUDGET = Strategy(
 
 
 def evict(pod: Obj, budgets: Iterable[Obj], now: float) -> Obj | None:
-    """Return whether this Pod may be evicted; `budgets` are those of its namespace.
+    """Return whether this Pod may be evicted; `budgets` are those of its namespace, or of these those that select it.
 
     Returns the budget to store first (None: no budget changes); an ApiError when the eviction is refused.
     """
@@ -76,7 +76,7 @@ def evict(pod: Obj, budgets: Iterable[Obj], now: float) -> Obj | None:
     if status.get("phase") in (*TERMINAL, "Pending") or pod["metadata"].get("deletionTimestamp"):
         return None
     labels = pod["metadata"].get("labels")
-    matching = [budget for budget in budgets if _selects(budget, labels)]
+    matching = [budget for budget in budgets if selects(budget, labels)]
     if not matching:
         return None
     if len(matching) > 1:
@@ -87,7 +87,8 @@ def evict(pod: Obj, budgets: Iterable[Obj], now: float) -> Obj | None:
     return _take_from(budget, pod["metadata"]["name"], now)
 
 
-def _selects(budget: Obj, labels: Obj | None) -> bool:
+def selects(budget: Obj, labels: Obj | None) -> bool:
+    """Whether a Pod with these labels, in the same namespace, is under a budget."""
     selector = (budget.get("spec") or {}).get("selector")
     return selector is not None and labels_from(selector).matches(labels)
 

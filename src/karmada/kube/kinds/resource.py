@@ -6,7 +6,7 @@ A built-in kind is a row of kinds/inventory.py, a custom resource is made from i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -29,6 +29,9 @@ class Reader(Protocol):
 
     def list(self, resource: GroupResource, namespace: str = "") -> list[Obj]:
         """Return all objects of a resource, of one namespace or (with "") of all."""
+
+    def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[Obj]:
+        """Yield what `list` returns, with pauses for others: where a request decides how many there are."""
 
 
 class Reservation(Protocol):

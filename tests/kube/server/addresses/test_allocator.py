@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -32,6 +33,10 @@ class Services:
 
     def list(self, _resource: GroupResource, _namespace: str = "") -> list[dict[str, Any]]:
         return list(self.objects.values())
+
+    async def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[dict[str, Any]]:
+        for obj in self.list(resource, namespace):
+            yield obj
 
     def make(self, name: str, **spec: Any) -> dict[str, Any]:
         self._uid += 1

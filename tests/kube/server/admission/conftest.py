@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -33,6 +33,10 @@ class FakeReader:
 
     def list(self, resource: GroupResource, namespace: str = "") -> list[dict[str, Any]]:
         return [obj for (kind, where, _), obj in self.objects.items() if kind == resource and namespace in ("", where)]
+
+    async def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[dict[str, Any]]:
+        for obj in self.list(resource, namespace):
+            yield obj
 
 
 AttributesOf = Callable[..., Attributes]

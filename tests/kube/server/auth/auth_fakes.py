@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 from karmada.kube.kinds.rbac import GROUP
@@ -65,6 +65,10 @@ class FakeReader:
     def list(self, resource: GroupResource, namespace: str = "") -> list[Obj]:
         self.lists += 1
         return [o for (r, ns, _), o in self._objects.items() if r == resource and namespace in ("", ns)]
+
+    async def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[Obj]:
+        for obj in self.list(resource, namespace):
+            yield obj
 
 
 def authorizer(reader: FakeReader) -> Authorizer:

@@ -256,19 +256,19 @@ class PolicyPlugin(BuiltinPlugin, Generic[P]):
         if resource is None:
             raise Misconfigured(f"failed to find resource referenced by paramKind: '{kind}'")
         namespace = _parameter_namespace(resource, reference, attributes)
-        found = self._referred(resource, reference, namespace)
+        found = await self._referred(resource, reference, namespace)
         if not found and reference.get("parameterNotFoundAction") == "Deny":
             raise Misconfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
         return list(await _versions.converter(resource)(found))
 
-    def _referred(self, resource: Resource, reference: Obj, namespace: str) -> list[Obj]:
+    async def _referred(self, resource: Resource, reference: Obj, namespace: str) -> list[Obj]:
         name = reference.get("name")
         if name:
             found = self.reader.get(resource.storage_resource, namespace, name)
             return [found] if found is not None else []
         selector = labels_from(reference.get("selector") or {})
-        candidates = self.reader.list(resource.storage_resource, namespace)
-        return [obj for obj in candidates if selector.matches(obj["metadata"].get("labels"))]
+        candidates = self.reader.scan(resource.storage_resource, namespace)
+        return [obj async for obj in candidates if selector.matches(obj["metadata"].get("labels"))]
 
 
 def _parameter_namespace(resource: Resource, reference: Obj, attributes: Attributes) -> str:

@@ -6,12 +6,15 @@ adds for the garbage collector) only gets a deletionTimestamp. Others are remove
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import Conflict, NotFound
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import DELETE, Attributes
 from karmada.kube.server.handlers.versions import Versions
@@ -53,11 +56,11 @@ class Deletes:
         raise Conflict.stale(resource.group_resource, name)
 
     async def delete_all(
-        self, request: Request, resource: Resource, objects: list[Obj], options: DeleteOptions
+        self, request: Request, resource: Resource, objects: Iterable[Obj], options: DeleteOptions
     ) -> list[Obj]:
         """Delete each; one that no longer exists counts as deleted."""
         deleted = []
-        for obj in objects:
+        async for obj in in_slices(objects):
             meta = obj["metadata"]
             try:
                 await self.delete(request, resource, meta.get("namespace") or "", meta["name"], options)

@@ -264,7 +264,7 @@ class Handlers:
         selected = list_options(request.query, watch=False)
         options = self._delete_options(request, resource)
         listed = await self.reads.list(resource, self.namespace(request, resource), selected)
-        deleted = await self.deletes.delete_all(request, resource, listed.items(), options)
+        deleted = await self.deletes.delete_all(request, resource, listed.one_by_one(), options)
         return ListResult(resource, listed.metadata, objects=deleted)
 
     def _delete_options(self, request: Request, resource: Resource) -> DeleteOptions:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from karmada.kube.kinds.pod_subresources import bind, binding_errors, mark_evicted
-from karmada.kube.kinds.policy import evict
+from karmada.kube.kinds.policy import evict, selects
 from karmada.kube.kinds.resource import Reader, Resource
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import (
@@ -215,7 +215,9 @@ class Endpoints:
         assert budgets is not None
         for _ in range(CONFLICT_TRIES):
             pod = self._handlers.reads.entry(resource, info.namespace, info.name).object()
-            budget = evict(pod, self._reader.list(BUDGETS, info.namespace), now=self._clock.now())
+            labels = pod["metadata"].get("labels")
+            matching = [one async for one in self._reader.scan(BUDGETS, info.namespace) if selects(one, labels)]
+            budget = evict(pod, matching, now=self._clock.now())
             if budget is None or dry_run:
                 return
 

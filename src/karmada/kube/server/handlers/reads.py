@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import random
 import re
+from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
-from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 import orjson
@@ -22,6 +23,7 @@ from karmada.kube.objects.errors import ApiError, BadRequest, Expired, NotFound,
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.selectors import FieldRequirement
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.schema.gojson import unmarshal
 from karmada.kube.server.handlers.versions import Versions
 from karmada.kube.server.http.options import ListOptions
@@ -55,14 +57,23 @@ class Selection(NamedTuple):
     indexed: FieldRequirement | None = None
     """One by which the objects can be found; `matches` tests it, too."""
 
-    def filter(self, entries: list[Doc], limit: int = 0) -> list[Doc]:
+    async def filter(self, entries: list[Doc], limit: int = 0) -> list[Doc]:
         """Those that match; with a limit, one more than that at most, by which a page knows that it is not the last.
 
-        To match may mean to parse: a page that matched all that come after it would make many pages quadratic.
+        To match may mean to parse: others run in between, and a page does not match all that come after it.
         """
-        if self.matches is None:
+        matches = self.matches
+        if matches is None:
             return entries
-        return list(islice(filter(self.matches, entries), limit + 1 if limit else None))
+        found, turn = list[Doc](), TimeSlice()
+        for entry in entries:
+            if matches(entry):
+                found.append(entry)
+                if 0 < limit < len(found):
+                    break
+            if turn.is_over():
+                await turn.next()
+        return found
 
 
 class Reads:
@@ -85,19 +96,22 @@ class Reads:
         [obj] = await self._versions.present(resource, [entry])
         return ObjectResult(obj=obj, resource=resource)
 
-    def _current(self, resource: Resource, namespace: str, selection: Selection, limit: int = 0) -> list[Doc]:
+    async def _follow(self, resource: Resource, selection: Selection) -> None:
+        """Before `_candidates`: what takes long of it, with pauses for others."""
+        if selection.indexed is not None:
+            await self._index(resource, selection.indexed.path).follow()
+
+    def _candidates(self, resource: Resource, namespace: str, selection: Selection) -> list[Doc]:
+        """The objects that are to be matched, as they are now."""
         collection = self._cache.collection(resource.storage_resource)
         if selection.name and (namespace or not resource.namespaced):
             entry = collection.get(namespace, selection.name)
-            entries = [entry] if entry is not None else []
-        elif selection.indexed is not None:
+            return [entry] if entry is not None else []
+        if selection.indexed is not None:
             found = self._index(resource, selection.indexed.path).find(selection.indexed.value)
-            entries = [entry for entry in found if namespace in ("", entry.namespace)]
-        else:
-            entries = collection.list(namespace)
-            if selection.name:
-                entries = [entry for entry in entries if entry.name == selection.name]
-        return selection.filter(entries, limit)
+            return [entry for entry in found if namespace in ("", entry.namespace)]
+        entries = collection.list(namespace)
+        return [entry for entry in entries if entry.name == selection.name] if selection.name else entries
 
     def _new_first(self, entries: list[Doc]) -> list[Doc]:
         start = self._cache.started_at
@@ -165,10 +179,10 @@ class Reads:
                 return await self._cut(resource, some[0], at, limit, options, some[1])
         recent = self._snapshot(resource, namespace, revision)
         if recent is not None:
-            later = [entry for entry in recent if entry.key > last] if last else recent
-            return await self._cut(resource, selection.filter(later, limit), at, limit, options, 0)
+            later = recent[bisect_right(recent, last, key=attrgetter("key")) :] if last else recent
+            return await self._cut(resource, await selection.filter(later, limit), at, limit, options, 0)
         within = prefix(resource.storage_resource, namespace)
-        entries = []
+        entries = list[Doc]()
         at = revision
         while True:
             try:
@@ -179,7 +193,7 @@ class Reads:
                 raise too_large(revision, error.revision) from None
             except StoreUnavailable:
                 raise _not_now(resource, "list") from None
-            entries += selection.filter([doc_of(*stored) for stored in page.items])
+            entries += await selection.filter([doc_of(*stored) for stored in page.items])
             if not page.remaining or not limit or len(entries) >= limit:
                 return await self._cut(resource, entries, at, limit, options, page.remaining)
             last = page.items[-1].key
@@ -206,14 +220,23 @@ class Reads:
         synthetic = options.send_initial_events
         if synthetic is None:
             synthetic = since == 0
+        if synthetic:
+            await self._follow(resource, selection)
         revision = self._cache.revision
-        initial = self._current(resource, namespace, selection) if synthetic else []
         subscription = await collection.subscribe(
             None if synthetic or since == 0 else since,
             namespace=namespace,
             name=selection.name,
             matches=selection.matches,
         )
+        initial: list[Doc] = []
+        if synthetic:
+            revision = self._cache.revision
+            try:
+                initial = await selection.filter(self._candidates(resource, namespace, selection))
+            except BaseException:
+                subscription.close()
+                raise
         timeout = options.timeout if options.timeout else random.uniform(1800, 3600)
         return WatchResult(
             resource=resource,
@@ -320,10 +343,11 @@ class Reads:
         limit = options.limit if options.resource_version != "0" else 0
         if new_first and selection.matches is None and self._versions.same(resource):
             limit = 0
-        entries = self._current(resource, namespace, selection, limit)
+        await self._follow(resource, selection)
+        revision = wanted if exact else self._cache.revision
+        entries = await selection.filter(self._candidates(resource, namespace, selection), limit)
         if new_first and not limit:
             entries = self._new_first(entries)
-        revision = wanted if exact else self._cache.revision
         return await self._cut(resource, entries, revision, limit, options, 0)
 
 

@@ -13,6 +13,7 @@ import orjson
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.time_slice import in_slices
 
 
 class Versions:
@@ -26,18 +27,19 @@ class Versions:
 
     async def present(self, resource: Resource, entries: list[Doc]) -> list[Obj]:
         """The objects in the request's version; shared where nothing had to be converted."""
-        objects: list[Obj] = [entry.object() for entry in entries]
+        objects: list[Obj] = [entry.object() async for entry in in_slices(entries)]
         if resource.convert is not None:
             return await self.converter(resource)(objects)
         read = resource.from_storage
-        return objects if read is None else [read(obj) for obj in objects]
+        return objects if read is None else [read(obj) async for obj in in_slices(objects)]
 
     def converter(self, resource: Resource) -> Callable[[list[Obj]], Awaitable[list[Obj]]]:
         async def convert(objects: list[Obj]) -> list[Obj]:
             if resource.convert is not None:
                 objects = await resource.convert(objects, resource.gvk.api_version)
             if resource.from_storage is not None:
-                objects = [resource.from_storage(obj) for obj in objects]
+                read = resource.from_storage
+                objects = [read(obj) async for obj in in_slices(objects)]
             return objects
 
         return convert

@@ -15,7 +15,7 @@ import heapq
 import itertools
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.doc import Compressor, Doc
@@ -23,6 +23,7 @@ from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.server.storage.interface import (
     Compacted,
     Event,
@@ -328,3 +329,7 @@ class Cache:
 
     def list(self, resource: GroupResource, namespace: str = "") -> list[Obj]:
         return [entry.object() for entry in self.collection(resource).list(namespace)]
+
+    async def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[Obj]:
+        async for entry in in_slices(self.collection(resource).list(namespace)):
+            yield entry.object()

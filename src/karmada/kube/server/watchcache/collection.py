@@ -215,15 +215,11 @@ class Collection:
         changes = self.changes_since(revision)
         if changes is None:
             return None
-        entries = {entry.key: entry for entry in current}
-        for change in reversed(changes):
-            if namespace not in ("", change.entry.namespace):
-                continue
-            if change.previous is None:
-                entries.pop(change.entry.key, None)
-            else:
-                entries[change.entry.key] = change.previous
-        return [entries[key] for key in sorted(entries)]
+        undone = {change.entry.key: change.previous for change in reversed(changes)}
+        entries = [entry for entry in current if entry.key not in undone]
+        entries += [entry for entry in undone.values() if entry is not None and namespace in ("", entry.namespace)]
+        entries.sort(key=attrgetter("key"))
+        return entries
 
     def page(self, namespace: str, after: str, limit: int) -> tuple[list[Doc], int]:
         """At most `limit` of the current objects whose keys come after this one, and how many there are behind those.

@@ -13,6 +13,7 @@ from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.errors import Invalid
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse
 from karmada.kube.server.admission.pod_security.baseline import SECCOMP_CONTAINER_ANNOTATION, SECCOMP_POD_ANNOTATION
@@ -70,9 +71,9 @@ class PodSecurity(BuiltinPlugin):
         elif resource == PODS:
             self._pod(attributes, obj)
         else:
-            self._namespace(attributes, obj)
+            await self._namespace(attributes, obj)
 
-    def _namespace(self, attributes: Attributes, namespace: Obj) -> None:
+    async def _namespace(self, attributes: Attributes, namespace: Obj) -> None:
         name, labels = namespace["metadata"]["name"], namespace["metadata"].get("labels") or {}
         policy, errors = policy_of(labels, self._configuration.defaults)
         old = attributes.old
@@ -91,7 +92,7 @@ class PodSecurity(BuiltinPlugin):
         if name in self._configuration.namespaces:
             self._warn_of_exemption(attributes, name, policy, labels)
         elif before is not None:
-            attributes.warnings += self._warnings_of_pods(name, enforce)
+            attributes.warnings += await self._warnings_of_pods(name, enforce)
 
     def _warn_of_exemption(self, attributes: Attributes, name: str, policy: Policy, labels: Mapping[str, str]) -> None:
         if not policy.allows_everything and policy != self._configuration.defaults:
@@ -99,11 +100,11 @@ class PodSecurity(BuiltinPlugin):
             text = f'namespace "{name}" is exempt from Pod Security, and the policy ({said}) will be ignored'
             attributes.warnings.append(text)
 
-    def _warnings_of_pods(self, namespace: str, enforce: LevelVersion) -> list[str]:
+    async def _warnings_of_pods(self, namespace: str, enforce: LevelVersion) -> list[str]:
         """Return the pods that violate a new level, those with the same reasons in one line."""
-        pods = _one_per_owner_first(self.reader.list(PODS, namespace))
+        pods = _one_per_owner_first([pod async for pod in self.reader.scan(PODS, namespace)])
         reasons: dict[str, list[str]] = {}
-        for pod in pods[:_MOST_PODS]:
+        async for pod in in_slices(pods[:_MOST_PODS]):
             found = violations(enforce.level, enforce.minor, pod["metadata"].get("annotations"), pod["spec"])
             if found and not self._is_exempt_class(pod["spec"]):
                 reasons.setdefault(", ".join(v.reason for v in found), []).append(pod["metadata"]["name"])
