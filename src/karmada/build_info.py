@@ -8,7 +8,7 @@ from karmada.version import info
 
 
 def build_info() -> Metric:
-    """Which version of the programs this is, always 1."""
+    """Return which version of the programs this is, always 1."""
     found = info()
     family = GaugeMetricFamily("karmada_build_info", "Which version this is, in its labels", labels=found._fields)
     family.add_metric(found, 1)

@@ -25,7 +25,10 @@ def collect_rarely() -> None:
 
 
 def entry_points(group: str) -> EntryPoints:
-    """What installed packages register in a group. A look opens a file of each of them (2 ms), so there is one."""
+    """Return what installed packages register in a group.
+
+    A look opens a file of each of them (2 ms), so there is one.
+    """
     found: EntryPoints = _every_entry_point(tuple(sys.path)).select(group=group)
     return found
 

@@ -27,7 +27,7 @@ class Info(NamedTuple):
     platform: str
 
     def pairs(self) -> dict[str, str]:
-        """By their names in JSON."""
+        """Return the fields by their names in JSON."""
         return {_camel(name): value for name, value in zip(self._fields, self, strict=True)}
 
     def __str__(self) -> str:
@@ -56,12 +56,12 @@ def info() -> Info:
 
 
 def line(program: str) -> str:
-    """What `PROGRAM version` prints."""
+    """Return what `PROGRAM version` prints."""
     return f"{program} version: {info()}"
 
 
 def _machine() -> str:
-    """The processor, as container images name it."""
+    """Return the processor, as container images name it."""
     from os import uname
 
     machine = uname().machine
@@ -78,7 +78,7 @@ def _built() -> tuple[str, str, str]:
 
 
 def checked_out(folder: Path) -> str:
-    """The commit that is checked out in a folder with the sources."""
+    """Return the commit that is checked out in a folder with the sources."""
     git = folder / ".git"
     if not (folder / "src" / "karmada").is_dir():
         return _UNKNOWN

@@ -65,7 +65,7 @@ RECOGNISERS: Final = (
 
 
 def is_for_agent(request: Request, spec: Obj) -> bool:
-    """Whether what is requested is the client certificate of an agent, and nothing more."""
+    """Return whether what is requested is the client certificate of an agent, and nothing more."""
     other_names = (request.dns_names, request.emails, request.addresses, request.uris)
     return (
         spec.get("signerName") == SIGNER
@@ -77,14 +77,14 @@ def is_for_agent(request: Request, spec: Obj) -> bool:
 
 
 def recognisers(request: Request, spec: Obj) -> list[Recogniser]:
-    """Those whose right decides about a request."""
+    """Return the recognisers whose right decides about a request."""
     if not is_for_agent(request, spec):
         return []
     return [r for r in RECOGNISERS if not r.own or request.common_name == spec.get("username")]
 
 
 def access_review(spec: Obj, subresource: str) -> Obj:
-    """Whether the sender of a request may create this subresource of signing requests."""
+    """Return whether the sender of a request may create this subresource of signing requests."""
     wanted = {"verb": "create", "group": GROUP, "version": "*", "resource": CSRS.resource, "subresource": subresource}
     sender = {"user": spec.get("username", ""), "uid": spec.get("uid"), "groups": spec.get("groups")}
     given = {key: value for key, value in {**sender, "extra": spec.get("extra")}.items() if value}

@@ -125,7 +125,7 @@ class CertRotation(Reconciler):
         return requeue(self._interval)
 
     async def _new_certificate(self, user: str, old: x509.Certificate) -> Credentials:
-        """Of the same user, for as long as the old one."""
+        """Issue a certificate with the subject and lifetime of the old one."""
         request = CertificateRequest(
             name=f"{user}-{random_suffix()}",
             subject=old.subject,

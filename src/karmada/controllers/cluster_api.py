@@ -132,6 +132,6 @@ class ManagedClusters(Reconciler):
 
 
 def origins(clusters: Iterable[Obj]) -> list[Key]:
-    """The keys, in the management cluster, of the clusters that joined from Cluster API."""
+    """Return the keys, in the management cluster, of the clusters that joined from Cluster API."""
     found = (meta.annotations(cluster).get(ORIGIN, "").partition("/") for cluster in clusters)
     return [Key(namespace, name) for namespace, slash, name in found if slash]

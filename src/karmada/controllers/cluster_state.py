@@ -11,12 +11,12 @@ from karmada.kube.runtime.keys import Key
 
 
 def is_push(cluster: Obj) -> bool:
-    """The control plane works in it."""
+    """Return whether a namespace is one that the control plane works in."""
     return (cluster.get("spec") or {}).get("syncMode") == "Push"
 
 
 def is_pull(cluster: Obj) -> bool:
-    """Its agent does."""
+    """Return whether the cluster's agent applies its Works."""
     return (cluster.get("spec") or {}).get("syncMode") == "Pull"
 
 

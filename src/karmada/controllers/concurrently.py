@@ -21,7 +21,7 @@ async def for_each(items: Iterable[T], call: Callable[[T], Awaitable[None]], *, 
 async def outcomes_of(
     items: Iterable[T], call: Callable[[T], Awaitable[R]], *, limit: int = _LIMIT
 ) -> list[R | BaseException]:
-    """What `call(item)` returned or raised, for every item in order; by `limit` tasks, however many items there are.
+    """Return what `call(item)` returned or raised, for every item in order, by `limit` tasks.
 
     One at a time, they run in the caller's own task.
     """

@@ -47,7 +47,7 @@ class Settings:
     resource_eviction_rate: float = 0.5
     graceful_eviction_timeout: float = 600.0
     evict_last_copy: bool = False
-    """Whether the end of an eviction's grace period removes a copy even if no other serves, as in Karmada."""
+    """True if the end of an eviction's grace period removes a copy even if no other serves, as in Karmada."""
     concurrent_cluster_syncs: int = 5
     concurrent_resourcebinding_syncs: int = 5
     concurrent_clusterresourcebinding_syncs: int = 5
@@ -61,7 +61,7 @@ class Settings:
     """The management cluster of Cluster API, whose clusters join by themselves."""
     cluster_api_context: str = ""
     allow_insecure_members: bool = False
-    """Whether members may be reached over plain HTTP, which sends their credentials in the clear."""
+    """True if members may be reached over plain HTTP, which sends their credentials in the clear."""
     skipped_propagating_apis: str = ""
     skipped_propagating_namespaces: tuple[str, ...] = ("kube-.*",)
     federated_resource_quota_sync_period: float = 300.0
@@ -95,13 +95,13 @@ class Context:
     open_member: Open = over_network
     """How members are reached; a rehearsal has them in this process."""
     follow_ups: FollowUps = field(default_factory=FollowUps)
-    """Those of the API server, where it is in this process; others have no effect."""
+    """Follow-ups of the API server, where it is in this process; others have no effect."""
     event_client: Client | None = None
-    """By which events are written, where the other writes are guarded: an event reports what was done before."""
+    """Client for Events where other writes are guarded: an Event reports what was done before."""
     shares_work: bool = False
-    """Whether replicas share the work of the controllers (see kube/runtime/membership)."""
+    """True if replicas share the work of the controllers (see kube/runtime/membership)."""
     shared: list[Component] = field(default_factory=list)
-    """What several controllers use, and starts before them."""
+    """Parts that several controllers use, and that start before them."""
     recent_templates: RecentTemplates = field(default_factory=RecentTemplates)
     _client: Client | None = None
     _events: EventWriter | None = None
@@ -115,7 +115,7 @@ class Context:
 
     @property
     def members(self) -> Members:
-        """The member clusters; watched only in a process whose parts need them."""
+        """Return the member clusters; watched only in a process whose parts need them."""
         if self._members is None:
             self._members = Members(
                 self.informers,
@@ -128,7 +128,7 @@ class Context:
         return self._members
 
     def components(self) -> Iterator[Component]:
-        """The shared components to start, as far as they were requested: members, events, others."""
+        """Yield the shared components to start, as far as they were requested: members, events, others."""
         if self._members is not None:
             yield self._members
         if self._events is not None:

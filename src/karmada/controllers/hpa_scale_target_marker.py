@@ -31,7 +31,7 @@ def is_propagated(autoscaler: Obj) -> bool:
 
 
 def target_of(autoscaler: Obj) -> Iterable[Key]:
-    """What it scales, as a key: its namespace, and the kind and name in one text."""
+    """Return what it scales, as a key: its namespace, and the kind and name in one text."""
     ref = (autoscaler.get("spec") or {}).get("scaleTargetRef") or {}
     if not ref.get("kind") or not ref.get("name"):
         return ()

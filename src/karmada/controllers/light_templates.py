@@ -26,7 +26,7 @@ _KEPT_ANNOTATIONS: Final = (
     *well_known.CLUSTER_POLICY_CLAIM_ANNOTATIONS,
 )
 _NOT_FRAME: Final = frozenset({"managedFields", "resourceVersion", "generation", "labels", "annotations"})
-"""What of the metadata never counts, or is counted apart."""
+"""Metadata that never counts, or is counted apart."""
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 _OURS: Final = ".karmada.io"
 _WHOLE, _OWN = "whole", "own"
@@ -34,7 +34,7 @@ _WHOLE, _OWN = "whole", "own"
 
 @lru_cache(maxsize=4096)
 def light_of(gvk: GVK) -> Transform:
-    """What an informer of this kind keeps of each object; the same function for all callers, so that they share it."""
+    """Return what an informer of this kind keeps of each object: one function for all callers, who share it."""
     api_version, kind = gvk.api_version, gvk.kind
 
     def light(obj: Obj) -> Obj:
@@ -51,12 +51,12 @@ def light_of(gvk: GVK) -> Transform:
 
 
 def changed(old: Obj, new: Obj) -> bool:
-    """Whether anything changed but the status and managedFields; of light templates."""
+    """Return whether anything changed but the status and managedFields; of light templates."""
     return bool(old[_WHOLE] != new[_WHOLE])
 
 
 def changed_by_user(old: Obj, new: Obj) -> bool:
-    """Whether anything changed besides the labels and annotations that the control plane writes on templates."""
+    """Return whether anything changed besides the labels and annotations that the control plane writes on templates."""
     return bool(old[_OWN] != new[_OWN])
 
 

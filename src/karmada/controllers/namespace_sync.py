@@ -55,7 +55,7 @@ def propagates_itself(namespace: Obj) -> bool:
 
 
 def named_namespaces(policy: Obj) -> set[str] | None:
-    """The namespaces that an override policy selects by name; None when it selects them all."""
+    """Return the namespaces that an override policy selects by name; None when it selects them all."""
     names = set()
     for selector in (policy.get("spec") or {}).get("resourceSelectors") or ():
         if (selector.get("apiVersion"), selector.get("kind")) == ("v1", "Namespace"):
@@ -106,7 +106,7 @@ class NamespaceSync(Reconciler):
                 add(key)
 
     async def reconcile(self, key: Key) -> Result:
-        """The key is (cluster, "") for all namespaces of a cluster, or ("", namespace) for one in all clusters."""
+        """Sync (cluster, ""), all namespaces of a cluster, or ("", namespace), one in all clusters."""
         if key.namespace:
             cluster = self._clusters.get(Key("", key.namespace))
             clusters = [] if cluster is None else [cluster]
@@ -141,7 +141,7 @@ class NamespaceSync(Reconciler):
 
 
 def _content_changed(old: Obj | None, new: Obj | None) -> bool:
-    """Whether anything changed that a Work carries: not status, versions or managedFields."""
+    """Return whether anything changed that a Work carries: not status, versions or managedFields."""
     return old is not None and new is not None and _content(old) != _content(new)
 
 
@@ -150,7 +150,7 @@ def _content(namespace: Obj) -> tuple[dict[str, str], dict[str, str], object]:
 
 
 def _other_rules_may_hold(old: Obj | None, new: Obj | None) -> bool:
-    """Whether fields of a cluster changed that override policies can select by."""
+    """Return whether fields of a cluster changed that override policies can select by."""
     return old is not None and new is not None and target_fields(old) != target_fields(new)
 
 

@@ -36,7 +36,7 @@ class RecentTemplates:
         self._read.put(ref, _Read(template, informer, history), weight)
 
     def find(self, ref: Ref, informer: Informer | None) -> Obj | None:
-        """A whole template, if it is still what this informer of light templates shows."""
+        """Return a whole template, if it is still what this informer of light templates shows."""
         found = self._read.get(ref)
         if found is None or informer is None or found.informer is not informer or found.history != informer.history:
             return None

@@ -30,7 +30,7 @@ def is_divided(binding: Obj) -> bool:
 
 
 def is_collected(deployment: Obj, binding: Obj) -> bool:
-    """Whether the status is the sum of what every cluster reports of the replicas that were scheduled last."""
+    """Return whether the status is the sum of what every cluster reports of the replicas that were scheduled last."""
     spec, status = binding.get("spec") or {}, binding.get("status") or {}
     if spec.get("replicas", 0) != deployment["spec"].get("replicas"):
         return False

@@ -39,7 +39,7 @@ def ref_of(obj: Obj) -> Ref:
 
 
 def resource_of_binding(binding: Obj) -> Obj:
-    """The spec.resource of a binding, in the binding's own namespace whatever it says.
+    """Return the spec.resource of a binding, in the binding's own namespace whatever it says.
 
     The right to write bindings in a namespace must not be one to propagate objects of other namespaces.
     """
@@ -49,23 +49,23 @@ def resource_of_binding(binding: Obj) -> Obj:
 
 
 def ref_of_binding(binding: Obj) -> Ref:
-    """The template of a binding."""
+    """Return the template of a binding."""
     resource = resource_of_binding(binding)
     return Ref(gvk_of(resource), resource.get("namespace") or "", resource["name"])
 
 
 def unqueued(key: Key) -> tuple[Ref, bool]:
-    """The template, and whether the key was enqueued lazily."""
+    """Return the template, and whether the key was enqueued lazily."""
     lazily = key.name.startswith(_LAZILY)
     api_version, kind, name = key.name.removeprefix(_LAZILY).rsplit("/", 2)
     return Ref(gvk_of({"apiVersion": api_version, "kind": kind}), key.namespace, name), lazily
 
 
 def kind_queued(key: Key) -> str:
-    """The kind in a key of `Ref.queued`: a lane, so that a kind whose interpretation is slow blocks no other."""
+    """Return the kind in a key of `Ref.queued`: a lane, so that a kind whose interpretation is slow blocks no other."""
     return key.name.removeprefix(_LAZILY).rpartition("/")[0]
 
 
 def kind_of_binding_key(key: Key) -> str:
-    """The kind at the end of a binding's name: a lane for the same reason."""
+    """Return the kind at the end of a binding's name: each kind has a lane."""
     return key.name.rpartition("-")[2]

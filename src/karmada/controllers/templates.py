@@ -23,7 +23,7 @@ class Templates:
         self._recent = context.recent_templates
 
     async def of(self, reference: Obj) -> Obj | None:
-        """The template of a binding's spec.resource; None when it is gone, NoMatch when its kind is not known (yet)."""
+        """Return the template of a binding's spec.resource; None when it is gone, NoMatch for an unknown kind."""
         ref = _ref_of(reference)
         informer = self._informer(ref)
         found = self._recent.find(ref, informer)
@@ -38,7 +38,7 @@ class Templates:
         return found
 
     def light(self, reference: Obj) -> Obj | None:
-        """Its name and labels, from the informer."""
+        """Return the template's name and labels, from the informer."""
         ref = _ref_of(reference)
         mapping = self._client.mapper.known(ref.gvk)
         if mapping is None:
@@ -51,7 +51,7 @@ class Templates:
         return await self._client.update_status(gvk_of(template), template)
 
     def _informer(self, ref: Ref) -> Informer | None:
-        """The one that watches the kind, if somebody has it."""
+        """Return the one that watches the kind, if somebody has it."""
         mapping = self._client.mapper.known(ref.gvk)
         return None if mapping is None else self._informers.existing(mapping.gvr, light_of(ref.gvk))
 
@@ -61,7 +61,7 @@ def _ref_of(reference: Obj) -> Ref:
 
 
 def _is_later(reference: Obj, template: Obj) -> bool:
-    """Whether a binding refers to a later state than this, or to another template of the name."""
+    """Return whether a binding refers to a later state than this, or to another template of the name."""
     metadata, uid = template["metadata"], reference.get("uid")
     if uid and uid != metadata["uid"]:
         return True

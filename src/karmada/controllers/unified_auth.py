@@ -49,7 +49,7 @@ _ROLES_AND_BINDINGS: Final = Key("roles and bindings", "")
 
 
 def proxied_clusters(role: Obj) -> frozenset[str]:
-    """The clusters whose proxy a ClusterRole grants; {"*"} for all of them."""
+    """Return the clusters whose proxy a ClusterRole grants; {"*"} for all of them."""
     names: set[str] = set()
     for rule in role.get("rules") or ():
         if _covers(rule, "search.karmada.io", "proxying/proxy"):
@@ -140,7 +140,7 @@ class UnifiedAuth(Reconciler):
         self._add = add
 
     def _may_grant(self, binding: Obj) -> bool:
-        """Whether the role grants the proxy; for a missing role, its creation triggers the reconcile."""
+        """Return whether the role grants the proxy; for a missing role, its creation triggers the reconcile."""
         return any(
             role is not None and _grants_proxy(role)
             for role in (self._roles.get(Key("", name)) for name in _role_index(binding))

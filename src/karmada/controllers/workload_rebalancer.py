@@ -75,7 +75,7 @@ class WorkloadRebalancers(Reconciler):
         return failures
 
     async def _triggered(self, entry: Obj, created: str) -> Obj:
-        """The entry with its result."""
+        """Return the entry with its result."""
         workload = entry["workload"]
         namespace = workload.get("namespace", "")
         bindings = self._bindings[NAMESPACED if namespace else CLUSTER_WIDE]
@@ -85,7 +85,10 @@ class WorkloadRebalancers(Reconciler):
         return {"workload": workload, "result": SUCCESSFUL}
 
     async def _report(self, rebalancer: Obj, entries: list[Obj], *, finished: bool) -> Obj:
-        """The rebalancer with its new status. It is locked: nothing may be deleted later that was not handled here."""
+        """Return the rebalancer with its new status.
+
+        It is locked: nothing may be deleted later that was not handled here.
+        """
         old: Obj = rebalancer.get("status") or {}
         status: Obj = {"observedWorkloads": entries, "observedGeneration": meta.generation(rebalancer)}
         if old.get("finishTime"):
@@ -119,7 +122,7 @@ class WorkloadRebalancers(Reconciler):
 
 
 def observed(workloads: Iterable[Obj], before: Iterable[Obj] | None) -> list[Obj]:
-    """An entry for each workload, sorted: with the result it has had, or none yet.
+    """Return an entry for each workload, sorted: with the result it has had, or none yet.
 
     Of workloads that are no longer listed only successes are kept.
     """
@@ -134,7 +137,7 @@ def observed(workloads: Iterable[Obj], before: Iterable[Obj] | None) -> list[Obj
 
 
 def rescheduled(binding: Obj, created: str) -> Obj:
-    """The binding with a trigger of this time, unless it has one of it or a later one."""
+    """Return the binding with a trigger of this time, unless it has one of it or a later one."""
     triggered = binding["spec"].get("rescheduleTriggeredAt")
     if triggered and parse_time(triggered) >= parse_time(created):
         return binding

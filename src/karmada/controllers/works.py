@@ -41,7 +41,7 @@ class WorkBeingDeleted(ApiError):
 
 class WorkOptions(TypedDict, total=False):
     name: str
-    """By default it comes from the resource."""
+    """Name of the Work; by default it comes from the resource."""
     labels: Labels | None
     """The Work's own, as are annotations."""
     annotations: Mapping[str, str] | None
@@ -66,7 +66,7 @@ class Works:
         return await self.write(WantedWork(cluster, resource, **options))
 
     def has(self, wanted: WantedWork) -> bool:
-        """Whether a Work is known to be as wanted: then `write` would send nothing."""
+        """Return whether a Work is known to be as wanted: then `write` would send nothing."""
         current = self.view.get(wanted.key)
         return current is not None and not meta.is_deleting(current) and wanted.over(current) == current
 
@@ -147,7 +147,7 @@ class WantedWork:
 
 
 def manifest_of(resource: Obj, work: Key, conflict_resolution: str | None = None) -> Obj:
-    """The manifest of an object in a Work: pruned, and annotated with the Work it belongs to."""
+    """Return the manifest of an object in a Work: pruned, and annotated with the Work it belongs to."""
     metadata = resource["metadata"]
     labels = {**(metadata.get("labels") or {}), well_known.MANAGED: well_known.TRUE}
     annotations = {

@@ -18,7 +18,7 @@ else:  # for annotations alone: an agent, which grades its nodes and computes no
 CPU = "cpu"
 PODS = "pods"
 MOST = 2**63 - 1
-"""What an array can hold."""
+"""Largest number that an array can hold."""
 
 
 def amount(name: str, quantity: Quantity) -> int:
@@ -27,7 +27,7 @@ def amount(name: str, quantity: Quantity) -> int:
 
 
 def quantity(value: Any) -> Quantity:
-    """What cannot be read counts as nothing."""
+    """Return what cannot be read counts as nothing."""
     try:
         return Quantity.parse(value)
     except ValueError:

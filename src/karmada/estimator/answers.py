@@ -84,13 +84,13 @@ class Answers:
         self._fits: Memo[Hashable, _Fits] = Memo(_DEMANDS)
 
     def selected(self, claim: Obj | None) -> Ints:
-        """The rows of the nodes that a claim selects."""
+        """Return the rows of the nodes that a claim selects."""
         matches = self._matching(claim_key(claim), claim)
         matches.update(self._snapshot)
         return matches.rows
 
     def replicas(self, claim: Obj | None, demand: Demand) -> int:
-        """How many replicas fit on the nodes that a claim selects."""
+        """Return how many replicas fit on the nodes that a claim selects."""
         claimed = claim_key(claim)
         key = (claimed, tuple(demand.items()))
         fits = self._fits.get(key)
@@ -105,5 +105,5 @@ class Answers:
 
 
 def _resized(values: npt.NDArray[S], size: int) -> npt.NDArray[S]:
-    """The same values, and zeroes for what was added."""
+    """Return the values with zeroes for what was added."""
     return values if len(values) == size else np.pad(values, (0, size - len(values)))

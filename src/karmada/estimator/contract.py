@@ -72,7 +72,7 @@ class UnschedulableQuery(NamedTuple):
 
 
 def replicas_request(query: ReplicasQuery) -> Any:
-    """A MaxAvailableReplicasRequest. ValueError: a quantity cannot be read."""
+    """Return a MaxAvailableReplicasRequest. ValueError: a quantity cannot be read."""
     requirements = None if query.requirements is None else _requirements(query.requirements)
     return messages.MaxAvailableReplicasRequest(
         cluster=query.cluster, replicaRequirements=requirements, assumedWorkloads=map(_assumed, query.assumed)
@@ -80,7 +80,7 @@ def replicas_request(query: ReplicasQuery) -> Any:
 
 
 def sets_request(query: SetsQuery) -> Any:
-    """A MaxAvailableComponentSetsRequest. ValueError: a quantity cannot be read."""
+    """Return a MaxAvailableComponentSetsRequest. ValueError: a quantity cannot be read."""
     return messages.MaxAvailableComponentSetsRequest(
         cluster=query.cluster,
         components=map(_component, query.components),
@@ -90,7 +90,7 @@ def sets_request(query: SetsQuery) -> Any:
 
 
 def unschedulable_request(query: UnschedulableQuery) -> Any:
-    """An UnschedulableReplicasRequest; the uid of the resource is not sent."""
+    """Return an UnschedulableReplicasRequest; the uid of the resource is not sent."""
     resource = None
     if query.resource is not None:
         names = ("apiVersion", "kind", "namespace", "name")
@@ -124,7 +124,7 @@ def _assumed(assumption: Assumption) -> Any:
 
 
 def _needs(requirements: Obj) -> dict[str, Any]:
-    """What requirements of replicas and of components have in common."""
+    """Return what requirements of replicas and of components have in common."""
     needs: dict[str, Any] = {}
     claim = requirements.get("nodeClaim")
     if claim is not None:
@@ -211,7 +211,7 @@ def _read_request(message: Any) -> dict[str, str]:
 
 
 def _read_quantity(name: str, text: str) -> str:
-    """An estimate that ignores a part of the request would be too high."""
+    """Return the error for an estimate that would be too high, as it ignores a part of the request."""
     try:
         return canonical(text)
     except ValueError as error:

@@ -104,7 +104,7 @@ class ClusterEstimator:
     # estimates
 
     def max_available_replicas(self, requirements: Obj | None, assumed: Sequence[Assumption] = ()) -> int:
-        """How many more replicas fit; `requirements` is None when nothing is known but that they are Pods."""
+        """Return how many more replicas fit; `requirements` is None when nothing is known but that they are Pods."""
         with self._metrics.request(REPLICAS):
             return self._estimate(
                 REPLICAS,
@@ -115,20 +115,20 @@ class ClusterEstimator:
             )
 
     def replicas_on_nodes(self, requirements: Obj | None, assumed: Sequence[Assumption] = ()) -> int:
-        """How many more replicas the nodes have capacity for, whatever quotas allow."""
+        """Return how many more replicas the nodes have capacity for, whatever quotas allow."""
         by_nodes = self._by_nodes
         return self._estimate(
             REPLICAS, {by_nodes.name: partial(by_nodes.replicas, requirements, self._counted(assumed))}
         )
 
     def quotas(self, namespace: str) -> list[Obj]:
-        """The ResourceQuotas of a namespace; none if they are not estimated by."""
+        """Return the ResourceQuotas of a namespace; none if they are not estimated by."""
         return [] if self._quotas is None else list(self._quotas.list(namespace))
 
     def max_available_component_sets(
         self, components: Sequence[Obj], namespace: str = "", assumed: Sequence[Assumption] = ()
     ) -> int:
-        """How many complete sets of the components fit."""
+        """Return how many complete sets of the components fit."""
         with self._metrics.request(SETS):
             return self._estimate(
                 SETS,
@@ -159,7 +159,7 @@ class ClusterEstimator:
             raise EstimateError(f"failed to estimate {_ESTIMATED[what]}: {error}") from None
 
     def unschedulable_replicas(self, resource: Obj | None, threshold_seconds: float) -> int:
-        """How many Pods of the workload have been unschedulable for longer than the threshold."""
+        """Return how many Pods of the workload have been unschedulable for longer than the threshold."""
         with self._metrics.request(UNSCHEDULABLE):
             if resource is None:
                 raise EstimateError("resource is nil")

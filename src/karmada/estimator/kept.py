@@ -70,7 +70,7 @@ def slim_node(node: Obj) -> Obj:
 
 
 def identity(obj: Obj) -> Obj:
-    """The part of its metadata by which informers know an object."""
+    """Return the part of its metadata by which informers know an object."""
     meta = obj["metadata"]
     kept = {"name": meta["name"], "uid": meta.get("uid"), "resourceVersion": meta.get("resourceVersion")}
     if "namespace" in meta:

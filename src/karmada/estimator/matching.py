@@ -33,7 +33,7 @@ class Matcher:
 
     @property
     def selects_all(self) -> bool:
-        """Whether labels and names do not matter."""
+        """Return whether labels and names do not matter."""
         return self._selection is None
 
     def selects(self, name: str, labels: Mapping[str, str]) -> bool:

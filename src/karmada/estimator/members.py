@@ -65,7 +65,7 @@ class MemberEstimators:
         return None if held is None else held.estimator
 
     async def unschedulable_replicas(self, clusters: Iterable[str], resource: Obj, threshold: float) -> dict[str, int]:
-        """How many replicas of a workload could not be scheduled for longer than the threshold; UNKNOWN is possible."""
+        """Return how many replicas of a workload could not be scheduled for the threshold; UNKNOWN is possible."""
         return {cluster: self._unschedulable(cluster, resource, threshold) for cluster in clusters}
 
     def _unschedulable(self, cluster: str, resource: Obj, threshold: float) -> int:

@@ -13,7 +13,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.families import Counters, Histograms, growing
 
 REPLICAS, SETS, UNSCHEDULABLE = "MaxAvailableReplicas", "MaxAvailableComponentSets", "GetUnschedulableReplicas"
-"""What is estimated."""
+"""Subjects of an estimate."""
 TOTAL, GET_OBJECT, GET_PODS = "Total", "GetObjectFromCache", "GetWorkloadUnschedulablePods"
 """The steps of it."""
 _POINTS = {REPLICAS: "estimate_replicas", SETS: "estimate_components"}
@@ -61,7 +61,7 @@ class EstimateMetrics:
 
 
 class EstimatorMetrics(EstimateMetrics):
-    """Those of an estimator's process: a collector for its registry."""
+    """The metrics of an estimator's process: a collector for its registry."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()

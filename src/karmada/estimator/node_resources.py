@@ -46,7 +46,7 @@ class NodeResourceEstimator:
         return Result(Code.SUCCESS, count) if count else Result(Code.UNSCHEDULABLE, 0, _NONE_FITS)
 
     def _known_sets(self, components: Sequence[Obj]) -> int:
-        """The same as long as nothing changes in the member."""
+        """Return the number of complete sets, kept as long as nothing changes in the member."""
         if self._sets_version != self._snapshot.version:
             self._sets.clear()
             self._sets_version = self._snapshot.version

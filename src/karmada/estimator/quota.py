@@ -67,20 +67,20 @@ class ResourceQuotaEstimator:
 
 
 def replicas_by(quota: Obj, demand: Demand, class_name: str, assumed: Iterable[Obj]) -> int:
-    """How many replicas one quota allows; MAX_REPLICAS when it does not constrain them."""
+    """Return how many replicas one quota allows; MAX_REPLICAS when it does not constrain them."""
     if not applies(quota, class_name):
         return MAX_REPLICAS
     return _most(free_of(quota), demand, _selected(quota, assumed))
 
 
 def sets_by(quota: Obj, components: Iterable[Obj], assumed: Iterable[Obj]) -> int:
-    """The same for complete sets of components, of which only those that the quota holds for count."""
+    """Return how many complete sets of components fit into the quotas that hold for some of them."""
     counted = _selected(quota, components)
     return _most(free_of(quota), _sum(counted), _selected(quota, assumed)) if counted else MAX_REPLICAS
 
 
 def applies(quota: Obj, class_name: str) -> bool:
-    """Whether a quota holds for pods of a priority class; "" for pods without one."""
+    """Return whether a quota holds for pods of a priority class; "" for pods without one."""
     spec = quota.get("spec") or {}
     selectors = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
     selectors += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
@@ -96,7 +96,7 @@ def _selects(selector: Obj, class_name: str) -> bool:
 
 
 def free_of(quota: Obj) -> dict[str, int]:
-    """What is left of each resource that pods are counted by; below zero when more is used than allowed."""
+    """Return what is left of each resource that pods are counted by; below zero when more is used than allowed."""
     status = quota.get("status") or {}
     hard, used = status.get("hard") or {}, status.get("used") or {}
     free: dict[str, int] = {}
@@ -118,7 +118,7 @@ def _most(free: dict[str, int], demand: Demand, assumed: Iterable[Obj]) -> int:
 
 
 def _here(assumed: Iterable[Assumption], namespace: str) -> list[Obj]:
-    """What was placed in a namespace a moment ago."""
+    """Return what was placed in a namespace a moment ago."""
     return [component for one in assumed if one.namespace == namespace for component in one.components]
 
 
@@ -131,7 +131,7 @@ def _requirements(component: Obj) -> Obj:
 
 
 def _sum(components: Iterable[Obj]) -> dict[str, int]:
-    """What all replicas of some components need together."""
+    """Return what all replicas of some components need together."""
     total: dict[str, int] = {}
     for component in components:
         replicas = component.get("replicas") or 0

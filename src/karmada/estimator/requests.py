@@ -84,7 +84,7 @@ def _shared(amounts: Amounts) -> Amounts:
 
 
 def node_amounts(allocatable: Mapping[str, str]) -> dict[str, int]:
-    """Every resource a node has, also those it has none of; shared and read-only."""
+    """Return every resource of a node, also those it has none of; shared and read-only."""
     return _node_amounts(tuple(sorted(allocatable.items())))
 
 

@@ -16,17 +16,17 @@ _NATIVE = "kubernetes.io/"
 _QUOTA_PREFIX = "requests."
 
 Demand = Mapping[str, int]
-"""By resource, how much one replica needs; nothing that is not positive."""
+"""The need of one replica by resource; nothing that is not positive."""
 
 
 def demand_of(requirements: Obj | None) -> Demand:
-    """What one replica needs of each resource."""
+    """Return what one replica needs of each resource."""
     request = (requirements or {}).get("resourceRequest")
     return read_demand(orjson.dumps(request)) if request else {}
 
 
 def on_node(demand: Demand) -> Demand:
-    """What of a demand a node has to have."""
+    """Return what of a demand a node has to have."""
     return {name: need for name, need in demand.items() if counts_on_node(name)}
 
 
@@ -43,7 +43,7 @@ def read_demand(request: bytes) -> Demand:
 
 @lru_cache(maxsize=1024)
 def counts_on_node(name: str) -> bool:
-    """Whether a node has to have it: the basic resources and those that devices, volumes and huge pages come as."""
+    """Return whether a node has to have it: basic resources, and those of devices, volumes and huge pages."""
     return (
         name in _BASIC or name.startswith(("hugepages-", "attachable-volumes-")) or _NATIVE in name or is_extended(name)
     )

@@ -25,7 +25,7 @@ class Result(NamedTuple):
 
 
 def merged(results: Iterable[Result], what: str) -> int:
-    """The smallest of what counts; nothing if one plug-in says so. `what` is estimated: "replica" or "components".
+    """Return the smallest of what counts; 0 if one plug-in says so. `what` is "replica" or "components".
 
     EstimateError: a plug-in failed.
     """

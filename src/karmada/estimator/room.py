@@ -13,7 +13,7 @@ from karmada.estimator.amounts import Ints
 from karmada.estimator.resources import Demand
 
 PODS_PER_NODE = 110
-"""Of a node that a model of nodes stands for."""
+"""Pods of a node that a model of nodes stands for."""
 _STEP = 256
 """Rows at a time: replicas that are placed mostly fit on few nodes."""
 
@@ -40,7 +40,7 @@ class Room:
         return Room(self.pods.copy(), {name: values.copy() for name, values in self.left.items()})
 
     def fits(self, demand: Demand, rows: Ints) -> Ints:
-        """How many replicas fit on each of these nodes."""
+        """Return how many replicas fit on each of these nodes."""
         most: Ints = self.pods[rows]
         for name, need in demand.items():
             left = self.left.get(name)
@@ -50,7 +50,7 @@ class Room:
         return most
 
     def replicas(self, demand: Demand) -> int:
-        """How many fit on all nodes together."""
+        """Return how many fit on all nodes together."""
         return int(self.fits(demand, np.arange(len(self.pods))).sum())
 
     def place(self, demand: Demand, replicas: int, rows: Ints) -> int:

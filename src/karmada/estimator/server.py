@@ -35,7 +35,7 @@ class ServingFiles(NamedTuple):
 
 
 class _Credentials:
-    """What the files say now, for every new connection."""
+    """The content of the files now, for every new connection."""
 
     def __init__(self, files: ServingFiles) -> None:
         self._files = files

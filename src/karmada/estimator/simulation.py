@@ -22,7 +22,7 @@ from karmada.kube.objects.types import Obj
 class Component(NamedTuple):
     replicas: int
     demand: Demand
-    """Of one replica, what counts on a node."""
+    """Need of one replica that counts on a node."""
     rows: Ints | None = None
     """The nodes that it may go to, in their order; all when None."""
 
@@ -60,7 +60,7 @@ def _fits(room: Room, component: Component) -> Ints:
 
 
 _Needs = list[tuple[list[int], int]]
-"""What is left of a resource on each node, and how much of it is needed."""
+"""The rest of a resource on each node, and how much of it is needed."""
 
 
 class _Part:
@@ -119,7 +119,7 @@ class _Placing:
         return most
 
     def _loads(self, at: list[int]) -> list[tuple[int, int, _Needs]]:
-        """What one set needs on each of these nodes, one for each component; several may be the same."""
+        """Return what one set needs on each of these nodes, one for each component; several may be the same."""
         sharing: dict[int, tuple[int, ...]] = {}
         for number, row in enumerate(at):
             sharing[row] = (*sharing[row], number) if row in sharing else (number,)
@@ -139,7 +139,7 @@ class _Placing:
         return found
 
     def _first_row(self, part: _Part) -> int:
-        """The first node that can take a replica; -1 when there is none."""
+        """Return the first node that can take a replica; -1 when there is none."""
         rows, pods, needs = part.rows, self._pods, part.needs
         for at in range(part.first, len(rows)):
             row = rows[at]
@@ -154,7 +154,7 @@ class _Placing:
         return -1
 
     def _place(self, part: _Part) -> bool:
-        """All replicas of one component, on as many nodes as it takes."""
+        """Return all replicas of one component, on as many nodes as it takes."""
         remaining, needs = part.replicas, part.needs
         while remaining:
             row = self._first_row(part)

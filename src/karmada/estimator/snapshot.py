@@ -49,7 +49,7 @@ class Snapshot:
         self.changed: Ints = np.zeros(_FIRST_ROWS, np.int64)
         """For each row, the version at which anything about it last changed."""
         self.facts_changed: Ints = np.zeros(_FIRST_ROWS, np.int64)
-        """The same for its labels, its taints, and whether it is there."""
+        """Handlers of changes of a node's labels or taints, or whether it is there."""
         self._rows: dict[str, int] = {}
         self._at: list[_Node | None] = []
         self._empty: list[int] = []
@@ -79,7 +79,7 @@ class Snapshot:
         self._drop_if_unused(row, node)
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
-        """What the pod counted for is what was remembered: the final state of a deleted one may differ."""
+        """Count a pod anew by what was remembered of it: the final state of a deleted one may differ."""
         obj = new if new is not None else old
         assert obj is not None
         uid = obj["metadata"]["uid"]
@@ -172,11 +172,11 @@ class Snapshot:
         return node.name, node.labels, node.taints
 
     def rows(self) -> Ints:
-        """Those of all nodes."""
+        """Return the rows of all nodes."""
         return np.flatnonzero(self.present)
 
     def unschedulable_of(self, controller: str) -> list[Unschedulable]:
-        """The pods of a controller, by its uid, for which no node is found."""
+        """Return the pods of a controller, by its uid, for which no node is found."""
         return list(self._waiting.get(controller, {}).values())
 
 

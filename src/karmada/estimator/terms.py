@@ -25,20 +25,20 @@ class Assumption(NamedTuple):
 
 
 class MemberEstimator(Protocol):
-    """What one member can take, computed from its own nodes and pods; EstimateError where that is unknown."""
+    """An estimator of one member by its own nodes and pods; EstimateError where the answer is unknown."""
 
     cluster: str
 
     def max_available_replicas(self, requirements: Obj | None, assumed: Sequence[Assumption] = ()) -> int:
-        """How many more replicas fit; `requirements` is None when nothing is known but that they are Pods."""
+        """Return how many more replicas fit; `requirements` is None when nothing is known but that they are Pods."""
         ...
 
     def max_available_component_sets(
         self, components: Sequence[Obj], namespace: str = "", assumed: Sequence[Assumption] = ()
     ) -> int:
-        """How many complete sets of the components fit."""
+        """Return how many complete sets of the components fit."""
         ...
 
     def unschedulable_replicas(self, resource: Obj | None, threshold_seconds: float) -> int:
-        """How many Pods of the workload have been unschedulable for longer than the threshold."""
+        """Return how many Pods of the workload have been unschedulable for longer than the threshold."""
         ...

@@ -94,7 +94,7 @@ class Workloads:
         return found
 
     def unschedulable(self, deployment: Obj, snapshot: Snapshot, before: float) -> int:
-        """How many of its pods have been unschedulable since a time before this one."""
+        """Return how many of its pods have been unschedulable since a time before this one."""
         current = self._current(deployment)
         if current is None:
             return 0
@@ -103,7 +103,7 @@ class Workloads:
         return sum(1 for pod in waiting if pod.since < before and selector.matches(pod.labels))
 
     def _current(self, deployment: Obj) -> Obj | None:
-        """The oldest ReplicaSet with the Deployment's template."""
+        """Return the oldest ReplicaSet with the Deployment's template."""
         selector = labels_from(deployment["selector"])
         owned = self._replica_sets.by_index(_BY_CONTROLLER, deployment["metadata"]["uid"])
         alike = [one for one in owned if one["template"] == deployment["template"] and selector.matches(one["labels"])]

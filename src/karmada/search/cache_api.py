@@ -35,7 +35,7 @@ FindKind = Callable[[GVR], Awaitable[Kind | None]]
 
 
 class NativePath(NamedTuple):
-    """What a path of a Kubernetes API names."""
+    """The resource that a path of a Kubernetes API names."""
 
     gvr: GVR
     namespace: str = ""
@@ -100,7 +100,7 @@ def _error(status: int, message: str) -> RawResult:
 async def _batches(
     caches: Sequence[KindCache], path: NativePath, labels: LabelSelector | None
 ) -> AsyncGenerator[Sequence[bytes], None]:
-    """Each cluster as it is when its turn comes."""
+    """Yield each cluster as it is when its turn comes."""
     turn = TimeSlice()
     for cache in caches:
         objects = _named(cache, path) if path.name else cache.list(path.namespace)

@@ -40,7 +40,7 @@ class Form:
         self._gvk = gvk
 
     def normal(self, raw: bytes | memoryview) -> bytes:
-        """The object's bytes as they are kept."""
+        """Return the object's bytes as they are kept."""
         start = bytes(raw[: len(self.kept)])
         if start == self.kept:
             return bytes(raw)

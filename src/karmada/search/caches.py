@@ -51,7 +51,7 @@ log = get_logger("search")
 
 
 def _matters(cluster: Obj) -> object:
-    """What of a Cluster decides about its caches."""
+    """Return what of a Cluster decides about its caches."""
     status = cluster.get("status") or {}
     complete = meta.has_condition(status.get("conditions"), "CompleteAPIEnablements")
     metadata = meta.labels(cluster), meta.deletion_time(cluster)
@@ -124,7 +124,7 @@ class MemberCaches(Reconciler):
 
     @property
     def synced(self) -> bool:
-        """Every cache that is wanted has its objects."""
+        """Return whether every cache that is wanted has its objects."""
         if not self.of_registries.synced:
             return False
         nothing_wanted = len(self.of_registries) == 0
@@ -145,7 +145,7 @@ class MemberCaches(Reconciler):
         ]
 
     def of(self, gvr: GVR) -> Informer:
-        """The informer of Clusters, or of ResourceRegistries."""
+        """Return the informer of Clusters, or of ResourceRegistries."""
         return {Cluster.gvr: self.of_clusters, ResourceRegistry.gvr: self.of_registries}[gvr]
 
     def client(self, cluster: str) -> Client:
@@ -308,7 +308,7 @@ class _Cluster:
 
 
 def _started(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-    """A task that nobody awaits: its failure is logged."""
+    """Return a task that nobody awaits: its failure is logged."""
     task = asyncio.create_task(work, name=name)
     task.add_done_callback(_log_failure)
     return task
@@ -320,7 +320,7 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 
 def _without(coverage: Mapping[str, Coverage], unreachable: Mapping[str, str]) -> dict[str, Coverage]:
-    """What registries cover once clusters that cannot be reached are taken out of it."""
+    """Return what registries cover once clusters that cannot be reached are taken out of it."""
     return {name: _less(each, unreachable) for name, each in coverage.items()}
 
 

@@ -25,19 +25,19 @@ class KindCache(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """Its resource (`gvr`), kind (`gvk`) and scope (`namespaced`)."""
+        """Return the kind's resource (`gvr`), kind (`gvk`) and scope (`namespaced`)."""
 
     @property
     def namespaces(self) -> Namespaces:
-        """What of it is cached; see `registries.covers`."""
+        """Return what of it is cached; see `registries.covers`."""
 
     @property
     def synced(self) -> bool:
-        """The first list is complete; before that there are no objects."""
+        """Return whether the first list is complete; before that there are no objects."""
 
     @property
     def resource_version(self) -> str:
-        """The version of the member that this state is current at; "" before it has synced."""
+        """Return the version of the member that this state is current at; "" before it has synced."""
 
     def get(self, namespace: str, name: str) -> Doc | None: ...
 
@@ -45,7 +45,7 @@ class KindCache(Protocol):
         """In the order of a server's list: by namespace, then by name. "" is all namespaces."""
 
     def snapshot(self, revision: int, namespace: str = "") -> builtins.list[Doc] | None:
-        """The list as it was at a recent version of the member; None if the changes since are not known."""
+        """Return the list as it was at a recent version of the member; None if the changes since are not known."""
 
     async def subscribe(
         self, since: int | None = None, *, namespace: str = "", name: str = "", matches: Matches | None = None
@@ -62,15 +62,15 @@ class Caches(Protocol):
 
     @property
     def kinds(self) -> Mapping[GVR, Kind]:
-        """What registries name, whether or not a cluster has it."""
+        """Return what registries name, whether or not a cluster has it."""
 
     def clusters(self, gvr: GVR) -> list[str]:
-        """The clusters that this resource is cached of, by name."""
+        """Return the clusters that this resource is cached of, by name."""
 
     def cache(self, cluster: str, gvr: GVR) -> KindCache | None: ...
 
     def client(self, cluster: str) -> Client:
-        """The cluster with the credentials of its secretRef, for reads that the cache cannot serve; NoAccess."""
+        """Return the cluster with the credentials of its secretRef, for reads that the cache cannot serve; NoAccess."""
 
     def add_sink(self, sink: Sink) -> None:
         """Before the start."""
@@ -83,7 +83,7 @@ class Caches(Protocol):
 
 
 class Rights(NamedTuple):
-    """Of some clusters: where the caller may do what is wanted, and where not and why."""
+    """The clusters where the caller may do what is wanted, and those where not and why."""
 
     allowed: list[str]
     refused: dict[str, str]

@@ -154,7 +154,7 @@ class ReflectedKind(Reflector):
         return await self._collection.subscribe(since, namespace=namespace, name=name, matches=matches)
 
     async def _has_reached(self, revision: int) -> bool:
-        """Whether the member itself is at a version that is not here yet; believed while it does not respond."""
+        """Return whether the member itself is at a version that is not here yet; believed while it does not respond."""
         call = Call("GET", self._path, {"limit": "1"}, accept=JSON, most=LIST_BYTES, retried=False)
         try:
             version = self._decoded(await self._transport.body(call)).metadata.version
@@ -231,7 +231,7 @@ class ReflectedKind(Reflector):
                 await turn.next()
 
     def _object(self, raw: msgspec.Raw) -> Doc | None:
-        """The object of these bytes, the one that is cached if it is the same; None for one that is not wanted."""
+        """Return the object of these bytes, the one that is cached if it is the same; None if it is not wanted."""
         try:
             metadata = _head(raw).metadata
             revision = int(metadata.version)
@@ -248,7 +248,7 @@ class ReflectedKind(Reflector):
         return known if known is not None and known.revision == revision and known.raw == obj.raw else obj
 
     async def _replace(self, found: builtins.list[Doc], version: str) -> None:
-        """These are all there are. Sinks get the difference first, so that they never lag behind a reader."""
+        """Take over a complete list. Sinks get the difference first, so that they never lag behind a reader."""
         if self._sinks:
             await self._report(found)
         revision = int(version)
@@ -275,7 +275,7 @@ class ReflectedKind(Reflector):
         old.end_watches()
 
     def _holds(self, found: builtins.list[Doc]) -> bool:
-        """Whether a list brought nothing new, so that watches can go on."""
+        """Return whether a list brought nothing new, so that watches can go on."""
         return len(found) == self.count and all(self.get(obj.namespace, obj.name) is obj for obj in found)
 
     async def _report(self, found: builtins.list[Doc]) -> None:

@@ -21,7 +21,7 @@ log = get_logger("search")
 
 
 class ServedKinds:
-    """What was found once is kept: the resource and the scope of a kind do not change."""
+    """The kinds that were found once: the resource and the scope of a kind do not change."""
 
     def __init__(self, control_plane: Client, members: Members) -> None:
         self._control_plane = control_plane

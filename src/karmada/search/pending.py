@@ -23,7 +23,7 @@ class Source(NamedTuple):
 
 
 class Part(NamedTuple, Generic[K]):
-    """What to hand on next; `keys` None is everything of the source."""
+    """The keys to hand on next; `keys` None is everything of the source."""
 
     source: Source
     keys: list[K] | None
@@ -56,7 +56,10 @@ class Pending(Generic[K]):
             del self._keys[source]
 
     def take(self, count: int) -> Part[K] | None:
-        """The next part, of at most so many keys; sources take turns. What fails to be handed on is noted again."""
+        """Return the next part, of at most so many keys; sources take turns.
+
+        What fails to be handed on is noted again.
+        """
         if not self._keys:
             self._some.clear()
             return None

@@ -66,7 +66,10 @@ class MemberReading:
 
 
 async def readable(reading: Reading, request: Request, wanted: AuthzAttributes, clusters: Iterable[str]) -> list[str]:
-    """The clusters that the caller may read; the others are named in a warning. Forbidden if there is none left."""
+    """Return the clusters that the caller may read; the others are named in a warning.
+
+    Forbidden if there is none left.
+    """
     rights = await reading.rights(request.user, wanted, clusters)
     if rights.refused:
         left_out = ", ".join(f"{name} ({why})" for name, why in sorted(rights.refused.items()))

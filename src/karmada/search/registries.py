@@ -26,7 +26,7 @@ ALL: Final[Namespaces] = frozenset({""})
 
 
 class Upstream(NamedTuple):
-    """What a read of a member is limited to: one namespace, or "" for all, of which some may have to be left out."""
+    """The limits of a read of a member: one namespace, or "" for all but those that are left out."""
 
     namespace: str
     filtered: bool
@@ -34,7 +34,7 @@ class Upstream(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What becomes of one registry: the clusters it caches, and why others that it selects are left out."""
+    """The clusters that one registry caches, and why others that it selects are left out."""
 
     cached: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -45,10 +45,10 @@ class Coverage:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     kinds: Mapping[GVR, Kind] = field(default_factory=dict)
-    """What registries name, whether or not a cluster has it."""
+    """Kinds that registries name, whether or not a cluster has them."""
     by_cluster: Mapping[str, Mapping[GVR, Namespaces]] = field(default_factory=dict)
     coverage: Mapping[str, Coverage] = field(default_factory=dict)
-    """By the name of the registry."""
+    """Coverage by the name of the registry."""
 
     @property
     def registered(self) -> frozenset[GVR]:
@@ -85,17 +85,17 @@ def why_not(cluster: Obj) -> str:
 
 
 def named_kinds(registries: Iterable[Obj]) -> list[GVK]:
-    """The kinds of all selectors, each once."""
+    """Return the kinds of all selectors, each once."""
     return list(dict.fromkeys(gvk_of(s) for registry in registries for s in _selectors(registry)))
 
 
 def covers(namespaces: Namespaces, namespace: str) -> bool:
-    """Whether objects of a namespace are cached."""
+    """Return whether objects of a namespace are cached."""
     return "" in namespaces or namespace in namespaces
 
 
 def upstream(namespaces: Namespaces) -> Upstream:
-    """How a member is listed and watched for these: several namespaces are read as all, and filtered."""
+    """Return how a member is listed and watched for these: several namespaces are read as all, and filtered."""
     return Upstream(next(iter(namespaces)), False) if len(namespaces) == 1 else Upstream("", True)
 
 

@@ -49,7 +49,7 @@ class RegistryStatus:
         self._recorder = recorder
         self._clock = clock
         self._reported: dict[str, Mapping[str, str]] = {}
-        """By registry: the clusters left out, as they were last reported."""
+        """Clusters left out, by registry, as they were last reported."""
 
     async def report(self, registries: Iterable[Obj], coverage: Mapping[str, Coverage]) -> None:
         registries = list(registries)
@@ -67,7 +67,7 @@ class RegistryStatus:
                     continue  # it was deleted meanwhile
 
     def _emit(self, registry: Obj, coverage: Coverage) -> None:
-        """A cluster that is not ready is reported in its own status; what else keeps it out is reported here."""
+        """Report why a cluster is left out; one that is not ready is reported in its own status."""
         name = meta.name(registry)
         before, self._reported[name] = self._reported[name], coverage.left_out
         for cluster, why in coverage.left_out.items():

@@ -49,13 +49,13 @@ Category = Callable[[Request], Awaitable[Result]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     search: bool = True
-    """Whether `search/…` is served."""
+    """True if `search/…` is served."""
     proxy: bool = True
-    """Whether `proxying/…` is served."""
+    """True if `proxying/…` is served."""
     member_authorization: bool = True
-    """Whether callers need their own right in the members that they read."""
+    """True if callers need their own right in the members that they read."""
     allow_insecure: bool = False
-    """Whether members may be reached over plain HTTP."""
+    """True if members may be reached over plain HTTP."""
 
 
 class Search:

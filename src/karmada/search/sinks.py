@@ -14,13 +14,13 @@ from karmada.kube.objects.gvk import GVR
 
 class Sink(Protocol):
     def upsert(self, cluster: str, gvr: GVR, obj: Doc) -> None:
-        """The object is new or has changed; after a restart of this process every object is new."""
+        """Take over a new or changed object; after a restart of this process every object is new."""
 
     def delete(self, cluster: str, gvr: GVR, namespace: str, name: str, uid: str) -> None:
-        """The object is gone. One that was deleted and made again under its name is deleted first, then upserted."""
+        """Delete an object; one that was made again under its name is deleted first, then upserted."""
 
     def replaced(self, cluster: str, gvr: GVR) -> None:
-        """A list was completed: all its objects were upserted or had not changed, and those gone were deleted."""
+        """Finish a list: all its objects were upserted or had not changed, and those gone were deleted."""
 
     def forget(self, cluster: str, gvr: GVR | None = None) -> None:
-        """The resource, or with None everything, of the cluster is not cached any more; nothing was deleted there."""
+        """Forget the resource, or with None everything, of a cluster that is no longer cached; nothing was deleted."""

@@ -64,14 +64,14 @@ class Clusters(Reconciler):
         )
 
     def _leaving(self, binding: Obj) -> Iterable[Key]:
-        """The clusters of a binding that are being deleted and wait until no binding names them."""
+        """Yield the clusters of a binding that are being deleted and wait until no binding names them."""
         for name in target_clusters(binding):
             cluster = self._clusters.get(Key("", name))
             if cluster is not None and meta.is_deleting(cluster):
                 yield Key("", name)
 
     def _losing_work(self, work: Obj) -> Iterable[Key]:
-        """The cluster of a Work, if it is being deleted and waits until it has none."""
+        """Return the cluster of a Work, if it is being deleted and waits until it has none."""
         name = well_known.cluster_of_namespace(meta.namespace(work))
         cluster = self._clusters.get(Key("", name)) if name is not None else None
         return (Key("", meta.name(cluster)),) if cluster is not None and meta.is_deleting(cluster) else ()
@@ -109,7 +109,7 @@ class Clusters(Reconciler):
         self._events.event(cluster, NORMAL, "CreateExecutionSpaceSucceed", message)
 
     async def _taint_and_finalize(self, cluster: Obj) -> None:
-        """One write for both."""
+        """Write taints and finalizer at once."""
         spec, metadata = cluster["spec"], cluster["metadata"]
         before = spec.get("taints") or []
         taints = taints_for(before, ready_condition(cluster), self._clock.now())

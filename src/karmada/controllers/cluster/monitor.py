@@ -53,7 +53,7 @@ class Health:
 
 
 def observe(health: Health | None, ready: Obj | None, lease: Obj | None, now: float, created: float) -> Health:
-    """The last heartbeat of a cluster, from its condition Ready and its Lease.
+    """Return the last heartbeat of a cluster, from its condition Ready and its Lease.
 
     `now` and `created`, the moment it was created, are of a clock that never jumps.
     """
@@ -91,7 +91,7 @@ class ClusterMonitor(Reconciler):
 
     @property
     def known(self) -> set[str]:
-        """The clusters that it keeps a heartbeat of."""
+        """Return the clusters that it keeps a heartbeat of."""
         return set(self._health)
 
     async def reconcile(self, key: Key) -> Result:

@@ -25,11 +25,11 @@ _CHANGES = {
     "Unknown": _Change(add=(TAINT_UNREACHABLE,), remove=(TAINT_NOT_READY,)),
     "True": _Change(remove=(TAINT_NOT_READY, TAINT_UNREACHABLE)),
 }
-"""By the status of the condition Ready; "" when there is none."""
+"""Changes of taints by the status of the condition Ready; "" when there is none."""
 
 
 def taints_for(taints: Sequence[Obj], ready: Obj | None, now: float) -> list[Obj]:
-    """The taints of a cluster with this condition Ready: those that stay, in their order, then the added ones."""
+    """Return the taints of a cluster with this condition Ready: those that stay, then the added ones."""
     change = _CHANGES.get(ready.get("status") or "" if ready else "", _Change())
     kept = [t for t in taints if not (t.get("effect") == NO_SCHEDULE and t.get("key") in change.remove)]
     there = {t.get("key") for t in kept if t.get("effect") == NO_SCHEDULE}
@@ -38,7 +38,7 @@ def taints_for(taints: Sequence[Obj], ready: Obj | None, now: float) -> list[Obj
 
 
 def describe(taints: Sequence[Obj]) -> str:
-    """The message of the event about a cluster's taints."""
+    """Return the message of the event about a cluster's taints."""
     if not taints:
         return "cluster now does not have taints"
     return f"cluster now has taints([{','.join(map(_describe_one, taints))}])"

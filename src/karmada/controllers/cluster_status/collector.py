@@ -98,7 +98,7 @@ class Collector:
                 )
 
     async def facts(self) -> Facts:
-        """One request after the other: concurrent ones would each need, and keep, a connection."""
+        """Return one request after the other: concurrent ones would each need, and keep, a connection."""
         return Facts(await self._version(), await self._enablements.read())
 
     async def _version(self) -> str:

@@ -57,7 +57,7 @@ def is_pushed(cluster: Obj) -> bool:
 
 
 class _Known:
-    """What is remembered of one cluster between its passes."""
+    """The state of one cluster that is remembered between its passes."""
 
     __slots__ = ("collector", "failures", "health", "memory", "scheduled", "uid")
 
@@ -160,7 +160,7 @@ class ClusterStatus(Reconciler):
         self.metrics.forget(name)
 
     async def _secret_not_cached(self, cluster: Obj) -> bool:
-        """Whether the Secret exists and the cache has not got it yet: no reason to mark a new cluster not ready."""
+        """Return whether the cache lacks a Secret that exists: no reason to mark a new cluster not ready."""
         ref = secret_key(cluster)
         if ref is None or get_condition((cluster.get("status") or {}).get("conditions"), READY) is not None:
             return False

@@ -105,7 +105,7 @@ class EnablementReader:
         self._walk_again = 0.0
 
     async def read(self) -> Enablements:
-        """What is served now; what cannot be read is as it was, and the result says that it is not complete.
+        """Return what is served now; what cannot be read is as it was, and the result says that it is not complete.
 
         As long as nothing changes, the very same object.
         """
@@ -120,7 +120,7 @@ class EnablementReader:
         return self._joined
 
     async def _page(self, path: str) -> Enablements | None:
-        """None when the server has no aggregated discovery."""
+        """Return None when the server has no aggregated discovery."""
         tag, found = self._pages.get(path) or ("", Enablements(self._known_under(path), False))
         try:
             page = await read_page(self._transport, path, tag)
@@ -140,7 +140,7 @@ class EnablementReader:
         return new
 
     def _known_under(self, path: str) -> list[Obj]:
-        """The entries that one of the two pages has: groups with a name are under /apis."""
+        """Return the entries that one of the two pages has: groups with a name are under /apis."""
         return [entry for entry in self._joined.entries if ("/" in entry["groupVersion"]) == (path == "/apis")]
 
     async def _walk(self) -> Enablements:

@@ -29,7 +29,7 @@ class Grades:
 
     @classmethod
     def of(cls, models: Sequence[Obj]) -> Grades | None:
-        """None without models, and when they do not all name the same resources."""
+        """Return None without models, and when they do not all name the same resources."""
         if not models:
             return None
         begins = [{span["name"]: Quantity.parse(span["min"]).milli() for span in m["ranges"]} for m in models]
@@ -39,7 +39,7 @@ class Grades:
         return cls([model["grade"] for model in models], {name: [b[name] for b in begins] for name in names})
 
     def place(self, allocatable: Mapping[str, int], used: Mapping[str, int], pods: int) -> int:
-        """The index of a node's grade, or NO_GRADE; a resource the node does not have counts as none of it."""
+        """Return the index of a node's grade, or NO_GRADE; a resource the node does not have counts as none of it."""
         if pods and allocatable.get(PODS, 0) <= pods * ONE:
             return NO_GRADE
         lowest = self._last

@@ -51,7 +51,7 @@ CONDITIONS = {
 
 
 def no_access(why: Exception) -> Obj:
-    """The condition of a cluster whose settings do not allow a request."""
+    """Return the condition of a cluster whose settings do not allow a request."""
     return _ready("False", "StatusCollectionFailed", f"failed to create a ClusterClient: {why}")
 
 

@@ -90,7 +90,7 @@ class Summary:
         self._drop_if_unused(name, node)
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
-        """What the pod counted for is what was remembered: the final state of a deleted one may differ."""
+        """Count a pod anew by what was remembered of it: the final state of a deleted one may differ."""
         obj = new if new is not None else old
         assert obj is not None
         uid = obj["metadata"]["uid"]
@@ -107,7 +107,7 @@ class Summary:
             self._count(after, 1)
 
     def grade_by(self, models: Sequence[Obj]) -> None:
-        """The cluster's resource models; all nodes are graded anew only if these are others than before."""
+        """Set the cluster's resource models; nodes are graded anew only if they differ from those before."""
         if models == self._models:
             return
         self._models = models

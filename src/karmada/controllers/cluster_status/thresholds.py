@@ -29,7 +29,7 @@ class Thresholds:
     failure: float
 
     def settle(self, memory: Memory | None, stored: Obj | None, observed: Obj, now: float) -> tuple[Memory, Obj]:
-        """What to remember, and the condition that counts now: the observed or the stored one."""
+        """Return what to remember, and the condition that counts now: the observed or the stored one."""
         status: str = observed["status"]
         if memory is None:
             return Memory(status, _LONG_AGO), observed

@@ -26,10 +26,10 @@ class Run:
 
 
 def status_after(status: Obj, next_runs: Mapping[str, float | None], runs: Iterable[Run]) -> Obj:
-    """The status with these runs added.
+    """Return the status with these runs added.
 
-    `next_runs`: by the names of the rules, in their order, when each runs next (None while suspended). Histories of
-    rules with other names are dropped.
+    `next_runs`: when each rule runs next, by name and in their order (None while suspended). Histories of rules with
+    other names are dropped.
     """
     old = {entry["ruleName"]: entry for entry in status.get("executionHistories") or ()}
     kept = [name for name in old if name in next_runs]

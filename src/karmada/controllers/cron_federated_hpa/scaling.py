@@ -44,7 +44,7 @@ def _replicas(rule: Obj, kind: str) -> Obj:
 
 
 async def _set(client: Client, resource: GVR, name: str, namespace: str, fields: Obj, subresource: str = "") -> None:
-    """A Scale without replicas has none: 0 differs from a missing field only in form."""
+    """Set the replicas of a Scale; 0 differs from a missing field only in form."""
     current = await client.get(resource, name, namespace, subresource=subresource)
     spec = current.get("spec") or {}
     if {"replicas": 0, **spec, **fields} != {"replicas": 0, **spec}:

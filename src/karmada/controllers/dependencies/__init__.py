@@ -8,5 +8,5 @@ __all__ = ["Distributor", "dependency_parts"]
 
 
 def dependency_parts(context: Context, interpreter: DependencyInterpreter) -> list[Reconciler]:
-    """Nothing when the feature is switched off."""
+    """Return nothing when the feature is switched off."""
     return [Distributor(context, interpreter)] if context.gates.enabled("PropagateDeps") else []

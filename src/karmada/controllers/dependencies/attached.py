@@ -56,7 +56,7 @@ def strategy(dependents: Iterable[Obj]) -> Strategy:
 
 
 def label_of(dependent: Obj) -> dict[str, str]:
-    """The label by which a dependent binding marks its attached bindings."""
+    """Return the label by which a dependent binding marks its attached bindings."""
     return {
         well_known.depended_by_label(*meta.key(dependent)): meta.labels(dependent).get(well_known.BINDING_ID, ""),
     }
@@ -72,7 +72,7 @@ def dependent_index(binding: Obj) -> Iterable[str]:
 
 
 def indexed_under(dependent: Obj) -> str:
-    """The index value of the bindings attached to this one."""
+    """Return the index value of the bindings attached to this one."""
     ((label, value),) = label_of(dependent).items()
     return _indexed(meta.namespace(dependent), label, value)
 
@@ -115,7 +115,7 @@ def without_snapshot(snapshots: Sequence[Obj], dependent: Key) -> list[Obj]:
 
 
 def is_placed(binding: Obj | None) -> bool:
-    """Whether a policy has placed the object, and so decides the strategy."""
+    """Return whether a policy has placed the object, and so decides the strategy."""
     return ((binding or {}).get("spec") or {}).get("placement") is not None
 
 
@@ -124,7 +124,7 @@ def attached_key(dependent: Obj, dependency: Obj) -> Key:
 
 
 def attach(current: Obj | None, dependency: Obj, dependent: Obj, snapshots: list[Obj], effective: Obj) -> Obj:
-    """The attached binding; `effective` are the fields of the strategy, empty when a policy decides them.
+    """Return the attached binding; `effective` are the fields of the strategy, empty when a policy decides them.
 
     OtherOwner when the binding there is that of an earlier object of the same name.
     """
@@ -154,7 +154,7 @@ def attach(current: Obj | None, dependency: Obj, dependent: Obj, snapshots: list
 
 
 def detach(current: Obj, dependent: Obj, snapshots: list[Obj], effective: Obj | None) -> Obj:
-    """The binding without the dependent's label and snapshot; `effective` None keeps the strategy, {} removes it."""
+    """Return the binding without the dependent's label and snapshot; `effective` None keeps the strategy."""
     gone = label_of(dependent).keys()
     labels = {label: value for label, value in meta.labels(current).items() if label not in gone}
     spec = {**current["spec"]}

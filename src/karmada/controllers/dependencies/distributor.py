@@ -255,7 +255,7 @@ class Distributor(Reconciler):
         return written.outcome != "unchanged"
 
     async def _dependent(self, found: Obj, known: Obj | None) -> Obj:
-        """The binding of a snapshot; NotFound when there is none."""
+        """Return the binding of a snapshot; NotFound when there is none."""
         key = attached.key_of_snapshot(found)
         if known is not None and key == key_of(known):
             return known

@@ -27,7 +27,7 @@ _ANY: Final = ""
 
 
 def annotation_of(dependencies: Sequence[Obj]) -> str:
-    """The value of the annotation."""
+    """Return the value of the annotation."""
     return orjson.dumps([_ordered(dependency) for dependency in dependencies]).decode()
 
 
@@ -62,7 +62,7 @@ def _read(note: str) -> tuple[Obj, ...]:
 
 
 def recorded_on(binding: Obj) -> tuple[Obj, ...]:
-    """The dependencies recorded on a binding; none when the annotation cannot be read."""
+    """Return the dependencies recorded on a binding; none when the annotation cannot be read."""
     note = meta.annotations(binding).get(well_known.DEPENDENCIES)
     return _read(note) if note else ()
 
@@ -84,7 +84,7 @@ def dependency_index(binding: Obj) -> Iterable[str]:
 
 
 def indexed_under(ref: Ref) -> tuple[str, str]:
-    """The index values of an object's dependents: those by name, and those by labels."""
+    """Return the index values of an object's dependents: those by name, and those by labels."""
     where = (ref.gvk.api_version, ref.gvk.kind, ref.namespace)
     return _indexed(*where, ref.name), _indexed(*where, _ANY)
 
@@ -94,7 +94,7 @@ def _indexed(api_version: str, kind: str, namespace: str, name: str) -> str:
 
 
 def refers_to(dependency: Obj, ref: Ref, labels: Mapping[str, str] | None) -> bool:
-    """Whether a dependency names or selects the object; `labels` are None when the object does not exist."""
+    """Return whether a dependency names or selects the object; `labels` are None when the object does not exist."""
     if (dependency.get("apiVersion"), dependency.get("kind")) != (ref.gvk.api_version, ref.gvk.kind):
         return False
     if (dependency.get("namespace") or "") != ref.namespace:
@@ -105,7 +105,7 @@ def refers_to(dependency: Obj, ref: Ref, labels: Mapping[str, str] | None) -> bo
 
 
 def selected(selector: Obj | None, labels: Mapping[str, str]) -> bool:
-    """A selector that cannot be read selects nothing."""
+    """Return the selector; one that cannot be read selects nothing."""
     try:
         return labels_from(selector).matches(dict(labels))
     except ValueError:

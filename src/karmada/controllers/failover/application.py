@@ -69,7 +69,7 @@ class ApplicationFailover(Reconciler):
         return self._interpreter.enabled(ref_of_binding(binding).gvk, INTERPRET_HEALTH)
 
     async def _evict(self, binding: Obj, clusters: list[str]) -> None:
-        """All in one write; when one task cannot be made, nothing is written."""
+        """Evict from all clusters in one write; when one task cannot be made, nothing is written."""
 
         def make(current: Obj) -> Obj:
             spec: Obj = current["spec"]
@@ -120,7 +120,7 @@ def _toleration(binding: Obj) -> float:
 
 
 def _unhealthy(binding: Obj) -> set[str]:
-    """The targets that report it Unhealthy; those that it is leaving are targets no longer."""
+    """Return the targets that report it Unhealthy; those that it is leaving are targets no longer."""
     reported = {
         item["clusterName"] for item in binding["status"]["aggregatedStatus"] if item.get("health") == UNHEALTHY
     }

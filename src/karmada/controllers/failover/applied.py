@@ -24,7 +24,7 @@ def evicted_at(binding: Obj, cluster: Obj | None) -> float:
 
 
 def _tolerations(applied: str) -> list[Obj]:
-    """Of a placement that cannot be read there are none."""
+    """Return the tolerations of a placement; none of one that cannot be read."""
     try:
         placement = orjson.loads(applied)
     except ValueError:

@@ -28,7 +28,7 @@ class EvictionBindings:
         return self._bindings.informer
 
     def get(self, key: Key) -> Obj | None:
-        """None for a binding that is gone or being deleted."""
+        """Return None for a binding that is gone or being deleted."""
         binding = self._bindings.get(key)
         return None if binding is None or meta.is_deleting(binding) else binding
 

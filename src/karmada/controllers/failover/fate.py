@@ -35,11 +35,11 @@ class Rules(NamedTuple):
     timeout: float
     """Seconds of grace, where the task has none of its own."""
     evict_last_copy: bool = False
-    """Whether the end of the grace period decides alone, as in Karmada."""
+    """True if the end of the grace period decides alone, as in Karmada."""
 
 
 class Source(NamedTuple):
-    """What is known of the cluster that a resource leaves."""
+    """The state of the cluster that a resource leaves."""
 
     joined: bool
     ready: bool
@@ -67,7 +67,7 @@ def deadline(task: Obj, rules: Rules) -> float:
 
 
 def is_replaced(binding: Obj, *, vacuously: bool = False) -> bool:
-    """The scheduler has decided without the evicted clusters, and the resource is healthy wherever it is to be."""
+    """Return whether the scheduler decided without the evicted clusters and the resource is healthy everywhere."""
     targets = _targets(binding)
     if not _is_observed(binding) or not (targets or vacuously):
         return False
@@ -75,14 +75,14 @@ def is_replaced(binding: Obj, *, vacuously: bool = False) -> bool:
 
 
 def _comes_back(task: Obj, binding: Obj, source: Source) -> bool:
-    """A cluster that recovered, of a binding that found no other place."""
+    """Return a cluster that recovered, of a binding that found no other place."""
     if task.get("producer") != tasks.TAINT_MANAGER or not source.ready or not source.eligible:
         return False
     return not _targets(binding) or not _is_observed(binding)
 
 
 def _may_be_needed(task: Obj, binding: Obj, source: Source) -> bool:
-    """Whether the copy may serve: now, or, when nothing else does, once its cluster is back."""
+    """Return whether the copy may serve: now, or, when nothing else does, once its cluster is back."""
     health = _health(binding, task["fromCluster"])
     if not source.joined or task.get("purgeMode") in tasks.AT_ONCE or health in ("", UNHEALTHY):
         return False

@@ -67,7 +67,7 @@ class GracefulEviction(Reconciler):
         return self._again(binding, fates, now)
 
     def _fates(self, binding: Obj, now: float) -> dict[str, Fate]:
-        """By cluster; there is one task for each."""
+        """Return the fates by cluster; there is one task for each."""
         return {
             task["fromCluster"]: fate_of(task, binding, self._source(binding, task), self._rules, now)
             for task in tasks.tasks_of(binding["spec"])

@@ -46,7 +46,7 @@ class Remedies(Reconciler):
 
 
 def actions_by(remedies: Iterable[Obj], cluster: Obj) -> list[str]:
-    """The actions of all remedies that select the cluster and match its conditions, sorted."""
+    """Return the actions of all remedies that select the cluster and match its conditions, sorted."""
     conditions = (cluster.get("status") or {}).get("conditions") or []
     found = {
         action

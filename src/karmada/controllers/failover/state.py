@@ -17,7 +17,7 @@ from karmada.kube.objects.types import Obj
 
 
 def preserved_state(binding: Obj, cluster: str, rules: list[Obj]) -> dict[str, str]:
-    """The labels of every rule; ApiError when the status is not there yet, or a rule does not match it."""
+    """Return the labels of every rule; ApiError when the status is not there yet, or a rule does not match it."""
     items = (binding.get("status") or {}).get("aggregatedStatus") or ()
     status = next((item.get("status") for item in items if item["clusterName"] == cluster), None)
     if status is None:
@@ -43,5 +43,5 @@ def _value_text(value: Any) -> str:
 
 
 def rules_of(failover: Obj | None) -> list[Obj]:
-    """The rules of the application or the cluster part of a policy's failover."""
+    """Return the rules of the application or the cluster part of a policy's failover."""
     return ((failover or {}).get("statePreservation") or {}).get("rules") or []

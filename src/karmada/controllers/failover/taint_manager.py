@@ -84,7 +84,7 @@ class TaintManager(Reconciler):
         return requeue(min(later) - now) if later else Done
 
     def _due(self, binding: Obj) -> dict[str, float]:
-        """The targets it has to leave, and when; those that are tolerated for good are left out."""
+        """Return the targets a binding has to leave, and when; those tolerated for good are left out."""
         if not applied_placement(binding):
             return {}  # the scheduler has not finished; its annotation triggers the next reconcile
         times = {name: evicted_at(binding, self._clusters.get(Key("", name))) for name in target_clusters(binding)}

@@ -77,7 +77,7 @@ def selects(policy: Obj, cluster: Obj) -> bool:
 
 
 def taints_by(policies: Sequence[Obj], cluster: Obj, now: float) -> list[Obj]:
-    """The taints of a cluster once all policies that select it have been applied."""
+    """Return the taints of a cluster once all policies that select it have been applied."""
     conditions = (cluster.get("status") or {}).get("conditions")
     taints: list[Obj] = list(cluster["spec"].get("taints") or ())
     for policy in policies:
@@ -94,7 +94,7 @@ def taints_by(policies: Sequence[Obj], cluster: Obj, now: float) -> list[Obj]:
 
 
 def holds(matches: Sequence[Obj] | None, conditions: Sequence[Obj] | None) -> bool:
-    """Whether all of at least one hold; a condition that the cluster does not have matches nothing."""
+    """Return whether all of at least one hold; a condition that the cluster does not have matches nothing."""
     return bool(matches) and all(_matches(match, conditions) for match in matches or ())
 
 

@@ -27,7 +27,7 @@ def tasks_of(spec: Obj) -> list[Obj]:
 
 
 def evict(spec: Obj, cluster: str, task: Obj) -> Obj:
-    """The spec without a target, and with a task for it, unless there is one; `task` lacks cluster and replicas."""
+    """Return the spec without a target, and with a task for it; `task` lacks cluster and replicas."""
     targets: list[Obj] = spec.get("clusters") or []
     leaving = next((target for target in targets if target["name"] == cluster), None)
     if leaving is None:
@@ -41,12 +41,12 @@ def evict(spec: Obj, cluster: str, task: Obj) -> Obj:
 
 
 def restore(spec: Obj, task: Obj) -> Obj:
-    """The spec with the cluster of a task as a target again, as it was before."""
+    """Return the spec with the cluster of a task as a target again, as it was before."""
     replicas = {"replicas": task["replicas"]} if task.get("replicas") else {}
     return {**spec, "clusters": [*(spec.get("clusters") or ()), {"name": task["fromCluster"], **replicas}]}
 
 
 @ignores_status
 def from_clusters(binding: Obj) -> list[str]:
-    """An index: bindings by the clusters that they are leaving."""
+    """Return an index: bindings by the clusters that they are leaving."""
     return [task["fromCluster"] for task in tasks_of(binding.get("spec") or {})]

@@ -141,7 +141,7 @@ class FederatedHpas(Reconciler):
     # steps
 
     async def _autoscale(self, key: Key, round_: Round) -> str:
-        """What is wrong although the target was scaled; mostly nothing."""
+        """Return what is wrong although the target was scaled; mostly nothing."""
         target = await self._find(key, round_)
         scales = await self._collect(key, round_, target)
         template = await self._template_scale(round_, target)
@@ -177,7 +177,7 @@ class FederatedHpas(Reconciler):
         return scales
 
     async def _template_scale(self, round_: Round, target: Target) -> Obj:
-        """Its failure is neither a condition nor an event."""
+        """Return the scale of the template; a failure is neither a condition nor an event."""
         try:
             return await self._client.get(target.gvr, target.name, target.namespace, subresource="scale")
         except _UNREACHABLE as error:
@@ -185,7 +185,7 @@ class FederatedHpas(Reconciler):
             raise ApiError(f"failed to get scale subresource for resource template {where}: {error}") from error
 
     async def _rescale(self, round_: Round, history: History, target: Target, template: Obj, reason: str) -> None:
-        """A template at zero has no replicas in its scale, and is left at zero."""
+        """Rescale a template; one at zero has no replicas in its scale, and is left at zero."""
         before, after = round_.current, round_.desired
         if "replicas" not in template["spec"]:
             round_.desired = before
@@ -224,7 +224,7 @@ class FederatedHpas(Reconciler):
         return found
 
     def _claim(self, key: Key, round_: Round, scales: Scales) -> None:
-        """The selector must be one, and select no pods of other autoscalers."""
+        """Claim the selected pods; refuse a broken selector, or one that selects pods of other autoscalers."""
         if not scales.selector:
             self._refuse_metrics(round_, SELECTOR_REQUIRED[1])
         try:

@@ -40,7 +40,7 @@ log = get_logger("federated-hpa")
 
 
 class BadSelector(NamedTuple):
-    """What a scale without a usable selector causes: an event, and the message of a condition."""
+    """The scale has no usable selector: an event, and the message of a condition."""
 
     event: str
     text: str
@@ -79,7 +79,7 @@ class MemberScales:
 
     @property
     def followed(self) -> list[str]:
-        """The clusters whose pods are kept."""
+        """Return the clusters whose pods are kept."""
         return list(self._used)
 
     async def use(self, key: Key, clusters: Iterable[str]) -> None:
@@ -118,7 +118,7 @@ class MemberScales:
         return member.informers.of(PODS, transform=slim_pod, indexes={BY_LABEL: index_by_label})
 
     async def _synced(self, name: str, member: Member) -> Informer | None:
-        """The pods of a cluster; None when they could not be listed in time, counted from the first request."""
+        """Return the pods of a cluster; None when they could not be listed in time, counted from the first request."""
         pods = self._pods_of(member)
         since = self._since.setdefault(name, self._clock.monotonic())
         if not pods.synced:
@@ -144,7 +144,7 @@ class MemberScales:
         return found
 
     async def _one(self, name: str, target: Target) -> tuple[Obj, Informer] | str:
-        """The scale in one cluster, and the pods there; why, where one of them cannot be read."""
+        """Return the scale in one cluster, and the pods there; why, where one of them cannot be read."""
         scale = await self._read(name, target)
         member = self._members.known(name)
         if isinstance(scale, str) or member is None:
@@ -153,7 +153,7 @@ class MemberScales:
         return NO_PODS if pods is None else (scale, pods)
 
     async def _read(self, name: str, target: Target) -> Obj | str:
-        """The scale; where it cannot be read, why."""
+        """Return the scale; where it cannot be read, why."""
         async with self._slots.setdefault(name, asyncio.Semaphore(_REQUESTS)):
             now = self._clock.monotonic()
             if self._silent.get(name, now) > now:
@@ -191,7 +191,7 @@ def _add(found: Scales, name: str, scale: Obj, pods: Informer, namespace: str) -
 
 
 def remark(left_out: dict[str, str]) -> str:
-    """The clusters that do not count, for the message of a condition; empty if all do."""
+    """Return the clusters that do not count, for the message of a condition; empty if all do."""
     if not left_out:
         return ""
     return "; not counted: " + ", ".join(f"{name} ({why})" for name, why in sorted(left_out.items()))

@@ -43,7 +43,7 @@ def slim_pod(pod: Obj) -> Obj:
 
 
 def _requesting(spec: Obj) -> Obj:
-    """The containers that run all the time, with what they request."""
+    """Return the containers that run all the time, with what they request."""
     sidecars = [part for part in spec.get("initContainers") or () if part.get("restartPolicy") == "Always"]
     kept: Obj = {"containers": [_requests(part) for part in spec.get("containers") or ()]}
     if sidecars:

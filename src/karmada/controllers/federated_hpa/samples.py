@@ -41,7 +41,7 @@ def by_name(items: Iterable[Obj]) -> Samples:
 def attributed(
     pods: Iterable[PodKey], samples: Samples, read: Callable[[Obj], PodMetric | None]
 ) -> dict[PodKey, PodMetric | None]:
-    """The sample of each pod that has one; None if it has no usable value."""
+    """Return the sample of each pod that has one; None if it has no usable value."""
     pods = list(pods)
     anywhere = Counter(key.name for key in pods if key not in samples)
     found: dict[PodKey, PodMetric | None] = {}

@@ -67,7 +67,7 @@ def used_of(quota: Obj | None) -> Amounts:
 
 
 class RecentCharges:
-    """What the totals of quotas grew by in the last seconds; all of a total that is seen for the first time."""
+    """The growth of quotas' totals in the last seconds; all of a total that is seen for the first time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -96,7 +96,7 @@ class RecentCharges:
 
 
 def corrected(quota: Obj, recount: Amounts, recent: Amounts) -> Obj:
-    """What overallUsed should be, of resources that the quota limits."""
+    """Return what overallUsed should be, of resources that the quota limits."""
     stated = used_of(quota)
     found: Amounts = {}
     for name in (quota.get("spec") or {}).get("overall") or {}:

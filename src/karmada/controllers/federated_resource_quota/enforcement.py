@@ -86,7 +86,10 @@ class QuotaEnforcement(Reconciler):
             self._renewed[namespace] = now
 
     async def _write(self, quota: Obj, used: Obj) -> bool:
-        """Whether it was needed. Only onto the version that the total was computed from: admission writes it, too."""
+        """Return whether it was needed.
+
+        Only onto the version that the total was computed from: admission writes it, too.
+        """
         overall = (quota.get("spec") or {}).get("overall") or {}
         status = {**(quota.get("status") or {}), "overall": overall, "overallUsed": used}
         wanted = {**quota, "status": status}

@@ -28,7 +28,7 @@ GATE: Final = "FederatedQuotaEnforcement"
 
 
 def cluster_status(work: Obj) -> Obj | None:
-    """What a cluster reports of its ResourceQuota; None while it is not applied or nothing is reported."""
+    """Return what a cluster reports of its ResourceQuota; None while it is not applied or nothing is reported."""
     status = work.get("status") or {}
     reported = status.get("manifestStatuses") or ()
     if not meta.has_condition(status.get("conditions"), "Applied") or not reported:
@@ -38,7 +38,7 @@ def cluster_status(work: Obj) -> Obj | None:
 
 
 def sum_of(clusters: list[Obj]) -> Obj:
-    """What is used in all clusters together, whether the whole is limited or not."""
+    """Return what is used in all clusters together, whether the whole is limited or not."""
     used: dict[str, Quantity] = {}
     for cluster in clusters:
         for name, amount in cluster["used"].items():

@@ -32,7 +32,7 @@ _BY_CLUSTER: Final = "assigned-cluster"
 
 
 def assignments_of(quota: Obj) -> dict[str, Obj]:
-    """The limits of each cluster; of several for one cluster the first counts."""
+    """Return the limits of each cluster; of several for one cluster the first counts."""
     found: dict[str, Obj] = {}
     for assignment in (quota.get("spec") or {}).get("staticAssignments") or ():
         found.setdefault(assignment["clusterName"], assignment.get("hard") or {})
@@ -99,7 +99,7 @@ class QuotaSync(Reconciler):
                 )
 
     async def _send_all(self, quota: Obj, assignments: dict[str, Obj]) -> None:
-        """The errors of all clusters are one."""
+        """Send to all clusters; raise their errors as one."""
         calls = [self._send(quota, cluster, hard) for cluster, hard in assignments.items() if self._is_joined(cluster)]
         raise_together(await asyncio.gather(*calls, return_exceptions=True))
 

@@ -16,7 +16,7 @@ BY_QUOTA: Final = "FederatedResourceQuota"
 
 
 def quotas_of(work: Obj) -> Iterable[Key]:
-    """The quota that a Work belongs to, if it belongs to one."""
+    """Return the quota that a Work belongs to, if it belongs to one."""
     labels = meta.labels(work)
     name = labels.get(well_known.QUOTA_NAME)
     namespace = labels.get(well_known.QUOTA_NAMESPACE) if name else None

@@ -69,7 +69,7 @@ def service_of_slice(endpoint_slice: Obj) -> Key | None:
 
 
 def has_manifest(work: Obj, kind: str) -> bool:
-    """Whether a Work has a manifest of this kind; a plain loop, as it runs for every change of every Work."""
+    """Return whether a Work has a manifest of this kind; a plain loop, as it runs for every change of every Work."""
     for manifest in ((work.get("spec") or {}).get("workload") or {}).get("manifests") or ():
         if isinstance(manifest, dict) and manifest.get("kind") == kind:
             return True
@@ -77,7 +77,7 @@ def has_manifest(work: Obj, kind: str) -> bool:
 
 
 def carried(work: Obj) -> Obj | None:
-    """The EndpointSlice that a carrier holds; None for any other Work."""
+    """Return the EndpointSlice that a carrier holds; None for any other Work."""
     spec = work.get("spec")
     if not spec or not spec.get("suspendDispatching"):
         return None
@@ -92,14 +92,14 @@ def flows_of(work: Obj) -> list[str]:
 
 
 def service_of(work: Obj, flow: Flow) -> Key | None:
-    """The service for which a flow has a carrier; None if it does not have it."""
+    """Return the service for which a flow has a carrier; None if it does not have it."""
     labels = meta.labels(work)
     name = labels.get(flow.name_label)
     return Key(labels.get(flow.namespace_label, ""), name) if name and flow.token in flows_of(work) else None
 
 
 def carriers_by_service(flow: Flow) -> IndexFn:
-    """An index of Works; one function for each flow, since users of an informer share its indexes."""
+    """Return an index of Works; one function for each flow, since users of an informer share its indexes."""
 
     @ignores_status
     def services(work: Obj) -> Iterable[str]:
@@ -114,7 +114,7 @@ BY_CLUSTER: Final = "EndpointSlices/cluster"
 
 @ignores_status
 def carrying_clusters(work: Obj) -> Iterable[str]:
-    """An index of Works: carriers by cluster."""
+    """Return an index of Works: carriers by cluster."""
     if carried(work) is None:
         return ()
     cluster = well_known.cluster_of_namespace(meta.namespace(work))
@@ -153,7 +153,7 @@ class Carriers:
         )
 
     async def release(self, work: Obj, flow: Flow) -> None:
-        """The flow does not want it any more."""
+        """Give up a carrier that the flow does not want any more."""
         key = key_of(work)
 
         async def once() -> None:

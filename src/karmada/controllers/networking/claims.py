@@ -29,7 +29,7 @@ _OTHER: Final = (
 
 
 Change: TypeAlias = Callable[[Obj | None], Obj]
-"""What an object should be, from what it is."""
+"""A function from an object as it is to what it should be."""
 
 
 class Claims:
@@ -38,7 +38,7 @@ class Claims:
         self._clock = clock
 
     async def claim(self, claimant: Obj, clusters: Sequence[str]) -> bool:
-        """Whether anything was written. NotFound when there is no such Service."""
+        """Return whether anything was written. NotFound when there is no such Service."""
         key = Key(meta.namespace(claimant), meta.name(claimant))
         service, claimed = await self._write(SERVICES, key, lambda current: _claimed(current, claimant))
         if service is None:
@@ -52,7 +52,7 @@ class Claims:
         return claimed or bound
 
     async def release(self, claimant: Obj) -> None:
-        """The Service and what clusters have of it stay."""
+        """Release a Service; it stays, with what clusters have of it."""
         key = Key(meta.namespace(claimant), meta.name(claimant))
         await self._write(SERVICES, key, _released)
         binding = Key(key.namespace, well_known.binding_name("Service", key.name))
@@ -106,7 +106,7 @@ def _claimed(current: Obj | None, claimant: Obj) -> Obj:
 
 
 def _released(current: Obj | None) -> Obj:
-    """The annotations stay, as a trace."""
+    """Return the object without the claim; the annotations stay, as a trace."""
     assert current is not None
     labels = _without(meta.labels(current), (well_known.CLAIMED_BY, well_known.MULTICLUSTER_SERVICE_ID))
     return {**current, "metadata": {**current["metadata"], "labels": labels}}

@@ -45,7 +45,7 @@ BY_SERVICE: Final = "service"
 
 
 def _kept(endpoint_slice: Obj) -> Obj:
-    """A function of this module, so that the flows share one informer, and share it with nobody else.
+    """Return a function of this module, so that the flows share one informer, and share it with nobody else.
 
     With one each they would see a change at different times, and correct each other's carriers meanwhile.
     """
@@ -66,7 +66,7 @@ class Watched:
         self.all = [slices, *others]
         self.unsubscribe: list[Callable[[], None]] = []
         self.queued = False
-        """Whether its services were enqueued once all was known."""
+        """True if its services were enqueued once all was known."""
 
     @property
     def synced(self) -> bool:
@@ -87,7 +87,7 @@ class Collector(Reconciler):
     flow: Flow
     shard_of = staticmethod(by_cluster_first)
     more_indexes: Mapping[str, IndexFn] = {}
-    """Of Works, for `is_wanted`."""
+    """Indexes of Works for `is_wanted`."""
 
     def __init__(self, context: Context, handles: Callable[[Obj], bool] = is_push) -> None:
         self._handles = handles
@@ -116,25 +116,25 @@ class Collector(Reconciler):
 
     @abstractmethod
     def requires_slices(self, work: Obj) -> bool:
-        """Whether this Work has the EndpointSlices of its cluster watched."""
+        """Return whether this Work has the EndpointSlices of its cluster watched."""
 
     def may_require_slices(self, work: Obj) -> bool:
-        """Whether it requires them, or will as soon as it is applied, so that nothing collected is released.
+        """Return whether a Work requires them, or will once it is applied, whatever its status says.
 
-        Whatever the status says.
+        So nothing collected is released too early.
         """
         return self.requires_slices(work)
 
     @abstractmethod
     def is_wanted(self, cluster: str, service: Key) -> bool:
-        """Whether the EndpointSlices of a service of this cluster are collected."""
+        """Return whether the EndpointSlices of a service of this cluster are collected."""
 
     def services_named(self, _work: Obj) -> Iterable[Key]:
-        """The services that a Work for which `requires_slices` holds names, if it names any."""
+        """Return the services that a Work for which `requires_slices` holds names, if it names any."""
         return ()
 
     def more_informers(self, _member: Member) -> list[Informer]:
-        """What else is watched in a member, for `is_wanted`; its objects have the names of services."""
+        """Return what else is watched in a member, for `is_wanted`; its objects have the names of services."""
         return []
 
     # events to keys
@@ -146,7 +146,7 @@ class Collector(Reconciler):
         return self._requirement(old) != self._requirement(new)
 
     def _requirement(self, work: Obj | None) -> tuple[bool, bool]:
-        """Whether it requires them, and whether it may; most Works do neither."""
+        """Return whether it requires them, and whether it may; most Works do neither."""
         if work is None or not self.may_require_slices(work):
             return (False, False)
         return self.requires_slices(work), True
@@ -164,7 +164,7 @@ class Collector(Reconciler):
         return [text for key in self._service_keys(work) for text in (str(key), _of_cluster(key.namespace))]
 
     def _required(self, work: Obj) -> Iterable[Key]:
-        """The cluster as a whole, and the services that are named."""
+        """Return the cluster as a whole, and the services that are named."""
         cluster = well_known.cluster_of_namespace(meta.namespace(work))
         if cluster is None:
             return ()
@@ -176,7 +176,7 @@ class Collector(Reconciler):
         return () if cluster is None or service is None else (Key(cluster, str(service)),)
 
     def _forget(self, cluster: str) -> None:
-        """The cluster is gone, and its informers with it."""
+        """Drop a cluster that is gone, and its informers with it."""
         self.watched.pop(cluster, None)
         self._add(Key(cluster, ""))
 
@@ -279,7 +279,7 @@ _carries = matching(lambda work: carried(work) is not None)
 
 
 def _carried_otherwise(old: Obj | None, new: Obj | None) -> bool:
-    """Whether a carrier was changed or deleted: by others too, who may have to be corrected."""
+    """Return whether a carrier was changed or deleted: by others too, who may have to be corrected."""
     if not _carries(old, new):
         return False
     if old is None or new is None:

@@ -23,13 +23,13 @@ _KIND: Final = MultiClusterService.gvk.kind
 
 
 def is_marker(work: Obj) -> bool:
-    """Whether a Work holds a MultiClusterService, and so has its Service's EndpointSlices collected."""
+    """Return whether a Work holds a MultiClusterService, and so has its Service's EndpointSlices collected."""
     return has_manifest(work, _KIND)
 
 
 @ignores_status
 def marked_service(work: Obj) -> Iterable[str]:
-    """An index of Works: cluster and service of markers."""
+    """Return an index of Works: cluster and service of markers."""
     if not is_marker(work) or meta.is_deleting(work):
         return ()
     labels, flow = meta.labels(work), MULTI_CLUSTER_SERVICES

@@ -90,7 +90,7 @@ class EndpointSliceDispatch(Reconciler):
     # events to keys
 
     def _siblings(self, work: Obj) -> Iterable[Key]:
-        """The carrier, and those of the same service whose use depends on it."""
+        """Return the carrier, and those of the same service whose use depends on it."""
         service = service_of(work, MULTI_CLUSTER_SERVICES)
         others = self._works.keys_by_index(OFFERED, str(service)) if service is not None else ()
         return {key_of(work), *dependents(others, self._clusters)}
@@ -130,7 +130,7 @@ class EndpointSliceDispatch(Reconciler):
         return Done
 
     async def _dispatch(self, work: Obj, endpoint_slice: Obj, service: Obj) -> bool:
-        """Whether anything was written."""
+        """Return whether anything was written."""
         using, name = consumers(service, self._clusters), copy_name(endpoint_slice, work)
         changed = await self._delete_orphans(work, service, set(using), name)
         siblings = objects_of(self._works, OFFERED, key_of(service))
@@ -172,7 +172,7 @@ class EndpointSliceDispatch(Reconciler):
 
 
 def dispatched(endpoint_slice: Obj, source: str, service: str) -> Obj:
-    """The EndpointSlice of a provider as other clusters get it."""
+    """Return the EndpointSlice of a provider as other clusters get it."""
     return {
         **endpoint_slice,
         "metadata": {
@@ -188,7 +188,7 @@ def dispatched(endpoint_slice: Obj, source: str, service: str) -> Obj:
 
 
 def copy_name(endpoint_slice: Obj, work: Obj) -> str:
-    """Of the Works that carry it to other clusters.
+    """Return the name of the Works that carry an EndpointSlice to other clusters.
 
     A generated name is that of one EndpointSlice in one cluster. Another may be the name of one in every cluster, each
     with a carrier of its own: their copies must neither be taken for each other nor for a carrier.
@@ -208,7 +208,7 @@ def _is_dispatched(work: Obj) -> bool:
 
 
 def _carrier_of(work: Obj) -> Iterable[Key]:
-    """A dispatched Work that somebody changed or deleted is corrected."""
+    """Return the carrier of a dispatched Work, which is corrected when somebody changed or deleted it."""
     provider = meta.annotations(work).get(well_known.PROVISION_CLUSTER)
     manifests = ((work.get("spec") or {}).get("workload") or {}).get("manifests") or ()
     if not provider or not manifests:

@@ -39,7 +39,7 @@ def uses(service: Obj, cluster: str) -> bool:
 
 
 def concerns(service: Obj, cluster: str) -> bool:
-    """Whether a change of this cluster may matter to the service."""
+    """Return whether a change of this cluster may matter to the service."""
     spec = service.get("spec") or {}
     lists = [spec.get("providerClusters"), spec.get("consumerClusters")]
     return not all(lists) or any(cluster == each["name"] for named in lists for each in named or ())
@@ -62,4 +62,4 @@ def _participation(cluster: Obj) -> tuple[bool, bool, str]:
 
 
 participation_changed: Predicate = changes(_participation)
-"""Whether a cluster came, went, or can take part otherwise than before; its other conditions matter to no service."""
+"""True if a cluster came, went, or can take part otherwise than before; its other conditions matter to no service."""

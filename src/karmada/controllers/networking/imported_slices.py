@@ -58,7 +58,7 @@ class ImportedSlices(Reconciler):
         )
 
     def _siblings(self, work: Obj) -> Iterable[Key]:
-        """The carrier, and those of the same service whose use depends on it."""
+        """Return the carrier, and those of the same service whose use depends on it."""
         service = service_of(work, EXPORTS)
         others = self._works.keys_by_index(EXPORTED, str(service)) if service is not None else ()
         return {key_of(work), *dependents(others, self._clusters)}
@@ -97,7 +97,7 @@ class ImportedSlices(Reconciler):
 
 
 def imported(endpoint_slice: Obj, work: Obj, service: Key) -> Obj:
-    """The control plane's EndpointSlice for that of a member."""
+    """Return the control plane's EndpointSlice for that of a member."""
     cluster = well_known.cluster_of_namespace(meta.namespace(work)) or ""
     return {
         "apiVersion": endpoint_slice["apiVersion"],
@@ -132,7 +132,7 @@ def _is_collected(work: Obj) -> bool:
 
 
 def _works_of_slice(endpoint_slice: Obj) -> Iterable[str]:
-    """By the id of the Work, and by its key for what is left when that is gone."""
+    """Return the Works of a slice: by the id of its Work, and by its key for what is left when that is gone."""
     work = meta.labels(endpoint_slice).get(well_known.WORK_ID)
     return [*((work,) if work else ()), *map(str, _work_keys(endpoint_slice))]
 

@@ -66,7 +66,7 @@ class LoadBalancerStatus(Reconciler):
         return Done
 
     async def _may_write(self, key: Key) -> bool:
-        """Whether the addresses are not set, or by us; informers keep no managedFields, so it is read."""
+        """Return whether the addresses are not set, or by us; informers keep no managedFields, so it is read."""
         try:
             service = await self._client.get(MultiClusterService.gvr, key.name, key.namespace)
         except NotFound:
@@ -74,7 +74,7 @@ class LoadBalancerStatus(Reconciler):
         return address_managers(service) <= self._managers
 
     async def _addresses(self, key: Key) -> list[Obj]:
-        """Of the Service's load balancers in all members."""
+        """Return the addresses of the Service's load balancers in all members."""
         try:
             service = await self._client.get(SERVICES, key.name, key.namespace)
         except NotFound:

@@ -73,7 +73,7 @@ def _condition(status: str, reason: str, message: str) -> Obj:
 
 
 def backends_of(ingress: Obj) -> list[str]:
-    """The Services that requests go to, in the order in which they are named."""
+    """Return the Services that requests go to, in the order in which they are named."""
     spec = present_ingress(ingress.get("spec") or {})
     paths = (path for rule in spec.get("rules") or () for path in (rule.get("http") or {}).get("paths") or ())
     backends = [spec.get("defaultBackend") or {}, *(path.get("backend") or {} for path in paths)]
@@ -215,7 +215,7 @@ class MultiClusterIngresses(Reconciler):
         await retry_on_conflict(once, clock=self._clock)
 
     def _reports(self, key: Key) -> list[Report]:
-        """What clusters report of their Ingresses."""
+        """Return what clusters report of their Ingresses."""
         works = self._works.by_index(_BY_INGRESS, str(key))
         return [
             Report(cluster_of(work), report.get("status"))
@@ -241,7 +241,7 @@ def _without_empty(status: Obj) -> Obj:
 
 
 def _moved(old: Obj | None, new: Obj | None) -> bool:
-    """Whether clusters of a binding changed."""
+    """Return whether clusters of a binding changed."""
     before = set(target_clusters(old)) if old is not None else None
     after = set(target_clusters(new)) if new is not None else None
     return before != after

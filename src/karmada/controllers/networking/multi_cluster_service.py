@@ -57,7 +57,7 @@ def _made_for(work: Obj) -> Iterable[str]:
 
 
 def _marks_otherwise(old: Obj | None, new: Obj | None) -> bool:
-    """Whether a marker came, went or was changed: by others too, who may have to be corrected."""
+    """Return whether a marker came, went or was changed: by others too, who may have to be corrected."""
     found = [work for work in (old, new) if work is not None and is_marker(work)]
     return bool(found) and any_of(spec_changed, labels_changed, deletion_changed)(old, new)
 
@@ -108,7 +108,7 @@ class MultiClusterServices(Reconciler):
     # towards what is wanted
 
     async def _sync(self, service: Obj) -> bool:
-        """Whether anything was written."""
+        """Return whether anything was written."""
         finalized = await add_finalizer(
             self._client, MultiClusterService.gvr, service, well_known.MULTICLUSTER_SERVICE_FINALIZER
         )
@@ -135,7 +135,7 @@ class MultiClusterServices(Reconciler):
         return written.outcome != "unchanged"
 
     async def _unmark(self, service: Key, keep: set[str]) -> None:
-        """Of providers that are none any more; what was collected there goes first."""
+        """Unmark providers that are none any more; what was collected there goes first."""
         for marker in self._markers.by_index(_MADE_FOR, str(service)):
             cluster = cluster_of(marker)
             if cluster in keep:

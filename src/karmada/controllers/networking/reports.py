@@ -46,7 +46,7 @@ def _condition(report: Report, status: str, outcome: str, message: str) -> Obj:
 
 
 async def _set(condition: Obj, service: Obj, client: Client, clock: Clock) -> bool:
-    """Whether the condition is another than before."""
+    """Return whether the condition is another than before."""
 
     async def once() -> bool:
         try:

@@ -37,7 +37,7 @@ class ServiceImports(Reconciler):
         )
 
     def _import_of(self, service: Obj) -> Iterable[Key]:
-        """Of a derived Service that somebody deleted."""
+        """Return the ServiceImport of a derived Service that somebody deleted."""
         key = Key(meta.namespace(service), meta.name(service).removeprefix(derived_service_name("")))
         there = key.name != meta.name(service) and self._imports.get(key) is not None
         return (key,) if there else ()
@@ -62,7 +62,7 @@ class ServiceImports(Reconciler):
         return Done
 
     async def _sync(self, service_import: Obj) -> bool:
-        """Whether anything was written."""
+        """Return whether anything was written."""
         key = Key(meta.namespace(service_import), derived_service_name(meta.name(service_import)))
 
         async def make(current: Obj | None) -> Obj:
@@ -85,7 +85,10 @@ class ServiceImports(Reconciler):
 
 
 def derived(key: Key, service_import: Obj) -> Obj:
-    """A Service without selector: its EndpointSlices are brought from elsewhere. It goes with the import."""
+    """Return a Service without selector: its EndpointSlices are brought from elsewhere.
+
+    It goes with the import.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -99,7 +102,7 @@ def derived(key: Key, service_import: Obj) -> Obj:
 
 
 def _over(current: Obj, service_import: Obj) -> Obj:
-    """What the import says, beside what the server and others have set."""
+    """Return what the import says, beside what the server and others have set."""
     spec = {field: value for field, value in current["spec"].items() if field != "selector"}
     same = [{f: p[f] for f in _PORT_FIELDS if f in p} for p in spec.get("ports") or ()] == _defaulted(service_import)
     ports = spec["ports"] if same else _ports(service_import)

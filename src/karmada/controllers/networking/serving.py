@@ -22,7 +22,7 @@ def cluster_of(work: Obj) -> str:
 
 
 def usable(endpoint_slice: Obj, work: Obj, siblings: Iterable[Obj], clusters: Informer) -> Obj:
-    """The EndpointSlice of a carrier as others use it; `siblings` are all carriers of the same service."""
+    """Return the EndpointSlice of a carrier as others use it; `siblings` are all carriers of the same service."""
     source = cluster_of(work)
     if _answers(source, clusters):
         return endpoint_slice
@@ -33,13 +33,13 @@ def usable(endpoint_slice: Obj, work: Obj, siblings: Iterable[Obj], clusters: In
 
 
 def objects_of(works: Informer, index: str, service: Key) -> Iterator[Obj]:
-    """The carriers of a service, each read (and parsed) only when it is its turn."""
+    """Return the carriers of a service, each read (and parsed) only when it is its turn."""
     found = map(works.get, works.keys_by_index(index, str(service)))
     return (work for work in found if work is not None)
 
 
 def dependents(keys: Iterable[Key], clusters: Informer) -> set[Key]:
-    """Of the carriers of a service those whose use depends on the others: their clusters do not answer."""
+    """Return the carriers of a service whose use depends on the others: their clusters do not answer."""
     return {key for key in keys if not _answers(well_known.cluster_of_namespace(key.namespace) or "", clusters)}
 
 

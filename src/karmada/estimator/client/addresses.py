@@ -30,7 +30,7 @@ async def addresses(client: Client, cluster: str, where: Whereabouts) -> list[st
 
 
 def address_of(service: Obj, port: int) -> str:
-    """Where a Service of the control plane leads to."""
+    """Return where a Service of the control plane leads to."""
     name, spec = service["metadata"]["name"], service.get("spec") or {}
     kind = spec.get("type") or "ClusterIP"
     if kind != _EXTERNAL_NAME:

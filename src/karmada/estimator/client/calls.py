@@ -41,7 +41,7 @@ class _Turns:
             self._used += count
 
     def end(self, _call: object) -> None:
-        """One call has ended."""
+        """End one call."""
         self._used -= 1
         self._ended.set()
 
@@ -73,13 +73,13 @@ class Calls:
         return futures
 
     async def all(self, method: Method, requests: Mapping[str, bytes], about: str) -> dict[str, int]:
-        """The numbers of all clusters; EstimateError if one of them fails."""
+        """Return the numbers of all clusters; EstimateError if one of them fails."""
         self.check(requests)
         futures = self.begin(method, requests, about)
         return settled({cluster: await future for cluster, future in futures.items()})
 
     async def unschedulable_replicas(self, clusters: Iterable[str], resource: Obj, threshold: float) -> dict[str, int]:
-        """How many replicas of a workload could not be scheduled for longer than the threshold, by cluster."""
+        """Return how many replicas of a workload could not be scheduled for longer than the threshold, by cluster."""
         requests = {
             cluster: unschedulable_request(UnschedulableQuery(cluster, resource, threshold)).SerializeToString()
             for cluster in clusters
@@ -144,7 +144,7 @@ async def _all_done(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 
 def settled(answers: Mapping[str, Answer]) -> dict[str, int]:
-    """All numbers; EstimateError if one of them is none."""
+    """Return all numbers; EstimateError if one of them is none."""
     errors = [answer for answer in answers.values() if isinstance(answer, EstimateError)]
     if errors:
         raise together(errors)
@@ -157,7 +157,7 @@ def together(errors: Iterable[EstimateError]) -> EstimateError:
 
 
 def about(resource: Obj) -> str:
-    """What estimators log as the reason of a call."""
+    """Return what estimators log as the reason of a call."""
     namespace, name = resource.get("namespace") or "", resource.get("name") or ""
     return f"kind={resource.get('kind') or ''}, name={namespace}/{name}"
 

@@ -123,7 +123,7 @@ class Connections(Reconciler):
     # connections
 
     async def _dial(self, name: str) -> Connection:
-        """The first address that answers."""
+        """Return the first address that answers."""
         problems = []
         for address in await addresses(self._client, name, self.options.where):
             try:

@@ -51,7 +51,7 @@ class Connection:
         return bool(state is grpc.ChannelConnectivity.READY)
 
     async def call(self, method: Method, request: bytes, *, timeout: float, about: str = "") -> int:
-        """The number in the response; `about` names the object it is requested for. Refused, Unanswered."""
+        """Return the number in the response; `about` names the object it is requested for. Refused, Unanswered."""
         try:
             response = await self._unary(method)(
                 request, timeout=timeout, metadata=(("object", about),) if about else None
@@ -82,7 +82,10 @@ def _text(error: Any) -> str:
 
 
 async def connect(address: str, tls: Tls) -> Connection:
-    """A channel that may not be connected yet. OSError: a file cannot be read, or there is no certificate to see."""
+    """Return a channel that may not be connected yet.
+
+    OSError: a file cannot be read, or there is no certificate to see.
+    """
     target, options = _dialled(address)
     if tls.plain:
         return Connection(address, grpc.aio.insecure_channel(target, options))
@@ -97,7 +100,7 @@ async def connect(address: str, tls: Tls) -> Connection:
 
 
 def _dialled(address: str) -> tuple[str, Options]:
-    """Where to connect, with the name to expect there: in a process of a simulated cluster, Services have no DNS."""
+    """Return where to connect, and the name to expect there: in a simulated cluster Services have no DNS."""
     host, _, port = address.rpartition(":")
     found = cluster_names.lookup(host, int(port))
     if not found:
@@ -125,7 +128,7 @@ async def _shown_certificate(target: str) -> bytes:
 
 
 def _name_in(certificate: bytes) -> str:
-    """A name that the certificate is valid for."""
+    """Return a name that the certificate is valid for."""
     read = x509.load_pem_x509_certificate(certificate)
     try:
         names = read.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

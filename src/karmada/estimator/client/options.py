@@ -28,7 +28,7 @@ class Tls:
     certificate: Path | None = None
     key: Path | None = None
     insecure: bool = False
-    """Whether the server's certificate is not verified."""
+    """True if the server's certificate is not verified."""
 
     @property
     def plain(self) -> bool:
@@ -48,4 +48,4 @@ class ClientOptions:
     timeout: float = 3.0
     """Seconds for all calls of one estimate together."""
     skip_pull: bool = False
-    """Whether estimators of clusters in mode Pull are left alone."""
+    """True if estimators of clusters in mode Pull are left alone."""

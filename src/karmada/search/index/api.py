@@ -95,7 +95,7 @@ class QueryApi:
         return {n: source for n, source in cached.items() if wanted.covers(source, names.get(source.gvr, ()))}
 
     def _parse(self, parameters: Parameters) -> Wanted:
-        """An owner's kind may be a short name, too."""
+        """Parse the query; an owner's kind may be a short name, too."""
         wanted = parse(parameters)
         if wanted.query.owner is None:
             return wanted
@@ -119,7 +119,7 @@ class QueryApi:
         return all(cache is None or cache.synced for cache in caches)
 
     def _registered(self) -> list[Obj]:
-        """What registries select, so that a client can tell "nothing found" from "not looked at"."""
+        """Return what registries select, so that a client can tell "nothing found" from "not looked at"."""
         return [
             {
                 "apiVersion": kind.gvk.api_version,
@@ -135,7 +135,7 @@ class QueryApi:
         return sorted(wanted.kinds.difference(*(_names(kind) for kind in self._caches.kinds.values())))
 
     async def _shown(self, hits: tuple[Hit, ...], wanted: Wanted) -> AsyncIterator[tuple[Hit, Obj]]:
-        """Those that are still cached; the index may lag behind."""
+        """Return the results that are still cached; the index may lag behind."""
         turn = TimeSlice()
         for hit in hits:
             cache = self._caches.cache(*hit.source)
@@ -197,7 +197,7 @@ class QueryApi:
                     yield _line("DELETED", gone(shown.pop(number)))
 
     async def _visible(self, request: Request, wanted: Wanted, source: Source, ids: Sequence[int]) -> Mapping[int, Hit]:
-        """Which of some objects of a source match, and may be seen at this time."""
+        """Return which of some objects of a source match, and may be seen at this time."""
         numbers = {n: s for n, s in (await self._sources(wanted)).items() if s == source} if ids else {}
         if not numbers:
             return {}
@@ -262,7 +262,7 @@ def _limit(text: str) -> int:
 
 
 def _names(kind: Kind) -> frozenset[str]:
-    """What a kind may be named by, in lower case."""
+    """Return what a kind may be named by, in lower case."""
     group = kind.gvk.group
     plain = {kind.gvr.resource, kind.gvk.kind.lower(), kind.singular or kind.gvk.kind.lower()}
     qualified = {f"{name}.{group}" for name in plain} if group else set()

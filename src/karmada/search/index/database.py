@@ -57,7 +57,7 @@ class Database:
     def apply(
         self, source: Source, kind: str, upserts: Sequence[tuple[Named, Words]], deletes: Iterable[Named]
     ) -> tuple[list[int], list[int]]:
-        """One transaction; the ids of objects that were written, and of those that are gone."""
+        """Return one transaction; the ids of objects that were written, and of those that are gone."""
         execute = self.connection.execute
         execute("BEGIN")
         try:
@@ -71,7 +71,7 @@ class Database:
         return written, gone
 
     def names(self, source: Source, after: Named, count: int) -> list[Named]:
-        """The objects of a source that follow a name, in order."""
+        """Return the objects of a source that follow a name, in order."""
         number = self.source_id(source)
         sql = (
             "SELECT namespace, name FROM objects WHERE source = ? AND (namespace, name) > (?, ?)"
@@ -80,7 +80,7 @@ class Database:
         return [Named(*row) for row in self.connection.execute(sql, (number, *after, count))]
 
     def sources(self) -> dict[int, tuple[Source, str]]:
-        """Those that have, or had, objects, with their kinds."""
+        """Return the sources that have, or had, objects, with their kinds."""
         rows = self.connection.execute("SELECT id, cluster, grp, version, resource, kind FROM sources")
         return {row[0]: (Source(row[1], GVR(*row[2:5])), row[5]) for row in rows}
 
@@ -124,7 +124,7 @@ class Database:
 
 
 def _place() -> str:
-    """A temporary file of SQLite's own; memory where no folder can be written to."""
+    """Return a temporary file of SQLite's own; memory where no folder can be written to."""
     try:
         tempfile.gettempdir()
     except FileNotFoundError:

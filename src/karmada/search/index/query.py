@@ -85,9 +85,10 @@ class Matches(NamedTuple):
 
 
 def words_of(text: str) -> Matches:
-    """Every word must occur, as the beginning of one; `-word` must not; "quoted text" is one word.
+    """Return the search for a text of words, of which each must occur, as the beginning of one.
 
-    A word that the tokenizer splits (`web-1`, `nginx:1.27`) is a phrase: its parts must follow each other.
+    `-word` must not occur; "quoted text" is one word. A word that the tokenizer splits (`web-1`, `nginx:1.27`) is a
+    phrase: its parts must follow each other.
     """
     found = Matches([], [])
     for word in _words(text):
@@ -120,7 +121,7 @@ def _quoted(word: str) -> str:
 
 
 def tokens(query: Query) -> Matches:
-    """Of labels and fields; ValueError for operators that the index cannot select by."""
+    """Return the tokens of labels and fields; ValueError for operators that the index cannot select by."""
     found = Matches([], [])
     for requirement in query.labels.requirements:
         key, op, values = requirement
@@ -148,7 +149,7 @@ def conditions(query: Query) -> list[Condition]:
 
 
 def matched(query: Query) -> tuple[str, list[Condition]]:
-    """The expression that objects must match, empty for none, and all other conditions."""
+    """Return the expression that objects must match, empty for none, and all other conditions."""
     words, exact = words_of(query.text), tokens(query)
     where = conditions(query)
     for refused in (*words.unwanted, *exact.unwanted):
@@ -170,14 +171,14 @@ def check(query: Query) -> None:
 
 
 def _any(space: int, key: str, values: Sequence[str]) -> str:
-    """One of the values; without any, the key with whatever value."""
+    """Return one of the values; without any, the key with whatever value."""
     if not values:
         return f"tokens : {Pair(space, key, '').key_token} *"
     return f"tokens : ({' OR '.join(Pair(space, key, value).token for value in values)})"
 
 
 def _owned(owner: Pair) -> Condition:
-    """By the owner, or by what it owns in the same namespace of the same cluster."""
+    """Select by the owner, or by what it owns in the same namespace of the same cluster."""
     direct = "SELECT rowid FROM words WHERE words MATCH ?"
     through = (
         "SELECT words.rowid FROM owned CROSS JOIN objects parent ON parent.id = owned.id"

@@ -41,7 +41,7 @@ def _marked(obj: Obj, cluster: str) -> Obj:
 
 
 def gone(hit: Hit) -> Obj:
-    """One that is not there any more, or does not match any more."""
+    """Return the result for an object that is not there any more, or does not match any more."""
     return {
         "cluster": hit.source.cluster,
         "apiVersion": hit.source.gvr.api_version,
@@ -69,7 +69,7 @@ def _status(cells: dict[str, Any], obj: Obj) -> str:
 
 
 def _of_status(status: Any) -> str:
-    """Of kinds without columns of their own: the phase, else the condition that says whether it works."""
+    """Return the phase, else the condition that says whether it works, for kinds without columns of their own."""
     if not isinstance(status, dict):
         return ""
     if isinstance(status.get("phase"), str):

@@ -55,7 +55,7 @@ class SearchRights:
     async def _allowed(
         self, user: User, verb: str, wanted: Sequence[tuple[int, str]], sources: Sources
     ) -> set[tuple[int, str]]:
-        """One question for all clusters that have a resource, in a namespace."""
+        """Return one question for all clusters that have a resource, in a namespace."""
         grouped: dict[tuple[GVR, str], dict[str, int]] = defaultdict(dict)
         for number, namespace in wanted:
             cluster, gvr = sources[number]

@@ -16,7 +16,7 @@ from karmada.search.pending import Source
 
 RANKED: Final = 5_000
 _WEIGHTS: Final = "10.0, 4.0, 4.0, 3.0, 1.0, 1.0, 0.0"
-"""Of the columns of `words`: name, images, labels, messages, place, rest, tokens."""
+"""Weights of the columns of `words`: name, images, labels, messages, place, rest, tokens."""
 
 
 class Hit(NamedTuple):

@@ -64,7 +64,7 @@ class SearchIndex:
 
     @property
     def indexing(self) -> bool:
-        """Whether what a search finds lags behind the caches."""
+        """Return whether what a search finds lags behind the caches."""
         return self._busy or len(self._pending) > 0
 
     @property

@@ -31,12 +31,12 @@ class Pair(NamedTuple):
 
     @property
     def token(self) -> str:
-        """One word that the index has for it: a digest of the key, which all its values share, and one of the value."""
+        """Return one word of the index: a digest of the key, which all its values share, and one of the value."""
         return _key_token(self.space, self.key) + _digest(self.value, 10)
 
     @property
     def key_token(self) -> str:
-        """How the tokens of all values of the key begin."""
+        """Return how the tokens of all values of the key begin."""
         return _key_token(self.space, self.key)
 
 

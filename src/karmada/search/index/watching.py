@@ -28,7 +28,7 @@ class Watching:
         self._some.set()
 
     async def next(self) -> Change | None:
-        """The next change; None when some were lost, because the client does not keep up."""
+        """Return the next change; None when some were lost, because the client does not keep up."""
         while not self._waiting and not self._late:
             self._some.clear()
             await self._some.wait()

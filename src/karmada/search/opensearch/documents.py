@@ -40,7 +40,7 @@ INDEX: Final[Obj] = {
 
 
 def index_name(kind: str) -> str:
-    """One for all clusters, and for all groups that have a kind of this name."""
+    """Return one for all clusters, and for all groups that have a kind of this name."""
     return f"kubernetes-{kind.lower()}"
 
 
@@ -63,7 +63,7 @@ def document(obj: Obj, cluster: str) -> Obj:
 
 
 def is_of(source: Any, cluster: str, group: str) -> bool:
-    """Whether a document is of an object of this cluster and API group."""
+    """Return whether a document is of an object of this cluster and API group."""
     if not isinstance(source, dict):
         return False
     annotations = (source.get("metadata") or {}).get("annotations") or {}

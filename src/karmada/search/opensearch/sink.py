@@ -81,7 +81,7 @@ class OpenSearchSink:
             writer.compare(Source(cluster, gvr))
 
     def forget(self, cluster: str, gvr: GVR | None = None) -> None:
-        """Of a cluster that is not Ready nothing is removed; of one that is gone `route` removes it."""
+        """Forget a cluster that is gone, as `route` removes it; of one that is not Ready nothing is removed."""
 
     @staticmethod
     def _note(writers: list[Writer], source: Source, namespace: str, name: str, uid: str) -> None:

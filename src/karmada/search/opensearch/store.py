@@ -64,7 +64,7 @@ class Store:
         self._connecting = asyncio.Lock()
 
     async def ensure(self, kind: str) -> str:
-        """The index of a kind, which is made unless it is there."""
+        """Return the index of a kind, which is made unless it is there."""
         name = index_name(kind)
         if name not in self._made:
             await self._request(lambda client: _create(client, name))
@@ -72,7 +72,7 @@ class Store:
         return name
 
     async def bulk(self, actions: Sequence[Action]) -> list[Refused]:
-        """Those that were not done."""
+        """Send changes; return those that were not done."""
         body = b"".join(_lines(action) for action in actions)
         try:
             response = await self._request(lambda client: client.bulk(body=body))
@@ -91,7 +91,7 @@ class Store:
         ]
 
     async def scan(self, index: str) -> AsyncIterator[tuple[str, Any]]:
-        """The ids of all documents, with the fields that say which cluster they are of.
+        """Yield the ids of all documents, with the fields that say which cluster they are of.
 
         Searches find what was written before the last refresh, by default a second ago; so there is one first.
         """
@@ -154,7 +154,7 @@ class Store:
         return AsyncOpenSearch(nodes, timeout=SECONDS, max_retries=len(nodes) - 1, http_compress=True, **given)
 
     async def _read_secret(self) -> dict[str, str]:
-        """Nothing where there is none: an OpenSearch may be open to all."""
+        """Return nothing where there is none: an OpenSearch may be open to all."""
         namespace, name = self.destination.secret_namespace, self.destination.secret_name
         if not name:
             return {}

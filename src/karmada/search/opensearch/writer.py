@@ -60,7 +60,7 @@ class Writer:
 
     @property
     def idle(self) -> bool:
-        """Everything was sent."""
+        """Return whether everything was sent."""
         return not self._busy and not len(self._pending)
 
     def route(self, routes: Mapping[Source, Route]) -> None:
@@ -87,7 +87,7 @@ class Writer:
 
     @property
     def finished(self) -> bool:
-        """Nothing is routed here any more, and what was is removed."""
+        """Return whether nothing is routed here any more, and what was is removed."""
         return self._task is not None and self._task.done()
 
     async def stop(self) -> None:
@@ -150,7 +150,7 @@ class Writer:
         return actions
 
     async def _compare(self, source: Source, route: Route, cache: KindCache) -> None:
-        """All documents are written anew, and those without an object are deleted."""
+        """Write all documents anew, and delete those without an object."""
         index = await self._store.ensure(route.kind)
         objects = [obj for obj in cache.list() if covers(route.namespaces, obj.namespace)]
         uids = set()
@@ -170,7 +170,7 @@ class Writer:
         await self._remove(source, route, frozenset(uids))
 
     def _encoded(self, obj: Doc, source: Source) -> bytes | None:
-        """None for one that cannot be read: it must not hold up the others."""
+        """Return None for one that cannot be read: it must not hold up the others."""
         try:
             return orjson.dumps(document(obj.object(), source.cluster))
         except ValueError as error:
@@ -192,7 +192,7 @@ class Writer:
         return done
 
     async def _send(self, source: Source, actions: Sequence[tuple[Identified, Action]]) -> bool:
-        """What is refused for now is noted again (False); what is refused for good is logged and left out."""
+        """Return what is refused for now is noted again (False); what is refused for good is logged and left out."""
         done = True
         keys = {action.id: key for key, action in actions}
         for batch in _by_size([action for _, action in actions]):

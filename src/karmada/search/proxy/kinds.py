@@ -12,7 +12,7 @@ from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.node import Node
 
 Served = Callable[[GVR], Resource | None]
-"""What the control plane serves itself, if it does so in this process."""
+"""The kinds that the control plane serves itself, if it does so in this process."""
 
 
 class Kinds:

@@ -34,7 +34,7 @@ PAGE: Final = 500
 MOST_AT_ONCE: Final = 4_000
 """Objects that may be in memory while all clusters are opened."""
 LARGEST_LIMIT: Final = 10_000
-"""What a page has at most, however large its limit is: it is put together before it is sent."""
+"""Most items of a page, however large its limit is: it is put together before it is sent."""
 MOST_AHEAD: Final = 16
 """Clusters that are requested at once for a page."""
 BATCH: Final = 100
@@ -43,7 +43,7 @@ BATCH: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is listed; `selectors` are the query parameters for members."""
+    """The request for a list; `selectors` are the query parameters for members."""
 
     resource: Resource
     namespace: str
@@ -113,7 +113,7 @@ class Lists:
         return StreamedList(wanted.resource, metadata, _one(items))
 
     async def _complete(self, wanted: Wanted, versions: Versions, caches: Sequence[KindCache]) -> None:
-        """The positions of clusters that were not listed: a watch begins, and the list goes on, at the same time."""
+        """Add the positions of clusters that were not listed: a watch begins, and the list goes on."""
         missing = [cache for cache in caches if cache.cluster not in versions]
         one = {"limit": "1"}
         pages: list[Page] = await asyncio.gather(*(self._live.page(c, wanted.namespace, one) for c in missing))
@@ -171,7 +171,7 @@ class _Ahead:
         self._width = 1
 
     async def first(self, at: int, left: int) -> Page:
-        """Of the cluster in this place; not for more than is left, or where it goes on would not be known."""
+        """Return the cluster in this place; not for more than is left, or its end would not be known."""
         if at not in self._pages:
             places = range(at, min(at + self._width, len(self._start.caches)))
             pages = await asyncio.gather(*(self._request(place, left) for place in places))
@@ -182,7 +182,7 @@ class _Ahead:
         return page if fits else await self._request(at, left)
 
     def positions(self) -> list[tuple[str, str]]:
-        """Of the clusters that were requested and not needed."""
+        """Return the positions of the clusters that were requested and not needed."""
         return [(self._start.caches[at].cluster, page.version) for at, page in self._pages.items()]
 
     async def _request(self, at: int, limit: int) -> Page:
@@ -219,7 +219,7 @@ def _query(wanted: Wanted, version: str, limit: int, token: str) -> dict[str, st
 
 
 def _nothing(resource: Resource) -> StreamedList:
-    """No cluster was listed that could have named the kind."""
+    """Return the error for a list when no cluster was listed that could have named the kind."""
     return StreamedList(replace(resource, gvk=GVK("", "v1", ""), list_kind="List"), {"resourceVersion": ""}, _one([]))
 
 
@@ -235,7 +235,7 @@ async def _in_turn(opened: Iterable[_Opened]) -> AsyncGenerator[Sequence[bytes],
 
 
 async def _cached(objects: list[Doc], cluster: str, matches: Matches | None) -> AsyncGenerator[Sequence[bytes], None]:
-    """Of a list as it was when the cluster was opened."""
+    """Return a list as it was when the cluster was opened."""
     turn = TimeSlice()
     for start in range(0, len(objects), BATCH):
         batch = objects[start : start + BATCH]

@@ -75,14 +75,14 @@ class Live:
         self._turns: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
 
     async def get(self, cache: KindCache, namespace: str, name: str, version: str = "") -> bytes:
-        """The object as the member has it; its error if it has none."""
+        """Return the object as the member has it; its error if it has none."""
         query = {"resourceVersion": version} if version else {}
         path = resource_path(cache.kind.gvr, namespace, name)
         body = await self._body(cache, Call("GET", path, query, retried=False))
         return _form(cache.kind.gvk).normal(body)
 
     async def page(self, cache: KindCache, namespace: str, query: Mapping[str, str]) -> Page:
-        """A list of a namespace ("" is all), limited to what is cached of the cluster."""
+        """Return a list of a namespace ("" is all), limited to what is cached of the cluster."""
         where = reach(cache.namespaces, namespace)
         if where is None:
             return Page([], cache.resource_version)
@@ -113,5 +113,5 @@ def _normal(items: list[msgspec.Raw] | tuple[()], gvk: GVK, cluster: str) -> lis
 
 
 def lookup_error(error: ApiError, cluster: str, namespace: str, name: str) -> ApiError:
-    """An object could not be looked for in a cluster, so where it is remains unknown."""
+    """Return the error for an object that could not be looked for in a cluster: where it is remains unknown."""
     return plain(f"fail to get {namespace} {name} from {cluster}: {error}")

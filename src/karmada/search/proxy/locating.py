@@ -19,7 +19,7 @@ class Locating:
         self._live = live
 
     async def holders(self, gvr: GVR, namespace: str, name: str, clusters: Iterable[str]) -> list[str]:
-        """Those of these clusters that have the object, according to their caches."""
+        """Return those of these clusters that have the object, according to their caches."""
         caches = [cache for cluster in clusters if (cache := self._caches.cache(cluster, gvr)) is not None]
         if caches and not name:
             raise plain(f"fail to get {namespace} {name} from {caches[0].cluster}: Name parameter required.")
@@ -41,7 +41,7 @@ class Locating:
 
 
 def the_one(gvr: GVR, name: str, holders: Sequence[str]) -> str:
-    """The cluster that has the object; NotFound, Conflict."""
+    """Return the cluster that has the object; NotFound, Conflict."""
     if not holders:
         raise NotFound.of(gvr.group_resource, name)
     if len(holders) > 1:

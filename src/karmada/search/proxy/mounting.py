@@ -47,7 +47,7 @@ def mount_proxy(
 
 
 def _resource() -> Resource:
-    """A path to connect to: there are no objects of it."""
+    """Return a path to connect to: there are no objects of it."""
     gvk = GVK(GROUP, "v1alpha1", "Proxying")
     return Resource(
         gvk=gvk,

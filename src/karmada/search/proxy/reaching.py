@@ -6,7 +6,7 @@ from karmada.search.registries import Namespaces, Upstream, covers, upstream
 
 
 def reach(cached: Namespaces, requested: str) -> Upstream | None:
-    """The request to the member for a namespace ("" is all); None: nothing of it is cached, so nothing is sent."""
+    """Return the request to the member for a namespace ("" is all); None when nothing of it is cached."""
     if not requested:
         return upstream(cached)
     return Upstream(requested, False) if covers(cached, requested) else None

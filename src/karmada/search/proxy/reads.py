@@ -80,7 +80,7 @@ class CachedReads:
         return ObjectResult(obj=_presented(raw, cluster), resource=self._kinds.resource(kind))
 
     async def _readable(self, request: Request, gvr: GVR, wanted: AuthzAttributes) -> list[KindCache]:
-        """The caches that the caller may read; Forbidden when there are some and none of them is."""
+        """Return the caches that the caller may read; Forbidden when there are some and none of them is."""
         clusters = await readable(self._reading, request, wanted, self._caches.clusters(gvr))
         found = (self._caches.cache(cluster, gvr) for cluster in clusters)
         return [cache for cache in found if cache is not None]
@@ -91,12 +91,12 @@ def namespace_of(info: RequestInfo, kind: Kind) -> str:
 
 
 def decided_in(info: RequestInfo, kind: Kind) -> str:
-    """The namespace whose roles count: that of the object; a Namespace is in itself."""
+    """Return the namespace whose roles count: that of the object; a Namespace is in itself."""
     return info.namespace if kind.namespaced or kind.gvr.group_resource == _NAMESPACES else ""
 
 
 def _attributes(info: RequestInfo, namespace: str, options: ListOptions) -> AuthzAttributes:
-    """A list of one name needs the right to this one only."""
+    """Return what to authorize; a list of one name needs the right to this one only."""
     name = options.fields.exact("metadata.name") if options.fields is not None else None
     return AuthzAttributes(info.verb, *info.gvr, namespace=namespace, name=name or "")
 
@@ -106,7 +106,7 @@ def _selectors(request: Request) -> Mapping[str, str]:
 
 
 def _presented(raw: bytes, cluster: str) -> Obj:
-    """An object under a resourceVersion of the proxy, marked with its cluster."""
+    """Return an object under a resourceVersion of the proxy, marked with its cluster."""
     obj: Obj = orjson.loads(raw)
     metadata = obj["metadata"]
     metadata["annotations"] = {**(metadata.get("annotations") or {}), CACHED_FROM_CLUSTER: cluster}

@@ -33,7 +33,7 @@ def check_fields(resource: Resource, fields: FieldSelector | None) -> None:
 
 
 def matching(resource: Resource, options: ListOptions) -> Matches | None:
-    """Whether an object is selected; None: all are."""
+    """Return whether an object is selected; None: all are."""
     labels, fields = options.labels, options.fields
     if fields is None or fields.everything:
         return None if labels is None else lambda entry: labels.matches(entry.labels)

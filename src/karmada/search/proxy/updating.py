@@ -28,7 +28,7 @@ _YAML = (YAML, "application/x-yaml", "text/yaml", "application/apply-patch+yaml"
 
 
 def for_member(body: bytes, content_type: str, cluster: str, protobuf: Codec | None = None) -> bytes:
-    """The body in the same content type; as it is if nothing has to change, or if it cannot be read."""
+    """Return the body in the same content type; as it is if nothing has to change, or if it cannot be read."""
     codec = _codec(content_type.partition(";")[0].strip().lower() or JSON, protobuf)
     if codec is None:
         return body

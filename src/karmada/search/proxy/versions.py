@@ -52,7 +52,7 @@ class Versions:
         return Versions(self._by_cluster, any_state=self._any)
 
     def only(self, clusters: Container[str]) -> Versions:
-        """A copy without other clusters."""
+        """Return a copy without other clusters."""
         kept = {cluster: version for cluster, version in self._by_cluster.items() if cluster in clusters}
         return Versions(kept, any_state=self._any)
 
@@ -60,7 +60,7 @@ class Versions:
         return cluster in self._by_cluster
 
     def __iter__(self) -> Iterator[str]:
-        """The clusters that have a version of their own."""
+        """Return the clusters that have a version of their own."""
         return iter(self._by_cluster)
 
 

@@ -123,7 +123,7 @@ def _revision(version: str) -> int:
 
 
 def _nothing() -> None:
-    """No cluster is followed."""
+    """Return the error for a watch that follows no cluster."""
 
 
 class MergedWatch:
@@ -179,7 +179,7 @@ class MergedWatch:
     # what the reader gets
 
     def _existing(self) -> list[Change]:
-        """Those of the next few objects that existed when the watch began; at their end a bookmark, if requested."""
+        """Yield some of the objects that existed when the watch began; at their end a bookmark, if requested."""
         batch: list[Change] = []
         for _ in range(BATCH):
             if not self._initial:
@@ -202,7 +202,7 @@ class MergedWatch:
             self._versions.set(source.cluster, source.position)
 
     def _changes(self) -> list[Change]:
-        """Of the source that has waited longest."""
+        """Yield the changes of the source that has waited longest."""
         if not self._ready:
             return []
         source = self._ready[0]
