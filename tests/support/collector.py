@@ -6,7 +6,7 @@ import gc
 
 from aiohttp import web_app
 
-from karmada.kube.runtime.cache import OnDemandCache
+from karmada.kube.objects import doc
 
 _THRESHOLDS = (100_000, 50, 50)
 _freeze = gc.freeze
@@ -26,7 +26,7 @@ def _leave() -> None:
 
 def release_servers() -> None:
     """Empty the caches of the process that hold what servers had, which would be examined after every test to come."""
-    OnDemandCache._recent.clear()
+    doc._kept.clear()
     web_app._cached_build_middleware.cache_clear()
 
 

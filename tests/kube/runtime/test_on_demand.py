@@ -5,10 +5,11 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from karmada.kube.objects.doc import Doc, Part, detect_mutations, parse_custom
+from karmada.kube.objects import doc
+from karmada.kube.objects.doc import _KEPT_PARSED, _UNCOMPRESSED, Doc, Part, detect_mutations, parse_custom
 from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import _RECENT, _RECENT_PARTS, _UNCOMPRESSED, Cache, OnDemandCache
+from karmada.kube.runtime.cache import Cache, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
 
 
@@ -102,7 +103,7 @@ def test_what_many_caches_keep_beside_the_bytes_is_bounded_for_all_of_them() -> 
     for number, each in enumerate(caches):
         put(each, *(config_map(f"{number}-{name}") for name in "abcd"))
     parsed = sum(held._shared is not None for each in caches for held in each._objects.values())
-    assert parsed <= _RECENT
+    assert parsed <= _KEPT_PARSED
     compressed = [held for each in caches for held in each._objects.values() if held.is_packed]
     assert len(compressed) >= 4 * len(caches) - _UNCOMPRESSED - 1
     assert caches[0].get(Key("default", "0-a")) == config_map("0-a")
@@ -110,12 +111,12 @@ def test_what_many_caches_keep_beside_the_bytes_is_bounded_for_all_of_them() -> 
 
 def test_what_is_listed_is_not_kept_parsed(cache: Cache) -> None:
     key = Key("default", "listed")
-    OnDemandCache._recent.clear()
+    doc._kept.clear()
     assert cache.add(key, config_map("listed", "blue")) == cache.glance(key) == config_map("listed", "blue")
     assert cache.keys_by_index("colour", "blue") == [key]
-    assert not OnDemandCache._recent
+    assert not doc._kept
     assert cache.get(key) == config_map("listed", "blue")
-    assert bool(OnDemandCache._recent) is isinstance(cache, OnDemandCache)
+    assert bool(doc._kept) is isinstance(cache, OnDemandCache)
 
 
 def work(name: str) -> Obj:
@@ -133,18 +134,18 @@ def test_what_a_cache_parses_in_its_own_way_is_parsed_once_for_all_that_read_it_
     detect_mutations(on=False)
     indexes = {"of": lambda obj: [obj["metadata"]["labels"]["of"]]}
     cache = OnDemandCache(indexes, without_managed_fields, parse=parse)
-    kept = [Doc("", "", "", 0, orjson.dumps(work(f"w-{number}"))) for number in range(_RECENT_PARTS + 2)]
+    kept = [Doc("", "", "", 0, orjson.dumps(work(f"w-{number}"))) for number in range(_KEPT_PARSED + 2)]
     for packed in kept:
         obj = parse_custom(packed.raw)
         assert cache.add(key_of(obj), Part.of(packed, obj)) == without_managed_fields(work(key_of(obj).name))
     assert not parsed
-    first, last = Key("default", "w-0"), Key("default", f"w-{_RECENT_PARTS + 1}")
+    first, last = Key("default", "w-0"), Key("default", f"w-{_KEPT_PARSED + 1}")
     for key in (first, first, last, first):
         assert cache.get(key) == without_managed_fields(work(key.name))
     assert len(parsed) == 2
     assert cache.by_index("of", "w-5") == [without_managed_fields(work("w-5"))]
     list(cache)
-    assert len(cache._recent_parts.pop(parse)) == _RECENT_PARTS, "no more are kept"
+    assert len(doc._kept) == _KEPT_PARSED, "no more are kept"
 
 
 def test_a_cache_of_metadata_parses_nothing_else() -> None:
@@ -161,13 +162,13 @@ def _names(raw: bytes) -> Obj:
 
 
 def test_an_object_that_is_skimmed_is_parsed_only_as_far_as_needed(cache: Cache) -> None:
-    put(cache, *(config_map(f"c{number}") for number in range(_RECENT + 10)))
+    put(cache, *(config_map(f"c{number}") for number in range(_KEPT_PARSED + 10)))
     detect_mutations(on=False)
     try:
         found = cache.skim(Key("default", "c0"), _names)
-        held = cache.skim(Key("default", f"c{_RECENT}"), _names)
+        held = cache.skim(Key("default", f"c{_KEPT_PARSED}"), _names)
     finally:
         detect_mutations()
     assert found == ({"metadata": {"name": "c0"}} if isinstance(cache, OnDemandCache) else config_map("c0"))
-    assert held == config_map(f"c{_RECENT}"), "it is parsed already"
+    assert held == config_map(f"c{_KEPT_PARSED}"), "it is parsed already"
     assert cache.skim(Key("default", "none"), _names) is None

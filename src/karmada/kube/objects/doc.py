@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from sys import intern
 from types import MappingProxyType
 from typing import Any, Protocol, TypedDict, cast
@@ -25,6 +26,7 @@ import orjson
 
 from karmada.kube.objects.codec import WORTHWHILE, ZlibDictionary, pays, resembles
 from karmada.kube.objects.json_edits import with_version
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.types import Obj, Parse
 
 COMPRESSED = 12
@@ -33,6 +35,10 @@ _UNCOMPRESSED_BYTES = 16 << 20
 """Bytes that a Compressor leaves as they are."""
 _UNLIKE_LIMIT = 256
 """How many objects may differ too much from the dictionary before it is replaced; compressed objects keep theirs."""
+_KEPT_PARSED, _KEPT_BYTES = 1_024, 8 << 20
+"""Parsed objects that are kept for the next reader, and bytes of JSON that they are."""
+_UNCOMPRESSED = 256
+"""Objects of a kind, from other servers, that are not compressed yet."""
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -251,9 +257,20 @@ class Doc:
         raw = self.raw
         return self._share(orjson.loads(raw), raw)
 
+    def kept(self) -> SharedObject:
+        """Return the parsed object, and keep it for a while, since what was read or written is read again soon."""
+        obj = self.object()
+        _kept.put(self, obj, self.weight)
+        return obj
+
     def parsed(self, parse: Parse) -> Obj:
         """Return what `parse` makes of the object: the caller's own."""
         return parse(self.raw)
+
+    def kept_part(self, parse: Parse) -> Obj:
+        """Return what `parse` makes of the object, and keep it for a while. Read-only."""
+        found = _kept.get((self, parse))
+        return _kept.put((self, parse), parse(self.raw), self.weight) if found is None else found
 
     def metadata(self) -> Obj:
         """Return the metadata: of the parsed object if somebody holds it, else without parsing the rest. Read-only."""
@@ -264,13 +281,15 @@ class Doc:
         return _decode_metadata(self.raw).metadata
 
     def adopt(self, obj: Obj) -> SharedObject:
-        """Use this as the parsed object; it must equal the bytes and is not changed any more."""
+        """Use this as the parsed object, and keep it for a while; it equals the bytes and is not changed any more."""
         raw = b""
         if _detecting:
             raw = orjson.dumps(obj)  # not the stored bytes, whose order of keys may be another
             if raw != self.raw and orjson.loads(self.raw) != obj:
                 _mutated.append(f"adopted {raw.decode()}\nfor     {self.raw.decode()}")
-        return self._share(obj, raw)
+        shared = self._share(obj, raw)
+        _kept.put(self, shared, self.weight)
+        return shared
 
     def _share(self, obj: Obj, raw: bytes) -> SharedObject:
         """`raw` is the object as bytes, for the detector."""
@@ -345,6 +364,19 @@ class Compressor:
             if self._unlike >= _UNLIKE_LIMIT:
                 self._dictionary = ZlibDictionary(self._dictionary.text + doc.raw)
                 self._unlike = 0
+
+
+_kept: Memo[Hashable, Obj] = Memo(_KEPT_PARSED, most_weight=_KEPT_BYTES)
+"""By Doc, or Doc and parser. Bounded for the process: of a thousand members, each has an informer."""
+_compressors: defaultdict[str, Compressor] = defaultdict(partial(Compressor, _UNCOMPRESSED))
+"""By kind: objects of a kind resemble one another in all members."""
+
+
+def of_elsewhere(obj: Obj) -> Doc:
+    """Return an object of another server as bytes, which are compressed later with others of its kind."""
+    doc = Doc.of(obj)
+    _compressors[obj.get("kind", "")].add(doc)
+    return doc
 
 
 class _Observed(SharedObject):

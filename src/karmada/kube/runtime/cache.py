@@ -10,27 +10,17 @@ of an object that has indexes are reports.
 from __future__ import annotations
 
 import builtins
-from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from functools import partial
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from karmada.kube.objects.doc import Compressor, Doc, Part, SharedObject, is_detecting
-from karmada.kube.objects.memo import Memo
+from karmada.kube.objects.doc import Doc, Part, SharedObject, is_detecting, of_elsewhere
 from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.runtime.keys import Key
 
 IndexFn: TypeAlias = Callable[[Obj], Iterable[str]]
 _Index: TypeAlias = dict[str, dict[Key, None]]
 _BY_NAMESPACE = "\0namespace"
-_RECENT, _RECENT_BYTES = 1_024, 8 << 20
-"""Parsed objects that are kept for the next reader, and bytes of JSON that they are."""
-_RECENT_PARTS = 256
-"""The same of what is parsed in a cache's own way, which was not written lately: all read it within moments, and what
-is kept for longer has left the processor's caches when it is dropped."""
-_UNCOMPRESSED = 256
-"""Objects of a kind that are not compressed yet."""
 
 
 _F = TypeVar("_F", bound=IndexFn)
@@ -195,18 +185,7 @@ class Cache:
 
 
 class OnDemandCache(Cache):
-    """Keeps bytes: those that the server in this process has anyway, or its own.
-
-    What is kept beside them is bounded for all caches of the process together: of a thousand members, each has one.
-    """
-
-    _recent: ClassVar[Memo[Doc, SharedObject]] = Memo(_RECENT, most_weight=_RECENT_BYTES)
-    _recent_parts: ClassVar[defaultdict[Parse, Memo[Doc, Obj]]] = defaultdict(
-        partial(Memo, _RECENT_PARTS, most_weight=_RECENT_BYTES)
-    )
-    """The same of what was parsed in another way."""
-    _compressors: ClassVar[defaultdict[str, Compressor]] = defaultdict(partial(Compressor, _UNCOMPRESSED))
-    """By kind: objects of a kind resemble one another in all members."""
+    """Keeps bytes: those that the server in this process has anyway, or its own."""
 
     def __init__(
         self,
@@ -229,21 +208,20 @@ class OnDemandCache(Cache):
         if isinstance(obj, Part):
             return obj.source, self.view(obj)
         if not isinstance(obj, SharedObject):
-            packed, obj = self._pack(obj)
-            obj = packed.adopt(obj)
-        held = obj.source
-        self._recent.put(held, obj, held.weight)
+            held, obj = self._own(obj)
+            obj = held.adopt(obj)
+        else:
+            held = obj.source
+            held.kept()
         return held, self._show(held) if self._metadata_only else self.view(obj)
 
-    def _pack(self, obj: Obj) -> tuple[Doc, Obj]:
+    def _own(self, obj: Obj) -> tuple[Doc, Obj]:
         obj = self.view(obj)
-        packed = Doc.of(obj)
-        self._compressors[obj.get("kind", "")].add(packed)
-        return packed, obj
+        return of_elsewhere(obj), obj
 
     def _listed(self, obj: Obj) -> tuple[Doc, Obj]:
         """Not kept parsed: those after it in the list would replace it before it is read, and memory stays hot."""
-        return (obj.source, self.view(obj)) if isinstance(obj, SharedObject | Part) else self._pack(obj)
+        return (obj.source, self.view(obj)) if isinstance(obj, SharedObject | Part) else self._own(obj)
 
     def glance(self, key: Key) -> Obj | None:
         held = self._objects.get(key)
@@ -271,10 +249,8 @@ class OnDemandCache(Cache):
     def _parsed(self, held: Doc) -> Obj:
         """With the detector of mutations on, the object that it watches over."""
         if self._parse is None or is_detecting():
-            return self._recent.put(held, held.object(), held.weight)
-        recent = self._recent_parts[self._parse]
-        part = recent.get(held)
-        return recent.put(held, held.parsed(self._parse), held.weight) if part is None else part
+            return held.kept()
+        return held.kept_part(self._parse)
 
     def view(self, obj: Obj) -> Obj:
         transform = self._transform

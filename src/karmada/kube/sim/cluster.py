@@ -46,9 +46,7 @@ _IDS = uuid.UUID("6e1c4d0f-52b7-4a36-9d1e-0a4c7f3b8e21")
 """The namespace of the clusters' ids: the same name and seed give the same id."""
 
 
-_HISTORY = History(
-    look_back=100, seconds=30.0, at_least=20, at_most=500, most_bytes=2 << 20, parsed=16, uncompressed=64
-)
+_HISTORY = History(look_back=100, seconds=30.0, at_least=20, at_most=500, most_bytes=2 << 20, uncompressed=64)
 """Short, since hundreds of clusters share one process; older revisions are read from the store."""
 
 

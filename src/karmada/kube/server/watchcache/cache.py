@@ -21,7 +21,6 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.doc import Compressor, Doc
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.server.storage.interface import (
@@ -81,8 +80,6 @@ class Cache:
         self._by_resource: dict[GroupResource, Collection] = {}
         self._announced: dict[int, Obj] = {}
         """By the identity of the bytes that are being written."""
-        self._fresh: Memo[Doc, Obj] = Memo(keep.parsed, most_weight=keep.parsed_bytes)
-        """What was just written, for watchers, which read it in a moment."""
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
         self._stop_listening: Callable[[], None] = lambda: None
@@ -275,7 +272,7 @@ class Cache:
             entry = collection.apply(event, parts, now, read_soon=obj is not None)
             if obj is not None and entry is not None:
                 obj["metadata"]["resourceVersion"] = str(event.revision)
-                self._fresh.put(entry, entry.adopt(obj), entry.weight)
+                entry.adopt(obj)
         if events:
             self._advance(events[-1].revision)
 

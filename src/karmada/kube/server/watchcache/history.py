@@ -19,9 +19,5 @@ class History(NamedTuple):
     """but never more than so many"""
     most_bytes: int = 16 << 20
     """or so much."""
-    parsed: int = 256
-    """So many objects stay parsed after they were written, for watchers, which read them in a moment,"""
-    parsed_bytes: int = 4 << 20
-    """as long as they are no more than so much JSON."""
     uncompressed: int = 2_048
     """So many of each resource are not compressed, the last that were written."""
