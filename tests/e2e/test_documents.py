@@ -91,10 +91,8 @@ def test_the_ways_to_give_access(own_server: ServerProcess, tmp_path: Path) -> N
 
 
 def test_the_example_of_a_controller(own_server: ServerProcess, kubectl_path: str, tmp_path: Path) -> None:
-    [source] = blocks(ROOT / "docs/controllers.md", "python")
-    (tmp_path / "greeter.py").write_text(source)
     kubectl = Program([kubectl_path], tmp_path, own_server.kubeconfig)
-    greeter = subprocess.Popen([sys.executable, str(tmp_path / "greeter.py")], env=kubectl.env)
+    greeter = subprocess.Popen([sys.executable, str(ROOT / "examples/greeter.py")], env=kubectl.env)
     try:
         kubectl("create", "configmap", "note")
         kubectl("label", "configmap", "note", "greet=world")
