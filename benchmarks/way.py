@@ -24,6 +24,7 @@ from benchmarks.planes import is_applied, one_process
 from karmada.api.work import ResourceBinding
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import NotFound
+from karmada.kube.runtime.events import EVENTS
 
 _NAMESPACE = "way"
 _WARM, _MEASURED = 5, 12
@@ -41,6 +42,8 @@ class Way:
     """Calls by function; a function is (file below the package, qualified name)."""
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    events: int = 0
+    """Event objects about the Deployment, its binding and its Works."""
 
     @property
     def total(self) -> int:
@@ -140,6 +143,8 @@ async def measured(folder: Path) -> Way:
             counting = Counting()
             await _deploy(control, number, counting)
             ways.append(counting.way())
+        for number, way in enumerate(ways):  # after them: Events that somebody has listed stay in memory
+            way.events = await _events_about(control, objects.numbered(number))
         return min(ways[_WARM:], key=lambda way: way.total)
 
 
@@ -160,8 +165,13 @@ async def _deploy(control: Client, number: int, counting: Counting) -> None:
     counting.off()
 
 
+async def _events_about(control: Client, name: str) -> int:
+    events = (await control.list_all(EVENTS)).items
+    return sum(event["involvedObject"]["name"].startswith(name) for event in events)
+
+
 def described(way: Way, most: int) -> Sequence[str]:
-    lines = [f"{way.files} files, {way.functions} functions, {way.total} calls", ""]
+    lines = [f"{way.files} files, {way.functions} functions, {way.total} calls, {way.events} Events", ""]
     lines += [f"{'package':<24} {'calls':>6} {'files':>6}"]
     lines += [
         f"{package:<24} {count:>6} {way.files_of(package):>6}" for package, count in way.by_package().most_common()
