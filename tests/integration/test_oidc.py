@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
@@ -19,7 +22,7 @@ from karmada.kube.server.auth.token_sources import OidcConfig
 from karmada.kube.server.config import DEFAULT_ISSUER, ServerConfig
 from tests.support.callers import Caller
 from tests.support.eventually import eventually
-from tests.support.oidc_issuer import IssuerKey, IssuerProcess
+from tests.support.oidc_issuer import IssuerKey, IssuerProcess, b64
 from tests.support.tls_backend import authority
 
 FIRST, SECOND, FOREIGN = IssuerKey("one"), IssuerKey("two"), IssuerKey("one")
@@ -62,6 +65,12 @@ def claims(issuer: IssuerProcess, **more: Any) -> dict[str, Any]:
     return {"iss": issuer.url, "aud": "karmada", "sub": "jane", "exp": now + 86400, "iat": now, **more}
 
 
+def hmac_signed(content: dict[str, Any], key: IssuerKey) -> str:
+    public = key.private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    message = ".".join(b64(json.dumps(part).encode()) for part in ({"alg": "HS256", "kid": key.kid}, content))
+    return f"{message}.{b64(hmac.digest(public, message.encode(), 'sha256'))}"
+
+
 async def code(server: ApiServer, token: str) -> int:
     async with Caller(server, token=token) as caller:
         return (await caller("GET", "/api")).code
@@ -97,6 +106,7 @@ async def test_bad_tokens_are_refused(certificates: Path, tmp_path: Path, issuer
         "another key under a known id": FOREIGN.sign(claims(issuer)),
         "an algorithm that is not accepted": ELLIPTIC.sign(claims(issuer)),
         "no signature": FIRST.sign(claims(issuer), alg="none").rpartition(".")[0] + ".",
+        "a secret that is the public key": hmac_signed(claims(issuer), FIRST),
         "not text": "a.b.c",
     }
     async with accepting(certificates, tmp_path, issuer) as (server, _):

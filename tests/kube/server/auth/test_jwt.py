@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jwt.algorithms import get_default_algorithms
 
 from karmada.kube.objects.base64url import b64url, b64url_decode
-from karmada.kube.server.auth.jwt import KeySet, PublicKey, SigningKey, TokenError
+from karmada.kube.server.auth.jwk import parse_jwk
+from karmada.kube.server.auth.jwt import KeySet, PublicKey, SigningKey, TokenError, is_signed
 from karmada.kube.server.auth.pki import generate_key_pem
 
 EC = SigningKey(generate_key_pem())
@@ -63,6 +66,7 @@ def _forged(header: bytes, signature: bytes = b"") -> str:
         _forged(b"[]", b"\0" * 64),
         _forged(b"not json", b"\0" * 64),
         TOKEN + "=",
+        TOKEN + "==",
         f"{b64url(b'{}')}.{b64url(b'[1]')}.{b64url(b'x')}",
     ],
 )
@@ -83,8 +87,9 @@ def test_an_hmac_made_with_the_public_key_is_no_signature() -> None:
 def test_the_algorithm_is_the_keys_and_not_the_tokens(key: SigningKey, alg: str) -> None:
     head = b64url(f'{{"alg":"{alg}","kid":"{key.public.kid}"}}'.encode())
     message = f"{head}.{TOKEN.split('.')[1]}"
+    signature = get_default_algorithms()[key.public.alg].sign(message.encode(), key._key)
     with pytest.raises(TokenError, match="signature"):
-        KeySet([key.public]).verify(f"{message}.{b64url(key._signature(message.encode()))}")
+        KeySet([key.public]).verify(f"{message}.{b64url(signature)}")
 
 
 def test_the_key_set_document_has_the_public_parts_only() -> None:
@@ -100,6 +105,40 @@ def test_the_key_set_document_has_the_public_parts_only() -> None:
     )
     pem = numbers.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     assert PublicKey(pem).kid == ec_key["kid"]
+
+
+@pytest.mark.parametrize(
+    ("jwk", "algorithms"),
+    [
+        (RSA.public.jwk(), {"RS256"}),
+        ({**RSA.public.jwk(), "alg": ""}, {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
+        ({**RSA.public.jwk(), "alg": "HS256"}, set()),
+        ({**EC.public.jwk(), "alg": None}, {"ES256"}),
+        ({**EC.public.jwk(), "alg": "ES384"}, set()),
+        ({**EC.public.jwk(), "use": "enc"}, None),
+        ({**EC.public.jwk(), "crv": "secp256k1"}, None),
+        ({"kty": "oct", "k": "c2VjcmV0", "alg": "HS256"}, None),
+        ({"kty": "OKP", "crv": "Ed25519", "x": "AA"}, None),
+        ([], None),
+    ],
+)
+def test_a_key_of_an_issuer_verifies_algorithms_of_its_own_type(jwk: Any, algorithms: set[str] | None) -> None:
+    parsed = parse_jwk(jwk)
+    assert (None if parsed is None else parsed.algorithms) == algorithms
+
+
+@pytest.mark.parametrize("damage", [{"n": None}, {"n": 1}, {"n": "!"}, {"e": "AA"}, {"n": "AA"}])
+def test_a_damaged_key_of_an_issuer_is_an_error(damage: Any) -> None:
+    with pytest.raises(ValueError):
+        parse_jwk({**RSA.public.jwk(), **damage})
+
+
+def test_a_private_part_that_an_issuer_publishes_is_not_used() -> None:
+    private = get_default_algorithms()["ES256"].to_jwk(EC._key, as_dict=True)
+    parsed = parse_jwk(private)
+    assert parsed is not None
+    assert is_signed(TOKEN, parsed.key, "ES256")
+    assert not hasattr(parsed.key, "private_numbers")
 
 
 def test_keys_of_other_kinds_are_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.auth.jwt import KeySet, SigningKey, TokenError, unverified_claims
+from karmada.kube.server.auth.jwt import KeySet, SigningKey, TokenError, read_token
 from karmada.kube.server.auth.pki import generate_key_pem
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens, split_username
 from karmada.kube.server.auth.tokens import (
@@ -23,6 +23,10 @@ from tests.kube.server.auth.auth_fakes import NOW, FakeReader, account
 KEY = SigningKey(generate_key_pem())
 OTHER = SigningKey(generate_key_pem())
 OWN = (DEFAULT_ISSUER,)
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    return read_token(token)[1]
 
 
 def pod(**more: Any) -> Obj:
@@ -73,7 +77,7 @@ def test_a_token_request_is_answered_with_its_defaults(setup: Setup) -> None:
     assert answer["metadata"]["namespace"] == "default"
     assert answer["metadata"]["uid"]
     assert answer["status"]["expirationTimestamp"] == "2023-11-14T23:13:20Z"
-    claims = unverified_claims(answer["status"]["token"])
+    claims = claims_of(answer["status"]["token"])
     assert claims.pop("jti")
     assert claims == {
         "iss": DEFAULT_ISSUER,
@@ -134,12 +138,12 @@ def test_the_server_shortens_what_is_too_long_and_says_so(setup: Setup) -> None:
 
 def test_tokens_that_admission_mounts_into_pods_live_longer_than_they_say(setup: Setup) -> None:
     answer = setup.request({"expirationSeconds": 3607, **bound_to("Pod", "p")})
-    claims = unverified_claims(answer["status"]["token"])
+    claims = claims_of(answer["status"]["token"])
     assert claims["exp"] == NOW + 365 * 24 * 3600
     assert claims["kubernetes.io"]["warnafter"] == NOW + 3607
     assert answer["status"]["expirationTimestamp"] == "2023-11-14T23:13:27Z"
     plain = setup.request({"expirationSeconds": 3607})
-    assert unverified_claims(plain["status"]["token"])["exp"] == NOW + 3607
+    assert claims_of(plain["status"]["token"])["exp"] == NOW + 3607
 
 
 # --- verifying
@@ -288,7 +292,7 @@ def test_a_token_secret_is_filled_once(setup: Setup) -> None:
     }
     assert base64.b64decode(made["data"]["ca.crt"]) == b"CA"
     assert base64.b64decode(made["data"]["namespace"]) == b"default"
-    assert unverified_claims(token) == {
+    assert claims_of(token) == {
         "iss": "kubernetes/serviceaccount",
         "sub": "system:serviceaccount:default:robot",
         "kubernetes.io/serviceaccount/namespace": "default",

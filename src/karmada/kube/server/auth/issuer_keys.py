@@ -17,7 +17,7 @@ from yarl import URL
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
-from karmada.kube.server.auth.jwk import Jwk
+from karmada.kube.server.auth.jwk import Jwk, parse_jwk
 from karmada.kube.server.auth.jwt import TokenError
 from karmada.kube.server.outbound.https import Outbound, Trust
 
@@ -82,7 +82,7 @@ class IssuerKeys:
         if not isinstance(place, str) or not place.startswith("https://"):
             raise ValueError("the discovery document has no jwks_uri with https")
         listed = (await self._get(place)).get("keys")
-        return tuple(key for jwk in listed or () if (key := Jwk.parse(jwk)) is not None)
+        return tuple(key for jwk in listed or () if (key := parse_jwk(jwk)) is not None)
 
     async def _get(self, url: str) -> dict[str, Any]:
         headers = (("Accept", "application/json"), ("User-Agent", "kube-apiserver"))

@@ -1,8 +1,9 @@
-"""JSON Web Tokens as the service-account issuer needs them: signed and verified with ES256 or RS256.
+"""JSON Web Tokens as the service-account issuer needs them: signed and verified with ES256 or RS256, by PyJWT.
 
 A key is known by its id, the hash of its public part, so that several servers (or a rotated key) agree on ids without
 sharing anything else. The algorithm is taken from the key, never from the token: a token that names another algorithm
-than its key has is refused. Parsing of keys, and with it the import of the cryptography package, waits for first use.
+than its key has is refused. Parsing of keys, and with it the import of PyJWT and the cryptography package, waits for
+first use.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from karmada.kube.objects.base64url import b64url, b64url_decode
+from karmada.kube.objects.base64url import b64url
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+    from jwt.algorithms import AllowedPublicKeys
 
 _PEM_KEY = re.compile(rb"-----BEGIN ([A-Z ]*KEY)-----.+?-----END \1-----", re.DOTALL)
 
@@ -58,42 +60,14 @@ class PublicKey:
         der = self._key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         return b64url(hashlib.sha256(der).digest())
 
-    def verifies(self, message: bytes, signature: bytes) -> bool:
-        from cryptography.exceptions import InvalidSignature
-        from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
-        from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-        from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-        from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
-        from cryptography.hazmat.primitives.hashes import SHA256
-
-        try:
-            if isinstance(self._key, RSAPublicKey):
-                self._key.verify(signature, message, PKCS1v15(), SHA256())
-            else:
-                if len(signature) != 64:
-                    return False
-                r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
-                self._key.verify(encode_dss_signature(r, s), message, ECDSA(SHA256()))
-        except InvalidSignature:
-            return False
-        return True
+    def verifies(self, token: str) -> bool:
+        return is_signed(token, self._key, self.alg)
 
     def jwk(self) -> dict[str, str]:
-        from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+        from jwt.algorithms import get_default_algorithms
 
-        jwk = {"use": "sig", "kid": self.kid, "alg": self.alg}
-        if isinstance(self._key, RSAPublicKey):
-            numbers = self._key.public_numbers()
-            jwk |= {"kty": "RSA", "n": b64url(_unsigned(numbers.n)), "e": b64url(_unsigned(numbers.e))}
-        else:
-            point = self._key.public_numbers()
-            x, y = point.x.to_bytes(32, "big"), point.y.to_bytes(32, "big")
-            jwk |= {"kty": "EC", "crv": "P-256", "x": b64url(x), "y": b64url(y)}
-        return jwk
-
-
-def _unsigned(number: int) -> bytes:
-    return number.to_bytes((number.bit_length() + 7) // 8, "big")
+        parts = get_default_algorithms()[self.alg].to_jwk(self._key, as_dict=True)
+        return {"use": "sig", "kid": self.kid, "alg": self.alg, **{k: v for k, v in parts.items() if k != "key_ops"}}
 
 
 def public_keys(pem: bytes) -> list[PublicKey]:
@@ -131,21 +105,9 @@ class SigningKey:
         return PublicKey(self._key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
 
     def sign(self, claims: dict[str, Any]) -> str:
-        header = b64url(orjson.dumps({"alg": self.public.alg, "kid": self.public.kid}))
-        message = f"{header}.{b64url(orjson.dumps(claims))}"
-        return f"{message}.{b64url(self._signature(message.encode('ascii')))}"
+        from jwt import api_jws
 
-    def _signature(self, message: bytes) -> bytes:
-        from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
-        from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-        from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-        from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-        from cryptography.hazmat.primitives.hashes import SHA256
-
-        if isinstance(self._key, RSAPrivateKey):
-            return self._key.sign(message, PKCS1v15(), SHA256())
-        r, s = decode_dss_signature(self._key.sign(message, ECDSA(SHA256())))
-        return r.to_bytes(32, "big") + s.to_bytes(32, "big")
+        return api_jws.encode(orjson.dumps(claims), self._key, self.public.alg, {"kid": self.public.kid, "typ": None})
 
 
 class KeySet:
@@ -156,33 +118,40 @@ class KeySet:
 
     def verify(self, token: str) -> dict[str, Any]:
         """The claims of a token with a good signature; TokenError otherwise. Says nothing about time or audience."""
-        header, claims, message, signature = split_token(token)
-        kid, alg = header.get("kid"), header.get("alg")
-        named = [key for key in self.keys if key.kid == kid]
-        for key in named or self.keys:
-            if key.alg == alg and key.verifies(message, signature):
-                return claims
-        raise TokenError("invalid signature")
+        header, claims = read_token(token)
+        named = [key for key in self.keys if key.kid == header.get("kid")]
+        if not any(key.verifies(token) for key in named or self.keys):
+            raise TokenError("invalid signature")
+        return claims
 
     def jwks(self) -> dict[str, Any]:
         return {"keys": [key.jwk() for key in self.keys]}
 
 
-def split_token(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
-    """Header, claims, what is signed, and the signature; nothing of it is verified."""
-    parts = token.split(".")
-    if len(parts) != 3:
+def read_token(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return header and claims of a token, nothing of which is verified; TokenError if it is not a JWT."""
+    from jwt import api_jws
+    from jwt.exceptions import InvalidTokenError
+
+    if token.count(".") != 2:
         raise TokenError("not a JSON web token")
     try:
-        header, claims = orjson.loads(b64url_decode(parts[0])), orjson.loads(b64url_decode(parts[1]))
-        signature = b64url_decode(parts[2])
-    except ValueError as error:
+        read = api_jws.decode_complete(token, options={"verify_signature": False})
+        claims = orjson.loads(read["payload"])
+    except (InvalidTokenError, ValueError) as error:
         raise TokenError("malformed JSON web token") from error
-    if not isinstance(header, dict) or not isinstance(claims, dict):
+    if "=" in token or not isinstance(claims, dict):  # no two texts mean the same token
         raise TokenError("malformed JSON web token")
-    return header, claims, f"{parts[0]}.{parts[1]}".encode("ascii"), signature
+    return read["header"], claims
 
 
-def unverified_claims(token: str) -> dict[str, Any]:
-    """What a token says about itself, to find out who would have to verify it; TokenError if it is not a JWT."""
-    return split_token(token)[1]
+def is_signed(token: str, key: AllowedPublicKeys, alg: str) -> bool:
+    """Whether a token has a good signature by this key with this algorithm, which must be one for such keys."""
+    from jwt import api_jws
+    from jwt.exceptions import PyJWTError
+
+    try:
+        api_jws.decode_complete(token, key, [alg])
+    except PyJWTError:
+        return False
+    return True

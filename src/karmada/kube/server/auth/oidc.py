@@ -15,7 +15,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.server.auth.authentication import TokenIdentity, own_audiences
 from karmada.kube.server.auth.identity import authenticated
 from karmada.kube.server.auth.issuer_keys import IssuerKeys
-from karmada.kube.server.auth.jwt import TokenError, split_token, unverified_claims
+from karmada.kube.server.auth.jwt import TokenError, is_signed, read_token
 from karmada.kube.server.auth.peer import CREDENTIAL_ID
 from karmada.kube.server.auth.single_flight import SingleFlight
 from karmada.kube.server.auth.token_sources import OidcConfig
@@ -41,7 +41,7 @@ class OidcTokens:
 
     async def authenticate(self, token: str, audiences: Sequence[str]) -> TokenIdentity | None:
         try:
-            issuer = unverified_claims(token).get("iss")
+            issuer = read_token(token)[1].get("iss")
         except TokenError:
             return None
         if issuer != self._config.issuer_url:
@@ -55,12 +55,12 @@ class OidcTokens:
         await self._keys.close()
 
     async def _verify(self, token: str) -> _Verified:
-        header, claims, message, signature = split_token(token)
+        header, claims = read_token(token)
         alg = header.get("alg")
         if alg not in self._config.signing_algs:
             raise TokenError(f"oidc: the token must be signed with {' or '.join(self._config.signing_algs)}")
         keys = await self._keys.find(str(header.get("kid") or ""))
-        if not any(key.verifies(alg, message, signature) for key in keys):
+        if not any(alg in key.algorithms and is_signed(token, key.key, alg) for key in keys):
             raise TokenError("oidc: invalid signature")
         expires = self._check(claims)
         return _Verified(user_of(claims, self._config), expires)

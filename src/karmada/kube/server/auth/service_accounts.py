@@ -20,7 +20,7 @@ from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.identity import authenticated
-from karmada.kube.server.auth.jwt import KeySet, TokenError, unverified_claims
+from karmada.kube.server.auth.jwt import KeySet, TokenError, read_token
 from karmada.kube.server.auth.peer import CREDENTIAL_ID
 from karmada.kube.server.auth.user import User
 
@@ -90,7 +90,7 @@ class ServiceAccountTokens:
         if self._known.get(token) is not None:
             return True
         try:
-            issuer = unverified_claims(token).get("iss")
+            issuer = read_token(token)[1].get("iss")
         except TokenError:
             return False
         return isinstance(issuer, str) and (issuer == LEGACY_ISSUER or issuer in self._issuers)
