@@ -8,26 +8,14 @@ from pathlib import Path
 from karmada.api.policy import PropagationPolicy
 from karmada.components.assembly import Assembly
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.sim.profile import INSTANT, NodePool, Profile
-from karmada.rehearsal.event_loop import rehearse
 from karmada.rehearsal.fleet import RehearsalFleet
 from tests.support.events import EVENTS
+from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import BINDINGS, DEPLOYMENTS, deployment, policy
 from tests.support.scheduling_cases import DYNAMIC
 
 PODS = GVR("", "v1", "pods")
 LARGE = {"containers": [{"name": "web", "image": "nginx", "resources": {"requests": {"cpu": "1"}}}]}
-
-
-async def fleet_of_two(folder: Path) -> RehearsalFleet:
-    fleet = RehearsalFleet(folder)
-    await fleet.start()
-    for name in ("m1", "m2"):
-        await fleet.add_member(Profile(name, latencies=INSTANT, pools=(NodePool(count=1),), system_pods=False))
-        await fleet.join(name)
-    await fleet.start_controllers()
-    await fleet.run(45)
-    return fleet
 
 
 async def place_while_a_member_fills_up(fleet: RehearsalFleet) -> None:
@@ -62,8 +50,11 @@ async def descheduled(fleet: RehearsalFleet) -> set[tuple[str, str]]:
 
 
 def test_pods_that_find_no_node_run_elsewhere_after_the_threshold(tmp_path: Path) -> None:
+    two = PlayedFleet(tmp_path)
+
     async def play() -> None:
-        fleet = await fleet_of_two(tmp_path)
+        await two.begin("m1", "m2")
+        fleet = two.fleet
         assembly = Assembly(
             lambda name: fleet.server.client(user_agent=name), clock=fleet.clock, open_member=fleet._open
         )
@@ -82,6 +73,6 @@ def test_pods_that_find_no_node_run_elsewhere_after_the_threshold(tmp_path: Path
         while not stopping.done():
             await fleet.clock.advance(1.0)
         await stopping
-        await fleet.stop()
 
-    rehearse(play())
+    two.play(play())
+    two.stop()

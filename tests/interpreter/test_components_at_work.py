@@ -6,13 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from karmada.api.work import ResourceBinding
-from karmada.features import default_gates
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.profile import INSTANT, NodePool, Profile
-from karmada.rehearsal.event_loop import rehearse
-from karmada.rehearsal.fleet import RehearsalFleet
 from tests.interpreter.workloads import CustomKinds, definition
 
 FLINK = GVR("flink.apache.org", "v1beta1", "flinkdeployments")
@@ -40,18 +36,10 @@ def flink(name: str, tasks: int) -> Obj:
 class Unequal(CustomKinds):
     """m1 has two nodes of four CPUs, m2 four of them."""
 
-    def __init__(self, folder: Path, gates: str) -> None:
-        found = default_gates()
-        found.set(gates)
-        self.fleet = RehearsalFleet(folder, gates=found)
-
     async def start(self) -> None:
-        await self.fleet.start()
-        for name, nodes in (("m1", 2), ("m2", 4)):
-            pools = (NodePool(count=nodes),)
-            await self.fleet.add_member(Profile(name, latencies=INSTANT, pools=pools, system_pods=False))
-            await self.fleet.join(name)
-        await self.fleet.start_controllers()
+        await self.begin(seconds=0)
+        await self.add("m1", nodes=2)
+        await self.add("m2", nodes=4)
         await self.serve(definition("flink.apache.org", "v1beta1", "FlinkDeployment"))
         await self.fleet.run(60)
 
@@ -59,17 +47,19 @@ class Unequal(CustomKinds):
 def outcome(folder: Path, gates: str, **jobs: int) -> dict[str, Obj]:
     """The bindings of Flink jobs with so many task managers, which may be in one cluster each."""
 
+    kinds = Unequal(folder, gates=gates)
+
     async def play() -> dict[str, Obj]:
-        kinds = Unequal(folder, gates)
         await kinds.start()
         found: dict[str, Any] = {}
         for name, tasks in jobs.items():
             await kinds.propagate(flink(name, tasks), FLINK, placement=ONE_CLUSTER)
             found[name] = await kinds.client.get(ResourceBinding.gvr, f"{name}-flinkdeployment", "default")
-        await kinds.fleet.stop()
         return found
 
-    return rehearse(play())
+    found = kinds.play(play())
+    kinds.stop()
+    return found
 
 
 def test_a_job_goes_where_all_of_its_components_fit(tmp_path: Path) -> None:

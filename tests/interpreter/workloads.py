@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,7 @@ from karmada.api.policy import PropagationPolicy
 from karmada.api.work import ResourceBinding
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.profile import INSTANT, NodePool, Profile
-from karmada.rehearsal.event_loop import rehearse
-from karmada.rehearsal.fleet import RehearsalFleet
+from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import policy
 
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -98,23 +96,11 @@ DIVIDED = {
 }
 
 
-class CustomKinds:
+class CustomKinds(PlayedFleet):
     """A fleet of two members that serve the kind, as the control plane does."""
 
-    def __init__(self, folder: Path) -> None:
-        self.fleet = RehearsalFleet(folder)
-
-    @property
-    def client(self) -> Any:
-        return self.fleet.client
-
     async def start(self) -> None:
-        await self.fleet.start()
-        for name in MEMBERS:
-            profile = Profile(name, latencies=INSTANT, pools=(NodePool(count=1),), system_pods=False)
-            await self.fleet.add_member(profile)
-            await self.fleet.join(name)
-        await self.fleet.start_controllers()
+        await self.begin(*MEMBERS, seconds=0)
         await self.serve(definition())
         await self.fleet.run(60)
 
@@ -155,11 +141,8 @@ class CustomKinds:
         return {event["reason"]: event["message"] for event in events if event["involvedObject"]["name"] == name}
 
 
-def played(folder: Path, scenario: Callable[[CustomKinds], Awaitable[None]]) -> None:
-    async def play() -> None:
-        kinds = CustomKinds(folder)
-        await kinds.start()
-        await scenario(kinds)
-        await kinds.fleet.stop()
-
-    rehearse(play())
+def played(folder: Path, scenario: Callable[[CustomKinds], Coroutine[Any, Any, None]]) -> None:
+    kinds = CustomKinds(folder)
+    kinds.play(kinds.start())
+    kinds.play(scenario(kinds))
+    kinds.stop()

@@ -18,11 +18,7 @@ MEMBERS = ("m1", "m2")
 
 class MeasuredFleet(PlayedFleet):
     async def start(self) -> None:
-        await self.fleet.start()
-        for name in MEMBERS:
-            await self.add(name)
-        await self.fleet.start_controllers()
-        await self.fleet.run(60)
+        await self.begin(*MEMBERS, seconds=60)
 
     async def clear(self) -> None:
         for name, member in self.fleet.members.items():

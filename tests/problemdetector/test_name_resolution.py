@@ -31,10 +31,7 @@ class DetectingFleet(PlayedFleet):
 
     async def start(self) -> None:
         self.failing = set()
-        await self.fleet.start()
-        await self.add("m1", nodes=2)
-        await self.fleet.start_controllers()
-        await self.fleet.run(30)
+        await self.begin("m1", nodes=2, seconds=30)
         member, clock = self.fleet.members["m1"].client, self.fleet.clock
         recorder = EventRecorder(member, "detector", clock=clock)
         thresholds = Thresholds()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,16 +17,15 @@ from karmada.controllers.context import Settings
 from karmada.features import default_gates
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from karmada.prediction.world import World
 from karmada.rehearsal.copying import copy_of
 from karmada.rehearsal.drill import Course, Drill, Report
-from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
 from karmada.rehearsal.stand_ins import others_on, profile_of
 from tests.controllers.failover.histories import DEAD, ONE_CLUSTER
 from tests.interpreter.workloads import CRDS, CUSTOMIZATIONS, SCRIPTS, WORKLOADS, customization, definition, workload
+from tests.support.played_fleet import PlayedFleet, started
 from tests.support.propagation import CONFIG_MAPS, DEPLOYMENTS, config_map, deployment, policy
 
 EVICTING = Settings(enable_no_execute_taint_eviction=True)
@@ -37,24 +35,20 @@ LARGE = {"containers": [{"name": "web", "image": "nginx", "resources": {"request
 AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
 
 
-class Real:
+class Real(PlayedFleet):
     """A fleet that stands for the real one; small members, of which m3 has least room."""
 
     def __init__(self, folder: Path) -> None:
-        gates = default_gates()
-        gates.set("Failover=true")
-        self.fleet = RehearsalFleet(folder / "real", EVICTING, gates)
+        super().__init__(folder / "real", settings=EVICTING, gates="Failover=true")
         self.folder = folder
 
     async def start(self) -> None:
-        await self.fleet.start()
+        await self.begin(seconds=0)
         for name, nodes in (("m1", 2), ("m2", 2), ("m3", 1)):
-            pool = NodePool(count=nodes)
-            await self.fleet.add_member(Profile(name, latencies=INSTANT, pools=(pool,), system_pods=False))
-            await self.fleet.join(name, {"metadata": {"labels": {"tier": name}}, "spec": {"region": f"r-{name}"}})
-        await self.fleet.start_controllers()
+            cluster = {"metadata": {"labels": {"tier": name}}, "spec": {"region": f"r-{name}"}}
+            await self.add(name, nodes, cluster=cluster)
         head = {"apiVersion": ClusterTaintPolicy.gvk.api_version, "kind": "ClusterTaintPolicy"}
-        await self.fleet.client.create(ClusterTaintPolicy.gvr, {**head, "metadata": {"name": "dead"}, "spec": DEAD})
+        await self.client.create(ClusterTaintPolicy.gvr, {**head, "metadata": {"name": "dead"}, "spec": DEAD})
         await self.fleet.run(45)
 
     async def place(self, obj: Obj, gvr: GVR, *clusters: str, **placement: Any) -> None:
@@ -72,20 +66,16 @@ class Real:
 
 
 @pytest.fixture
-def loop() -> Iterator[asyncio.AbstractEventLoop]:
-    found = RehearsalLoop()
-    yield found
-    found.close()
+def real(tmp_path: Path) -> Iterator[Real]:
+    yield from started(Real(tmp_path))
 
 
 def of(report: Report, name: str) -> Course:
     return next(course for course in report.courses if course.target.name == name)
 
 
-def test_a_drill_reports_what_moves_what_is_lost_and_why(loop: asyncio.AbstractEventLoop, tmp_path: Path) -> None:
+def test_a_drill_reports_what_moves_what_is_lost_and_why(real: Real) -> None:
     async def scenario() -> None:
-        real = Real(tmp_path)
-        await real.start()
         await real.place(deployment("web", replicas=3), DEPLOYMENTS, "m1", "m2", spreadConstraints=ONE_CLUSTER)
         large_one = deployment("large", replicas=2, pod=LARGE)
         await real.place(large_one, DEPLOYMENTS, "m1", "m3", replicaScheduling=AGGREGATED)
@@ -114,9 +104,8 @@ def test_a_drill_reports_what_moves_what_is_lost_and_why(loop: asyncio.AbstractE
         await real.fleet.run(report.lasted)
         for course in report.courses:
             assert await serving(real.fleet, course.target.name) == course.after, course.target.name
-        await real.fleet.stop()
 
-    loop.run_until_complete(scenario())
+    real.play(scenario())
 
 
 async def serving(fleet: RehearsalFleet, name: str) -> dict[str, int]:
@@ -131,12 +120,8 @@ async def serving(fleet: RehearsalFleet, name: str) -> dict[str, int]:
     return {member: count for member, count in found.items() if count}
 
 
-def test_without_failover_nothing_moves_unless_the_drill_is_to_have_it(
-    loop: asyncio.AbstractEventLoop, tmp_path: Path
-) -> None:
+def test_without_failover_nothing_moves_unless_the_drill_is_to_have_it(real: Real) -> None:
     async def scenario() -> None:
-        real = Real(tmp_path)
-        await real.start()
         await real.fleet.client.delete(ClusterTaintPolicy.gvr, "dead")
         await real.place(deployment("web"), DEPLOYMENTS, "m1", "m2", spreadConstraints=ONE_CLUSTER)
         (placed,) = await serving(real.fleet, "web")
@@ -144,15 +129,12 @@ def test_without_failover_nothing_moves_unless_the_drill_is_to_have_it(
         assert of(off, "web").after == {}
         on = await real.drill(placed, settings=Settings(), gates=default_gates(), with_failover=True)
         assert sum(of(on, "web").after.values()) == 2
-        await real.fleet.stop()
 
-    loop.run_until_complete(scenario())
+    real.play(scenario())
 
 
-def test_custom_resources_are_part_of_a_drill(loop: asyncio.AbstractEventLoop, tmp_path: Path) -> None:
+def test_custom_resources_are_part_of_a_drill(real: Real) -> None:
     async def scenario() -> None:
-        real = Real(tmp_path)
-        await real.start()
         for client in (real.fleet.client, *(member.client for member in real.fleet.members.values())):
             await client.create(CRDS, definition())
         await real.fleet.client.create(CUSTOMIZATIONS, customization(**SCRIPTS))
@@ -166,9 +148,8 @@ def test_custom_resources_are_part_of_a_drill(loop: asyncio.AbstractEventLoop, t
         assert course.after == {"m2" if placed == "m1" else "m1": 1}
         assert course.wanted == {"m2" if placed == "m1" else "m1": 3}
         assert course.downtime < 90
-        await real.fleet.stop()
 
-    loop.run_until_complete(scenario())
+    real.play(scenario())
 
 
 def cluster(name: str, **spec: Any) -> Obj:

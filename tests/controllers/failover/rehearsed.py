@@ -41,10 +41,7 @@ class Rehearsed(PlayedFleet):
     # life
 
     async def start(self) -> None:
-        await self.fleet.start()
-        for name in MEMBERS:
-            await self.add(name)
-        await self.fleet.start_controllers()
+        await self.begin(*MEMBERS, seconds=0)
         head = {"apiVersion": ClusterTaintPolicy.gvk.api_version, "kind": "ClusterTaintPolicy"}
         await self.client.create(ClusterTaintPolicy.gvr, {**head, "metadata": {"name": "dead"}, "spec": DEAD})
         await self.fleet.run(45)
@@ -55,9 +52,7 @@ class Rehearsed(PlayedFleet):
             self.fleet.change_network(name, State.UP)
             await self.taint(name, evicting=False)
             self.cure(name)
-        for gvr in (PropagationPolicy.gvr, DEPLOYMENTS):
-            for found in (await self.client.list_all(gvr, "default")).items:
-                await self.client.delete(gvr, found["metadata"]["name"], "default")
+        await self.remove(PropagationPolicy.gvr, DEPLOYMENTS)
         await self.fleet.run(100)
 
     # what happens

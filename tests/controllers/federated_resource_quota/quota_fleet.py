@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from pathlib import Path
-from typing import Any, TypeVar
-
 from karmada.api.policy import FederatedResourceQuota, PropagationPolicy
 from karmada.api.well_known import execution_namespace
 from karmada.api.work import ResourceBinding, Work
-from karmada.features import default_gates
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.profile import INSTANT, NodePool, Profile
-from karmada.rehearsal.event_loop import RehearsalLoop
-from karmada.rehearsal.fleet import RehearsalFleet
+from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import DEPLOYMENTS, deployment, placed, policy, selecting
 
-T = TypeVar("T")
 QUOTAS, EVENTS = FederatedResourceQuota.gvr, GVR("", "v1", "events")
 RESOURCE_QUOTAS = GVR("", "v1", "resourcequotas")
 
@@ -39,40 +31,13 @@ def workload(name: str, replicas: int, cpu: str) -> Obj:
     return made
 
 
-class QuotaFleet:
-    def __init__(self, folder: Path, gates: str = "") -> None:
-        enabled = default_gates()
-        if gates:
-            enabled.set(gates)
-        self.fleet = RehearsalFleet(folder, gates=enabled)
-        self.client = self.fleet.client
-        self._loop = RehearsalLoop()
-
-    def play(self, scenario: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(scenario)
-
-    # life
-
+class QuotaFleet(PlayedFleet):
     async def start(self) -> None:
-        await self.fleet.start()
-        for name in ("m1", "m2"):
-            await self.add(name)
-            await self.fleet.join(name)
-        await self.fleet.start_controllers()
-        await self.run(60)
-
-    async def add(self, name: str) -> None:
-        await self.fleet.add_member(Profile(name, latencies=INSTANT, pools=(NodePool(count=2),), system_pods=False))
+        await self.begin("m1", "m2", nodes=2, seconds=60)
 
     async def clear(self) -> None:
-        for gvr in (PropagationPolicy.gvr, DEPLOYMENTS, QUOTAS):
-            for found in (await self.client.list_all(gvr, "default")).items:
-                await self.client.delete(gvr, meta.name(found), "default")
+        await self.remove(PropagationPolicy.gvr, DEPLOYMENTS, QUOTAS)
         await self.run(60)
-
-    def stop(self) -> None:
-        self.play(self.fleet.stop())
-        self._loop.close()
 
     # what happens
 
@@ -99,10 +64,6 @@ class QuotaFleet:
         await self.run()
 
     # what is there
-
-    def stored(self, gvr: GVR, namespace: str = "default", *, member: str = "") -> dict[str, Obj]:
-        server = self.fleet.members[member].sim.server if member else self.fleet.server
-        return {meta.name(obj): obj for obj in server.cache.list(gvr.group_resource, namespace)}
 
     def status(self, name: str = "team") -> Obj:
         found: Obj = self.stored(QUOTAS)[name].get("status") or {}

@@ -10,6 +10,7 @@ from karmada.api.work import ResourceBinding
 from karmada.controllers.federated_resource_quota.charges import SETTLE_SECONDS, Recount
 from karmada.kube.objects.types import Obj
 from tests.controllers.federated_resource_quota.quota_fleet import QUOTAS, QuotaFleet, quota
+from tests.support.played_fleet import cleared, started
 from tests.support.propagation import DEPLOYMENTS
 
 GATES = "FederatedQuotaEnforcement=true"
@@ -17,16 +18,12 @@ GATES = "FederatedQuotaEnforcement=true"
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuotaFleet]:
-    found = QuotaFleet(tmp_path_factory.mktemp("enforced"), GATES)
-    found.play(found.start())
-    yield found
-    found.stop()
+    yield from started(QuotaFleet(tmp_path_factory.mktemp("enforced"), gates=GATES))
 
 
 @pytest.fixture
 def quotas(shared: QuotaFleet) -> Iterator[QuotaFleet]:
-    yield shared
-    shared.play(shared.clear())
+    yield from cleared(shared)
 
 
 def placed_replicas(quotas: QuotaFleet, name: str) -> int:

@@ -13,20 +13,17 @@ from karmada.controllers.federated_resource_quota.sync import assignments_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from tests.controllers.federated_resource_quota.quota_fleet import QUOTAS, QuotaFleet, quota
+from tests.support.played_fleet import cleared, started
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuotaFleet]:
-    found = QuotaFleet(tmp_path_factory.mktemp("quotas"))
-    found.play(found.start())
-    yield found
-    found.stop()
+    yield from started(QuotaFleet(tmp_path_factory.mktemp("quotas")))
 
 
 @pytest.fixture
 def quotas(shared: QuotaFleet) -> Iterator[QuotaFleet]:
-    yield shared
-    shared.play(shared.clear())
+    yield from cleared(shared)
 
 
 def test_of_several_assignments_of_a_cluster_the_first_counts() -> None:
@@ -92,7 +89,6 @@ def test_a_cluster_that_joins_later_gets_its_share(quotas: QuotaFleet) -> None:
 
     async def join() -> None:
         await quotas.add("m3")
-        await quotas.fleet.join("m3")
         await quotas.run(60)
 
     quotas.play(join())

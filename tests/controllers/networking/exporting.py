@@ -47,10 +47,7 @@ class ServingFleet(PlayedFleet):
     # life
 
     async def start(self) -> None:
-        await self.fleet.start()
-        for name in MEMBERS:
-            await self.add(name, nodes=2)
-        await self.fleet.start_controllers()
+        await self.begin(*MEMBERS, nodes=2, seconds=0)
         crds = [
             selecting("CustomResourceDefinition", name=f"{kind.gvr.resource}.{kind.gvr.group}")
             | {"apiVersion": "apiextensions.k8s.io/v1"}
@@ -100,10 +97,6 @@ class ServingFleet(PlayedFleet):
         await self.run()
 
     # what is there
-
-    def stored(self, gvr: GVR, namespace: str = "default", *, member: str = "") -> dict[str, Obj]:
-        server = self.fleet.members[member].sim.server if member else self.fleet.server
-        return {meta.name(obj): obj for obj in server.cache.list(gvr.group_resource, namespace)}
 
     def slices(self, service_name: str, member: str = "") -> dict[str, set[str]]:
         """Addresses by the names of the EndpointSlices of a Service, in a member or in the control plane."""

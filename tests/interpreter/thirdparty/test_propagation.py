@@ -6,7 +6,6 @@ One fleet has all of them at once: what takes time is the fleet, not the objects
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +15,8 @@ from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.interpreter.thirdparty.layer import KINDS
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.profile import INSTANT, NodePool, Profile
-from karmada.rehearsal.event_loop import RehearsalLoop
-from karmada.rehearsal.fleet import RehearsalFleet
 from tests.interpreter.thirdparty.samples import SAMPLES, is_cluster_wide, template
+from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import cluster_policy, policy
 
 MEMBERS = ("m1", "m2")
@@ -52,22 +49,18 @@ def crd(gvk: GVK) -> Obj:
     }
 
 
-class Run:
+class Run(PlayedFleet):
     """All samples, propagated."""
 
-    def __init__(self, folder: Path) -> None:
-        self.fleet = RehearsalFleet(folder)
-
     async def start(self) -> None:
-        await self.fleet.start()
+        await self.begin(seconds=0)
         for gvk in SAMPLES:
-            await self.fleet.client.create(CRDS, crd(gvk))
+            await self.client.create(CRDS, crd(gvk))
         for name in MEMBERS:
-            profile = Profile(name, latencies=INSTANT, pools=(NodePool(count=1),), system_pods=False)
-            await self.fleet.add_member(profile, objects=[crd(gvk) for gvk in SAMPLES])
-            await self.fleet.join(name)
-        await self.fleet.start_controllers()
+            await self.add(name, objects=[crd(gvk) for gvk in SAMPLES])
         await self.fleet.run(45)
+        await self.propagate()
+        await self.operate()
 
     async def propagate(self) -> None:
         everything = [{"apiVersion": gvk.api_version, "kind": gvk.kind} for gvk in SAMPLES]
@@ -113,20 +106,10 @@ class Run:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    loop = RehearsalLoop()
     run = Run(tmp_path_factory.mktemp("third-party"))
-
-    async def scenario() -> None:
-        await run.start()
-        await run.propagate()
-        await run.operate()
-
-    try:
-        loop.run_until_complete(scenario())
-        yield run
-    finally:
-        loop.run_until_complete(run.fleet.stop())
-        loop.close()
+    run.play(run.start())
+    yield run
+    run.stop()
 
 
 def shown(status: Obj | None) -> Obj | None:

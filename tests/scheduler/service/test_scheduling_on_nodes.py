@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 
 from karmada.api.policy import FederatedResourceQuota, PropagationPolicy
-from karmada.features import default_gates
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.profile import INSTANT, NodePool, Profile
-from karmada.rehearsal.event_loop import RehearsalLoop
-from karmada.rehearsal.fleet import RehearsalFleet
+from karmada.kube.sim.profile import NodePool
 from tests.support.events import EVENTS
+from tests.support.played_fleet import PlayedFleet, cleared, started
 from tests.support.propagation import BINDINGS, DEPLOYMENTS, deployment, policy
 from tests.support.scheduling_cases import DYNAMIC
 
@@ -27,24 +25,16 @@ ONE_CPU = {"containers": [{"name": "web", "image": "nginx", "resources": {"reque
 GROUPS = [{"affinityName": f"g{number}", "clusterNames": [f"m{number}"]} for number in (1, 2)]
 
 
-class Fleet:
+class Fleet(PlayedFleet):
     """m1 has two nodes, m2 one with a label; each takes four pods of one cpu."""
 
-    def __init__(self, fleet: RehearsalFleet) -> None:
-        self.fleet, self.client = fleet, fleet.client
-
     async def start(self) -> None:
-        await self.fleet.start()
-        for name, pool in (("m1", NodePool(count=2)), ("m2", NodePool(count=1, labels={"disk": "ssd"}))):
-            await self.fleet.add_member(Profile(name, latencies=INSTANT, pools=(pool,), system_pods=False))
-            await self.fleet.join(name)
-        await self.fleet.start_controllers()
+        await self.begin("m1", nodes=2, seconds=0)
+        await self.add("m2", NodePool(count=1, labels={"disk": "ssd"}))
         await self.fleet.run(45)
 
-    async def clean(self) -> None:
-        for gvr in (PropagationPolicy.gvr, DEPLOYMENTS, FederatedResourceQuota.gvr):
-            for found in (await self.client.list_all(gvr, "default")).items:
-                await self.client.delete(gvr, found["metadata"]["name"], "default")
+    async def clear(self) -> None:
+        await self.remove(PropagationPolicy.gvr, DEPLOYMENTS, FederatedResourceQuota.gvr)
         for member in ("m1", "m2"):
             await self.cordon(member, 2, cordoned=False)
         await self.fleet.run(45)
@@ -84,50 +74,35 @@ class Fleet:
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RehearsalLoop, Fleet]]:
-    loop = RehearsalLoop()
-    gates = default_gates()
-    gates.set("FederatedQuotaEnforcement=true")
-    fleet = Fleet(RehearsalFleet(tmp_path_factory.mktemp("fleet"), gates=gates, in_process_estimator=True))
-    loop.run_until_complete(fleet.start())
-    yield loop, fleet
-    loop.run_until_complete(fleet.fleet.stop())
-    loop.close()
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    yield from started(Fleet(tmp_path_factory.mktemp("fleet"), gates="FederatedQuotaEnforcement=true"))
 
 
 @pytest.fixture
-def played(started: tuple[RehearsalLoop, Fleet]) -> Iterator[tuple[RehearsalLoop, Fleet]]:
-    yield started
-    loop, fleet = started
-    loop.run_until_complete(fleet.clean())
+def fleet(shared: Fleet) -> Iterator[Fleet]:
+    yield from cleared(shared)
 
 
-def test_replicas_are_divided_by_what_nodes_take(played: tuple[RehearsalLoop, Fleet]) -> None:
-    loop, fleet = played
-
+def test_replicas_are_divided_by_what_nodes_take(fleet: Fleet) -> None:
     async def play() -> None:
         await fleet.cordon("m1", 2)
         await fleet.place(3)
         assert await fleet.targets() == {"m2": 3}
         assert await fleet.ready() == 3
 
-    loop.run_until_complete(play())
+    fleet.play(play())
 
 
-def test_a_workload_goes_where_its_nodes_are(played: tuple[RehearsalLoop, Fleet]) -> None:
-    loop, fleet = played
-
+def test_a_workload_goes_where_its_nodes_are(fleet: Fleet) -> None:
     async def play() -> None:
         await fleet.place(3, pod={**ONE_CPU, "nodeSelector": {"disk": "ssd"}})
         assert await fleet.targets() == {"m2": 3}
         assert await fleet.ready() == 3
 
-    loop.run_until_complete(play())
+    fleet.play(play())
 
 
-def test_too_little_capacity_places_nothing_until_there_is_enough(played: tuple[RehearsalLoop, Fleet]) -> None:
-    loop, fleet = played
-
+def test_too_little_capacity_places_nothing_until_there_is_enough(fleet: Fleet) -> None:
     async def play() -> None:
         await fleet.cordon("m1", 1)
         await fleet.place(5, clusterAffinity={"clusterNames": ["m1"]})
@@ -144,12 +119,10 @@ def test_too_little_capacity_places_nothing_until_there_is_enough(played: tuple[
         assert await fleet.targets() == {"m1": 5}
         assert await fleet.ready() == 5
 
-    loop.run_until_complete(play())
+    fleet.play(play())
 
 
-def test_the_next_group_of_clusters_takes_what_the_first_has_no_node_for(played: tuple[RehearsalLoop, Fleet]) -> None:
-    loop, fleet = played
-
+def test_the_next_group_of_clusters_takes_what_the_first_has_no_node_for(fleet: Fleet) -> None:
     async def play() -> None:
         await fleet.cordon("m1", 2)
         await fleet.place(2, clusterAffinities=GROUPS)
@@ -162,14 +135,12 @@ def test_the_next_group_of_clusters_takes_what_the_first_has_no_node_for(played:
         assert await fleet.targets() == {"m2": 3}, "it never returns to an earlier group"
         assert await fleet.ready() == 3
 
-    loop.run_until_complete(play())
+    fleet.play(play())
 
 
 def test_when_no_group_has_nodes_for_it_nothing_is_placed_and_all_are_retried(
-    played: tuple[RehearsalLoop, Fleet],
+    fleet: Fleet,
 ) -> None:
-    loop, fleet = played
-
     async def play() -> None:
         await fleet.cordon("m1", 2)
         await fleet.cordon("m2", 1)
@@ -183,12 +154,10 @@ def test_when_no_group_has_nodes_for_it_nothing_is_placed_and_all_are_retried(
         assert await fleet.targets() == {"m2": 2}
         assert await fleet.ready() == 2
 
-    loop.run_until_complete(play())
+    fleet.play(play())
 
 
-def test_what_exceeds_a_quota_stays_where_it_is_until_the_quota_allows_it(played: tuple[RehearsalLoop, Fleet]) -> None:
-    loop, fleet = played
-
+def test_what_exceeds_a_quota_stays_where_it_is_until_the_quota_allows_it(fleet: Fleet) -> None:
     async def play() -> None:
         head = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "FederatedResourceQuota"}
         quota = {**head, "metadata": {"name": "small", "namespace": "default"}, "spec": {"overall": {"cpu": "2"}}}
@@ -208,4 +177,4 @@ def test_what_exceeds_a_quota_stays_where_it_is_until_the_quota_allows_it(played
         assert await fleet.targets() == {"m1": 3}
         assert await fleet.ready() == 3
 
-    loop.run_until_complete(play())
+    fleet.play(play())
