@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from karmada.controllers.context import Context, Settings
     from karmada.joining.join import Joining
     from karmada.kube.client.config import RestConfig
-    from karmada.kube.runtime.controller import BackOff
+    from karmada.kube.runtime.back_off import BackOff
     from karmada.kube.runtime.features import FeatureGates
 
 COMPONENT = "karmada-agent"
@@ -241,7 +241,7 @@ def _process(given: dict[str, Any], gates: FeatureGates) -> AgentProcess:
     from karmada.components.agent_parts import agent_rows
     from karmada.controllers.cluster_status.heartbeat import Heartbeat
     from karmada.joining.join import Joining
-    from karmada.kube.runtime.controller import BackOff
+    from karmada.kube.runtime.back_off import BackOff
 
     name, control, member = given["cluster_name"], _control_config(given), own_cluster_config(given["kubeconfig"])
     heartbeat = partial(

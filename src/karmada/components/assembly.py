@@ -24,7 +24,8 @@ from karmada.kube.objects.doc import parse_custom
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.objects.types import Parse
-from karmada.kube.runtime.controller import BackOff, Reconciler
+from karmada.kube.runtime.back_off import BackOff
+from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.features import FeatureGates, FeatureMetrics
 from karmada.kube.runtime.follow_ups import FollowUps
 from karmada.kube.runtime.health import Health

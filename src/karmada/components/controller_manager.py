@@ -66,7 +66,7 @@ def main(**given: Any) -> None:
       karmada-controller-manager --kubeconfig ~/.karmada/admin.kubeconfig --controllers '*,-namespace'
       karmada-controller-manager --kubeconfig ~/.karmada/admin.kubeconfig --share-work
     """
-    from karmada.kube.runtime.controller import BackOff
+    from karmada.kube.runtime.back_off import BackOff
 
     gates, settings, sharing = gates_from(given), settings_from(given), sharing_from(given)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
     from karmada.kube.client.transport import Transport
-    from karmada.kube.runtime.controller import BackOff
+    from karmada.kube.runtime.back_off import BackOff
     from karmada.kube.runtime.features import FeatureGates
     from karmada.kube.runtime.membership import Membership
     from karmada.kube.runtime.serving import ObservabilityServer

@@ -23,10 +23,11 @@ from karmada.components import election
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.runtime.back_off import Attempts, BackOff
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.membership import GROUP
-from karmada.kube.runtime.waiting import Backoff, cancel_and_wait, finish_within
+from karmada.kube.runtime.waiting import cancel_and_wait, finish_within
 
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client
@@ -120,14 +121,14 @@ class Workers:
     # one worker
 
     async def _keep(self, number: int) -> None:
-        backoff = Backoff(self._clock, first=_FIRST_PAUSE, most=_LONGEST_PAUSE)
+        attempts = Attempts(self._clock, BackOff(_FIRST_PAUSE, _LONGEST_PAUSE))
         while not self._stopping:
             try:
                 await self._run(number)
             except OSError as error:
                 log.error("A worker could not be started", error, worker=number)
             if not self._stopping:
-                await backoff.pause()
+                await attempts.pause()
 
     async def _run(self, number: int) -> None:
         self._write_kubeconfig(number)

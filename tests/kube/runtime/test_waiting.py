@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.runtime.waiting import Backoff, cancel_and_wait, finish_within, with_timeout
+from karmada.kube.runtime.waiting import cancel_and_wait, finish_within, with_timeout
 
 
 async def answer(value: int) -> int:
@@ -76,26 +76,3 @@ async def test_tasks_may_finish_within_their_grace(clock: FakeClock) -> None:
     await finishing
     assert not quick.cancelled()
     assert stuck.cancelled()
-
-
-async def test_pauses_grow_to_their_most_and_start_over_after_a_quiet_time(clock: FakeClock) -> None:
-    backoff = Backoff(clock, first=1, most=5, jitter=0, reset_after=60)
-    assert [backoff.next() for _ in range(5)] == [1, 2, 4, 5, 5]
-    await clock.advance(61)
-    assert backoff.next() == 1
-    assert backoff.next() == 2
-    backoff.reset()
-    assert backoff.next() == 1
-
-
-async def test_a_pause_can_be_cut_short_and_the_next_is_the_shortest_again(clock: FakeClock) -> None:
-    backoff = Backoff(clock, first=1, most=60, jitter=0)
-    for _ in range(6):
-        backoff.next()
-    pausing = asyncio.ensure_future(backoff.pause())
-    await clock.advance(1)
-    assert not pausing.done()
-    backoff.cut_short()
-    await pausing
-    assert backoff.next() == 1
-    backoff.cut_short()  # nothing pauses

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from karmada.kube.sim.controllers.daemonset_backoff import FailureBackoff
 from karmada.kube.sim.controllers.daemonset_plan import OnNode, Plan, Rules, by_node, keep, rollout, rules_of, status_of
 from karmada.kube.sim.controllers.daemonset_pods import pinned, target_node, tolerations
+from karmada.kube.sim.controllers.daemonset_replacements import Replacements
 from karmada.kube.sim.controllers.nodefit import Fit
 
 RUN, STAY, NO = Fit(True, True), Fit(False, True), Fit(False, False)
@@ -222,7 +222,7 @@ def test_daemons_tolerate_what_ails_nodes() -> None:
 
 
 def test_failures_on_a_node_are_answered_more_and_more_slowly() -> None:
-    backoff, key = FailureBackoff(), Key("ns", "d")
+    backoff, key = Replacements(), Key("ns", "d")
     assert backoff.wait(key, "n", NOW) == 0
     waits = []
     now = NOW

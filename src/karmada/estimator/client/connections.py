@@ -21,6 +21,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
@@ -29,7 +30,7 @@ from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
 DIAL_SECONDS = 5.0
 """For each address."""
-_FIRST_PAUSE, _LONGEST_PAUSE, _DOUBLINGS = 0.005, 60.0, 20
+_BACK_OFF = BackOff(0.005, 60.0)
 log = get_logger("scheduler-estimator")
 
 Dial = Callable[[str, Tls], Awaitable[Connection]]
@@ -110,7 +111,7 @@ class Connections(Reconciler):
     def _later(self, name: str) -> Result:
         failures = self._failures.get(name, 0)
         self._failures[name] = failures + 1
-        return requeue(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures, _DOUBLINGS)))
+        return requeue(_BACK_OFF.pause(failures))
 
     def _forget(self, name: str) -> None:
         self._failures.pop(name, None)

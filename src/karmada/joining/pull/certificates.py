@@ -17,7 +17,8 @@ from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import format_duration
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.waiting import Backoff, with_timeout
+from karmada.kube.runtime.back_off import Attempts, BackOff
+from karmada.kube.runtime.waiting import with_timeout
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -120,7 +121,7 @@ async def obtain_certificate(
 
 
 async def _issued(client: Client, name: str, clock: Clock) -> bytes:
-    pauses = Backoff(clock, first=_FIRST_LOOK, most=_LAST_LOOK, jitter=0.0)
+    pauses = Attempts(clock, BackOff(_FIRST_LOOK, _LAST_LOOK), jitter=0.0)
     while True:
         await pauses.pause()
         try:

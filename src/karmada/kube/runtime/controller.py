@@ -26,6 +26,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, Conflict, Fenced
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of, name_of
@@ -160,14 +161,6 @@ class Reconciler(ABC):
         """Called when the controller has stopped."""
 
 
-@dataclass(frozen=True, slots=True)
-class BackOff:
-    """The pause before a key is retried: `base_delay` seconds, doubled with each failure up to `max_delay`."""
-
-    base_delay: float = 0.005
-    max_delay: float = 1000.0
-
-
 class Controller:
     def __init__(
         self,
@@ -191,7 +184,6 @@ class Controller:
         self._clock = clock
         self._sharing = sharing
         self._whole = by_controller(self.name)
-        back_off = back_off or BackOff()
         self.queue: WorkQueue[Key] = WorkQueue(
             self.name,
             self._reconcile if sharing is None else self._reconcile_owned,
@@ -199,8 +191,7 @@ class Controller:
             lane_of=reconciler.lane_of,
             order_of=name_of,
             clock=clock,
-            base_delay=back_off.base_delay,
-            max_delay=back_off.max_delay,
+            back_off=back_off or BackOff(),
             metrics=metrics.queue if metrics else None,
         )
         if metrics is not None:

@@ -19,7 +19,8 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj, Parse
-from karmada.kube.runtime.controller import BackOff, Controller, Reconciler
+from karmada.kube.runtime.back_off import BackOff
+from karmada.kube.runtime.controller import Controller, Reconciler
 from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.informers import Informers, Limit
 from karmada.kube.runtime.logging import get_logger

@@ -30,6 +30,7 @@ from time import perf_counter
 from typing import Generic, Protocol, TypeVar
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.runtime.backlog import KEYS_IN_A_TURN, TURN_SECONDS, BacklogTurns, backlog_turns
 from karmada.kube.runtime.group_shares import GroupShares
 from karmada.kube.runtime.keys import Key
@@ -44,7 +45,7 @@ _AT_ONCE = 256
 """Keys that are worked on at once, of all lanes, without those that take long (see leaky_semaphore)."""
 _BEHIND_LEAST, _BEHIND_SHARE = 4, 8
 """Of a lane's workers one eighth, but not fewer than four, may handle its backlog."""
-_DOUBLINGS = 60
+_BACK_OFF = BackOff()
 K = TypeVar("K", bound=Hashable)
 log = get_logger("controller")
 
@@ -195,15 +196,13 @@ class WorkQueue(Generic[K]):
         clock: Clock,
         lane_of: Callable[[K], str] | None = None,
         order_of: Callable[[K], str] = lambda _key: "",
-        base_delay: float = 0.005,
-        max_delay: float = 1000.0,
+        back_off: BackOff = _BACK_OFF,
         metrics: QueueMetrics | None = None,
     ) -> None:
         """`work` reconciles one key and must not raise.
 
         `order_of` a key: the name by which its turn comes, if it is of the backlog.
         `limit` is the number of workers of one lane, `total` of all, but each lane has two.
-        A failed key is delayed by `base_delay` seconds, doubled with each failure up to `max_delay`.
         """
         self.name = name
         self.limit = limit
@@ -216,8 +215,7 @@ class WorkQueue(Generic[K]):
         self._lane_of = lane_of
         self._order_of = order_of
         self._clock = clock
-        self._base_delay = base_delay
-        self._max_delay = max_delay
+        self._back_off = back_off
         self._metrics = metrics
         self._lanes: dict[str, _Lane[K]] = {}
         self._delayed: list[tuple[float, int, _Lane[K], K, int]] = []
@@ -337,7 +335,7 @@ class WorkQueue(Generic[K]):
         lane = self._lane(key)
         failures = lane.failures.get(key, 0)
         lane.failures[key] = failures + 1
-        self.add_after(key, min(self._max_delay, self._base_delay * 2 ** min(failures, _DOUBLINGS)), priority)
+        self.add_after(key, self._back_off.pause(failures), priority)
 
     def forget(self, key: K) -> None:
         """The key succeeded: its next failure starts the back-off anew."""

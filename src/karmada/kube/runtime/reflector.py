@@ -16,8 +16,9 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, Expired, Gone, NotFound, Timeout
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.runtime.back_off import Attempts, BackOff
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.waiting import Backoff, cancel_and_wait
+from karmada.kube.runtime.waiting import cancel_and_wait
 
 log = get_logger("informer")
 EVENTS_IN_A_ROW = 512
@@ -39,7 +40,7 @@ class Reflector(ABC):
         self.last_error: Exception | None = None
         self._optional = optional
         self._clock = clock
-        self._backoff = Backoff(clock, first=0.2, most=30.0)
+        self._attempts = Attempts(clock, BackOff(0.2, 30.0))
         self._task: asyncio.Task[None] | None = None
         self._events = 0
         """Events so far; a watch without any that ends at once is a failure."""
@@ -78,7 +79,7 @@ class Reflector(ABC):
 
     def retry_now(self) -> None:
         """The server is back: do not wait any longer before the next attempt."""
-        self._backoff.cut_short()
+        self._attempts.cut_short()
 
     @property
     def _named(self) -> str:
@@ -94,7 +95,7 @@ class Reflector(ABC):
         while True:
             try:
                 await self._list()
-                self._backoff.reset()
+                self._attempts.reset()
                 await self._watch_on()
             except (Expired, Gone) as error:
                 log.v(2).info("Watch history is gone, listing again", resource=self._named, err=error.message)
@@ -104,11 +105,11 @@ class Reflector(ABC):
                 else:
                     self.last_error = error
                     log.info("List or watch failed, trying again", resource=self._named, err=str(error))
-                await self._backoff.pause()
+                await self._attempts.pause()
             except Exception as error:
                 self.last_error = error
                 log.exception("List or watch failed unexpectedly, trying again", error, resource=self._named)
-                await self._backoff.pause()
+                await self._attempts.pause()
 
     async def _watch_on(self) -> None:
         """Watch, and resume whenever the server ends the stream; returns only by an exception."""
@@ -135,4 +136,4 @@ class Reflector(ABC):
     async def _pause_watch(self, error: Exception) -> None:
         self.last_error = error
         log.v(2).info("Watch failed, resuming", resource=self._named, err=str(error))
-        await self._backoff.pause()
+        await self._attempts.pause()

@@ -1,9 +1,8 @@
-"""Waiting against a Clock: time-outs and back-off that a fake clock can drive."""
+"""Waiting against a Clock: time-outs that a fake clock can drive."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
@@ -59,57 +58,3 @@ async def with_timeout(clock: Clock, work: Coroutine[Any, Any, T], seconds: floa
 async def _sleep(clock: Clock, seconds: float, steps: int = 1) -> None:
     for _ in range(steps):
         await clock.sleep(seconds / steps)
-
-
-class Backoff:
-    """Growing pauses: `first`, doubled each time up to `most`, stretched at random by up to `jitter`.
-
-    It starts over when `next` was not called for `reset_after` seconds.
-    """
-
-    def __init__(
-        self,
-        clock: Clock,
-        *,
-        first: float,
-        most: float,
-        factor: float = 2.0,
-        jitter: float = 0.5,
-        reset_after: float = 120.0,
-    ) -> None:
-        self._clock = clock
-        self._first = first
-        self._most = most
-        self._factor = factor
-        self._jitter = jitter
-        self._reset_after = reset_after
-        self._next = first
-        self._last = clock.monotonic()
-        self._pausing: asyncio.Task[None] | None = None
-
-    def reset(self) -> None:
-        self._next = self._first
-
-    def next(self) -> float:
-        now = self._clock.monotonic()
-        if now - self._last > self._reset_after:
-            self._next = self._first
-        self._last = now
-        pause = self._next
-        self._next = min(self._most, pause * self._factor)
-        return pause * (1 + random.random() * self._jitter)
-
-    async def pause(self) -> None:
-        pausing = self._pausing = asyncio.create_task(_sleep(self._clock, self.next()))
-        try:
-            await asyncio.wait({pausing})
-        finally:
-            self._pausing = None
-            if not pausing.done():
-                await cancel_and_wait(pausing)
-
-    def cut_short(self) -> None:
-        """End the pause that is being made, if any, and begin with the shortest again."""
-        self.reset()
-        if self._pausing is not None:
-            self._pausing.cancel()

@@ -12,10 +12,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.runtime.keys import Key
 
-_FIRST, _LONGEST, _WITHOUT_ROOM = 1.0, 10.0, 300.0
-_DOUBLINGS = 60
+_SHORT, _WITHOUT_ROOM = BackOff(1.0, 10.0), 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Doubling(Pauses):
         self._filled = clock.monotonic()
 
     def _pause(self, failures: int, no_room: bool) -> float:  # noqa: ARG002 - makes no difference here
-        own = min(self._limits.max_delay, self._limits.base_delay * 2.0 ** min(failures, _DOUBLINGS))
+        own = BackOff(self._limits.base_delay, self._limits.max_delay).pause(failures)
         return max(own, self._take_token())
 
     def _take_token(self) -> float:
@@ -93,7 +93,7 @@ class Short(Pauses):
     """With priorities."""
 
     def _pause(self, failures: int, no_room: bool) -> float:
-        return _WITHOUT_ROOM if no_room else min(_LONGEST, _FIRST * 2.0 ** min(failures, _DOUBLINGS))
+        return _WITHOUT_ROOM if no_room else _SHORT.pause(failures)
 
     def triggered(self, key: Key) -> None:
         self.forget(key)

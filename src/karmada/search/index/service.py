@@ -17,9 +17,10 @@ import orjson
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.runtime.back_off import Attempts, BackOff
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.time_slice import TimeSlice
-from karmada.kube.runtime.waiting import Backoff, cancel_and_wait
+from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.search.index.database import Database, Named
 from karmada.search.index.query import Query
 from karmada.search.index.searching import Page, Scope, namespaces, search
@@ -128,7 +129,7 @@ class SearchIndex:
 
     async def _work(self) -> None:
         self._thread = ThreadPoolExecutor(1, "search-index")
-        backoff = Backoff(self._clock, first=1.0, most=60.0)
+        attempts = Attempts(self._clock, BackOff(1.0, 60.0))
         await self._until_filled()
         while True:
             await self._pending.wait()
@@ -142,7 +143,7 @@ class SearchIndex:
                 log.exception(
                     "Objects could not be indexed and will be tried again", error, cluster=part.source.cluster
                 )
-                await backoff.pause()
+                await attempts.pause()
                 self._pending.everything(part.source)
             finally:
                 self._busy = False

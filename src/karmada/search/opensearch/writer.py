@@ -14,9 +14,10 @@ import orjson
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.doc import Doc
+from karmada.kube.runtime.back_off import Attempts, BackOff
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.time_slice import TimeSlice
-from karmada.kube.runtime.waiting import Backoff, cancel_and_wait
+from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.search.interfaces import Caches, KindCache
 from karmada.search.opensearch.documents import document, is_of
 from karmada.search.opensearch.routes import Route
@@ -45,7 +46,7 @@ class Writer:
         self._routes: Mapping[Source, Route] = {}
         self._leaving: dict[Source, Route] = {}
         self._pending: Pending[Identified] = Pending(MOST_PENDING)
-        self._backoff = Backoff(clock, first=1.0, most=60.0)
+        self._attempts = Attempts(clock, BackOff(1.0, 60.0))
         self._down = False
         self._log = log.bind(cluster=cluster, opensearch=str(store.destination))
         self._task: asyncio.Task[None] | None = None
@@ -116,7 +117,7 @@ class Writer:
             except Exception as error:  # noqa: BLE001 - logged; without this task nothing would arrive any more
                 self._again(part)
                 self._log.exception("Objects could not be handed on and will be tried again", error)
-                await self._backoff.pause()
+                await self._attempts.pause()
             finally:
                 self._busy = False
 
@@ -221,13 +222,13 @@ class Writer:
         if not self._down:
             self._down = True
             self._log.error("OpenSearch does not take objects; they are sent when it does", err=why)
-        await self._backoff.pause()
+        await self._attempts.pause()
 
     def _is_back(self) -> None:
         """Once nothing is left: a part may have been taken between two that were not."""
         if self._down and not len(self._pending):
             self._down = False
-            self._backoff.reset()
+            self._attempts.reset()
             self._log.info("OpenSearch has everything again")
 
     def _lost(self, why: str, key: Identified) -> None:

@@ -16,7 +16,8 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GroupResource, GroupVersion
-from karmada.kube.runtime.controller import BackOff, Controller
+from karmada.kube.runtime.back_off import BackOff
+from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
@@ -82,9 +83,7 @@ class Aggregator:
 
     async def start(self) -> None:
         self._informers = Informers(self._client, clock=self._clock)
-        availability = Controller(
-            self.availability, self._informers, back_off=BackOff(base_delay=0.5, max_delay=RECHECK_SECONDS)
-        )
+        availability = Controller(self.availability, self._informers, back_off=BackOff(0.5, RECHECK_SECONDS))
         self._controllers = [Controller(self.registration, self._informers), availability]
         self._followers = [
             asyncio.create_task(self._follow(resource, service, availability), name=f"aggregation follows {resource}")

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 from karmada.kube.client.grpc_library import grpc
 from karmada.kube.server.storage.encryption import AS_STORED, Encryption
-from karmada.kube.server.storage.etcd_connection import Backoff, Connection, Refused, Tls, Unanswered
+from karmada.kube.server.storage.etcd_connection import Connection, Refused, Tls, Unanswered, attempts
 from karmada.kube.server.storage.etcd_messages import (
     COMPACT,
     EQUAL,
@@ -321,7 +321,7 @@ class EtcdStore:
         return events
 
     async def _follow(self, prefix: str, since: int, *, impatient: bool) -> AsyncGenerator[list[Event], None]:
-        backoff = Backoff()
+        pauses = attempts()
         while True:
             connection = self._connected()
             stream = Stream(connection, self.layout, self._wanted, self._mark, prefix)
@@ -331,14 +331,14 @@ class EtcdStore:
                     for batch in await stream.next():
                         since = stream.position
                         yield batch
-                        backoff.reset()
+                        pauses.reset()
                     self._saw(stream.seen)
             except StoreUnavailable as error:
                 connection.check_open()
                 log.warning("lost a watch at revision %d, resuming: %s", since, error)
             finally:
                 stream.close()
-            await backoff.pause()
+            await pauses.pause()
 
     async def _mark(self) -> None:
         """A write that concerns nobody but the watches that wait for it."""

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 from karmada.kube.client import cluster_names
 from karmada.kube.client.grpc_library import grpc
+from karmada.kube.objects.clock import RealClock
+from karmada.kube.runtime.back_off import Attempts, BackOff
 from karmada.kube.server.storage.etcd_messages import STATUS, Method, StatusRequest
 from karmada.kube.server.storage.interface import StoreUnavailable
 
@@ -61,19 +63,9 @@ class Tls(NamedTuple):
     key: bytes
 
 
-class Backoff:
-    """Pauses that grow from 20 ms to half a second, with jitter."""
-
-    def __init__(self) -> None:
-        self._next = 0.02
-
-    async def pause(self, deadline: float = float("inf")) -> None:
-        left = deadline - asyncio.get_running_loop().time()
-        await asyncio.sleep(min(self._next * random.uniform(0.5, 1.0), max(left, 0)))
-        self._next = min(self._next * 2, 0.5)
-
-    def reset(self) -> None:
-        self._next = 0.02
+def attempts() -> Attempts:
+    """Return what makes the pauses between attempts to reach etcd."""
+    return Attempts(RealClock(), BackOff(0.02, 0.5))
 
 
 def _dialled(address: str) -> tuple[str, list[tuple[str, Any]]]:
@@ -169,7 +161,7 @@ class Connection:
     async def read(self, method: Method, request: Any, deadline: float | None = None) -> Any:
         """The answer to a request that can be repeated."""
         until = self.deadline() if deadline is None else deadline
-        backoff = Backoff()
+        pauses = attempts()
         while True:
             try:
                 return await self.send(method, request, until)
@@ -177,7 +169,7 @@ class Connection:
                 if self._loop.time() >= until:
                     self.error = error
                     raise
-            await backoff.pause(until)
+            await pauses.pause(until - self._loop.time())
 
     async def send(self, method: Method, request: Any, deadline: float) -> Any:
         """The answer to a request that is sent at most once."""
@@ -196,7 +188,7 @@ class Connection:
 
     async def member(self, deadline: float) -> Member:
         """A member with a standing connection; StoreUnavailable if there is none by then."""
-        backoff = Backoff()
+        pauses = attempts()
         while True:
             for _ in self._members:
                 self.check_open()
@@ -208,7 +200,7 @@ class Connection:
                 self.error = StoreUnavailable(f"{self} cannot be reached: {await self._reason()}")
             if self._loop.time() >= deadline:
                 raise StoreUnavailable(str(self.error))
-            await backoff.pause(deadline)
+            await pauses.pause(deadline - self._loop.time())
 
     def leave(self, member: Member) -> None:
         """Something is wrong with this member: the next call goes to the next one."""

@@ -24,7 +24,6 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import any_of, deleted, field_changed, labels_changed
 from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.daemonset_backoff import FailureBackoff
 from karmada.kube.sim.controllers.daemonset_plan import (
     OnNode,
     Plan,
@@ -37,6 +36,7 @@ from karmada.kube.sim.controllers.daemonset_plan import (
     status_of,
 )
 from karmada.kube.sim.controllers.daemonset_pods import new_pod, target_node, tolerations
+from karmada.kube.sim.controllers.daemonset_replacements import Replacements
 from karmada.kube.sim.controllers.nodefit import fit
 from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, until_ending, workload_keys
 from karmada.kube.sim.controllers.podcontrol import (
@@ -70,7 +70,7 @@ class DaemonSets(Reconciler):
         self._recorder = context.recorder(COMPONENT)
         self._control = PodControl(context, COMPONENT)
         self._revisions = Revisions(context, self._control, _revision_labels)
-        self._backoff = FailureBackoff()
+        self._replacements = Replacements()
         self._resting = Resting(context.clock)
         self._sets: Informer = context.informers.of(DAEMON_SETS)
         self._nodes: Informer = context.informers.of(NODES)
@@ -88,7 +88,7 @@ class DaemonSets(Reconciler):
     async def reconcile(self, key: Key) -> Result:
         workload = self._sets.get(key)
         if workload is None:
-            self._backoff.forget(key)
+            self._replacements.forget(key)
             self._resting.forget(key)
             return Done
         if is_deleting(workload):
@@ -181,11 +181,11 @@ class DaemonSets(Reconciler):
         waits = []
         for pod in todo.finished:
             where, failed = target_node(pod), phase(pod) == "Failed"
-            if failed and (wait := self._backoff.wait(key, where, now)):
+            if failed and (wait := self._replacements.wait(key, where, now)):
                 waits.append(wait)
                 continue
             if failed:
-                self._backoff.replaced(key, where, now)
+                self._replacements.replaced(key, where, now)
             self._emit_finished(workload, pod, where, failed=failed)
             todo.delete.append(pod)
         return min(waits, default=None)

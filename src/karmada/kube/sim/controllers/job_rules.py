@@ -14,6 +14,7 @@ from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import phase, restarts
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.sim.controllers.job_indexes import parse_indexes
 
 TRACKING = "batch.kubernetes.io/job-tracking"
@@ -120,7 +121,7 @@ def early_success(job: Obj, completed: set[int]) -> Verdict | None:
 
 def pause_after(failures: int) -> float:
     """Doubling with every failure in a row."""
-    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 30)) if failures > 0 else 0.0
+    return BackOff(FIRST_PAUSE, LONGEST_PAUSE).pause(failures - 1) if failures > 0 else 0.0
 
 
 def finished_at(pod: Obj) -> float:

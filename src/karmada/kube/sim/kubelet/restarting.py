@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.sim.kubelet.run import Container
 
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
@@ -15,7 +16,7 @@ def pause_before(restarts: int, ran: float) -> float:
     """Seconds from a container's end to its next start, when it was restarted so often before."""
     if restarts == 0 or ran >= CALM_SECONDS:
         return 0.0
-    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(restarts - 1, 10))
+    return BackOff(FIRST_PAUSE, LONGEST_PAUSE).pause(restarts - 1)
 
 
 def restart_policy(pod: Obj, container: Container) -> str:

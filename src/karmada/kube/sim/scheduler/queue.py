@@ -12,16 +12,17 @@ import heapq
 from collections.abc import Callable, Iterable
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.scheduler.pods import PodInfo
 from karmada.kube.sim.scheduler.timers import Timers
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 10.0
+_BACK_OFF = BackOff(1.0, 10.0)
 _LONGEST_WAIT = 300.0
 
 
 def pause_after(attempts: int) -> float:
-    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** max(0, attempts - 1))
+    return _BACK_OFF.pause(max(0, attempts - 1))
 
 
 class SchedulingQueue:
