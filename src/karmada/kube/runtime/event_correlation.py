@@ -30,7 +30,7 @@ class Event:
     component: str
     """The source."""
     api_version: str
-    """Of the object that it is about, as the next four and the resourceVersion."""
+    """This, the next four and `version` are those of the object that it is about."""
     kind: str
     namespace: str
     name: str
@@ -96,9 +96,9 @@ class Correlator:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._tokens: Memo[int, tuple[float, float]] = Memo(REMEMBERED)
-        """Of an object and its source: how many are left, and since when."""
+        """By object and source: how many are left, and since when."""
         self._similar: Memo[int, tuple[float, tuple[int, ...]]] = Memo(REMEMBERED)
-        """When there was the last one, and hashes of the messages."""
+        """The time of the last one, and hashes of the messages."""
 
     def allows(self, about: int) -> bool:
         """Return whether the object may have one more event, which is counted."""

@@ -57,19 +57,18 @@ QUEUE_FULL, TOO_MANY, NOT_WRITTEN = "queue-full", "too-many-of-one-object", "not
 
 _WAITING = 100_000
 _GATHERED_SHARE = 5
-"""Of the queue, one fifth may gather behind the work: 20,000 events that wait take 17 MB."""
+"""One fifth of the queue may gather behind the work: 20,000 events that wait take 17 MB."""
 _BATCH, _LARGEST_BATCH = 256, 4_096
 """Events: the larger a batch, the less CPU for each; one of 256 has the event loop for some milliseconds."""
 _BATCH_SHARE = 4
-"""Of the events beyond those that may gather, so many in a batch: it settles where as many are written as emitted."""
-_GATHER = 0.1
-_LONGEST_GATHER = 40
-"""So many times, at most, on a busy event loop."""
+"""A batch has a quarter of the events beyond those that may gather: it settles where as many are written as emitted."""
+_GATHER, _LONGEST_GATHER = 0.1, 40
+"""Seconds, and how many times so long at most while the event loop is busy."""
 _BUSY_TURN = 0.001
 """Seconds that a turn of a busy event loop takes, on the average of some."""
 _TURNS = 4
 _DIGITS = 16
-"""Of the time in an event's name: nanoseconds in hexadecimal, until the year 2554."""
+"""The time in an event's name has so many: nanoseconds in hexadecimal, until the year 2554."""
 _LOG_EVERY = 10_000
 _RETRIES = 12
 _RETRY_PAUSE = 10.0
@@ -269,7 +268,7 @@ class EventWriter(Collector):
             self._drop(event.component, NOT_WRITTEN, event.reason, event.count)
 
     async def _sent(self, batch: Iterable[Event]) -> list[Event]:
-        """Write these; those to be tried again later are returned."""
+        """Write these; return those to be tried again later."""
         groups: dict[str, list[Event]] = {}
         repeated: list[tuple[Event, _Written]] = []
         for event in batch:

@@ -18,6 +18,8 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime import time_slice
+from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
 from karmada.kube.server.admission.interface import Attributes, Plugin
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
@@ -209,6 +211,36 @@ async def test_events_of_a_recorder_do_not_pass_every_step(server: Server) -> No
         for text, one in zip(texts, events, strict=True):
             found = await server.found(one)
             assert (found["involvedObject"]["name"], found["message"]) == (text, text)
+
+
+async def test_the_encoder_takes_what_a_recorder_writes(server: Server) -> None:
+    recorder = EventRecorder(server.client, "controller", clock=server.clock)
+    await recorder.start()
+    known = {"name": "web", "namespace": "one", "uid": UID, "resourceVersion": "7"}
+    for metadata in (known, {"name": "web", "namespace": "one"}, {"name": "member1", "uid": UID}):
+        obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+        recorder.event(obj, NORMAL, "Synced", "text")
+        recorder.event(obj, WARNING, "Failed", "text", host="there")
+    await recorder.flush()
+    await recorder.stop()
+    assert len((await server.client.list(EVENTS))["items"]) == 6
+    assert server.completed == 0
+
+
+async def test_others_have_their_turn_while_a_group_is_created(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_slice, "SLICE_SECONDS", -1.0)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    task = asyncio.create_task(others())
+    assert await server.encoded([event(server.name()) for _ in range(100)]) == 100
+    task.cancel()
+    assert turns >= 100
 
 
 @pytest.mark.parametrize("missing", ["uid", "resourceVersion", "host", "namespace"])

@@ -28,7 +28,7 @@ _FIELDS = (
 _METADATA, _SOURCES = ("namespace", "name"), (("component",), ("component", "host"))
 _ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion")
 _LONGEST_TEXT, _LONGEST_VALUES = 4_096, 2_048
-"""Bytes of a text, and characters of the values, which are not compressed."""
+"""A text has at most so many bytes, and the values, which are not compressed, so many characters."""
 _TEXTS = 256
 """Texts that an encoder keeps; when there are more, all are made again."""
 _LARGEST_COUNT = 2**31 - 1
@@ -39,7 +39,7 @@ _SEPARATOR, _SEPARATED = "\x7f", b"\x7f"  # the same in JSON
 
 
 class _Text(NamedTuple):
-    """What Events of one sort have in common."""
+    """The part that Events of one sort have in common."""
 
     format: bytes
     """With a %b in each hole."""

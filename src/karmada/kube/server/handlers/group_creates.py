@@ -17,6 +17,7 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, Attributes
 from karmada.kube.server.handlers.event_encoder import EventEncoder, event_encoder
@@ -44,7 +45,7 @@ class _Group:
     def __init__(self) -> None:
         self.writes: dict[int, Write] = {}
         self.attributes: dict[int, Attributes] = {}
-        """Of those for which admission is to be finished."""
+        """For those whose admission is to be finished."""
 
 
 class GroupCreates:
@@ -57,7 +58,7 @@ class GroupCreates:
         self._packs = isinstance(cache.store, GroupStore)
 
     def takes(self, request: Request, resource: Resource, namespace: str, options: WriteOptions) -> bool:
-        """Whether no step of such a create waits for others: then one of them never holds up the rest of its group."""
+        """Return whether no step of such a create waits for others: none then holds up the rest of its group."""
         if resource.strategy.reserve is not None or resource.convert is not None or options.dry_run:
             return False
         return not self._admission.may_wait(_any_create(request, resource, namespace))
@@ -71,7 +72,7 @@ class GroupCreates:
         options: WriteOptions,
         check: Callable[[Obj], None],
     ) -> list[ApiError | None]:
-        """Create objects that have their names; the error of each that was refused. They are the server's from now on.
+        """Create objects that have their names; return the error of each. They are the server's from now on.
 
         `check` brings the body of a request into the form of its kind.
         """
@@ -79,7 +80,7 @@ class GroupCreates:
         group = _Group()
         start = storage_key(resource.storage_resource, namespace, "")
         encoder = await self._event_encoder(request, resource, namespace, options)
-        for index, obj in enumerate(objects):
+        async for index, obj in in_slices(enumerate(objects)):
             write = None if encoder is None else encoder.write(start, obj, pack=self._packs)
             if write is not None:
                 group.writes[index] = write
@@ -96,7 +97,7 @@ class GroupCreates:
         return outcomes
 
     async def _write(self, resource: Resource, namespace: str, group: _Group, outcomes: list[ApiError | None]) -> None:
-        """In place: the outcome of each."""
+        """Write them, and put the outcome of each in place."""
         written = await write_all(self._cache.store, [*group.writes.values()])
         last = 0
         for (index, write), outcome in zip(group.writes.items(), written, strict=True):
@@ -127,7 +128,7 @@ class GroupCreates:
     async def _ready(
         self, request: Request, resource: Resource, namespace: str, obj: Obj, options: WriteOptions
     ) -> tuple[Attributes, bytes]:
-        """What is to be stored for an object."""
+        """Return what is to be stored for an object."""
         scope = WriteScope(request, resource, namespace, options)
         attributes = await self._writes.admitted(scope, obj)
         try:
@@ -147,7 +148,7 @@ class GroupCreates:
 
 
 def _stored(outcome: int | Failure) -> bool | None:
-    """None: nobody knows."""
+    """Return whether it was stored; None if nobody knows."""
     return None if isinstance(outcome, StoreUnavailable) else isinstance(outcome, int)
 
 

@@ -26,13 +26,13 @@ UUID_HOLE: Final = b"\2"
 _SEPARATOR, _SECOND = b"\0", b"\1"
 _HOLES = re.compile(b"([%b%b])" % (HOLE, UUID_HOLE))
 _SIZE = 2
-FEWEST: Final = 2
+_FEWEST = 2
 """Values of a text, besides UUIDs."""
 _UUID = 16
 
 
 class Form:
-    """Of texts that begin with the same mark when they are packed, and have FEWEST values at least."""
+    """Of texts that begin with the same mark when they are packed, and have two values at least."""
 
     __slots__ = ("_start",)
 
@@ -65,7 +65,7 @@ def _read(sample: ZlibDictionary, small: bytes) -> _Read:
     text = sample.restored(small)
     holes = _HOLES.findall(text)
     values, uuids = holes.count(HOLE), holes.count(UUID_HOLE)
-    if values < FEWEST:
+    if values < _FEWEST:
         raise ValueError("the form has too few values")
     next_value, next_uuid = itertools.count(), itertools.count(values)
     order = itemgetter(*(next(next_value if hole == HOLE else next_uuid) for hole in holes))
