@@ -16,7 +16,7 @@ from typing import TypeAlias
 import pytest
 
 TESTS = Path(__file__).parent
-PATIENT = 30.0
+PATIENT = 60.0
 """Seconds that a machine under load may take for what an idle one does in milliseconds."""
 WIDE = {"module", "session", "package", "class"}
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef

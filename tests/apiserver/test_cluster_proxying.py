@@ -19,6 +19,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, user_certificate
+from tests.support.eventually import LIMIT
 from tests.support.fake_member import SECRETS, FakeMember, connect_proxy, fake_member, register, socks_proxy
 from tests.support.wire import Http
 
@@ -181,7 +182,7 @@ async def test_a_client_that_goes_ends_the_request_to_the_member(http: Http, mem
     member.reply = forever
     async with http.stream(f"{M1}/watch") as response:
         await response.content.readline()
-    await asyncio.wait_for(gone.wait(), 30)
+    await asyncio.wait_for(gone.wait(), LIMIT)
 
 
 async def test_the_proxy_itself_is_a_folder(http: Http, member: FakeMember) -> None:

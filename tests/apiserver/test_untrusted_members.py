@@ -16,6 +16,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.outbound.https import Outbound
+from tests.support.eventually import LIMIT
 from tests.support.fake_member import SECRETS, FakeMember, fake_member, register
 from tests.support.wire import Http
 
@@ -59,11 +60,11 @@ async def test_a_protocol_that_nobody_requested_ends_the_connection(
     reader, writer = await asyncio.open_connection(host, int(port), ssl=http._tls)
     writer.write(f"GET {M1}/x HTTP/1.1\r\nHost: {host}\r\n{requested}\r\n".encode())
     writer.write(f"GET /api HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer my-own\r\n\r\n".encode())
-    answer = await asyncio.wait_for(reader.read(), 30)
+    answer = await asyncio.wait_for(reader.read(), LIMIT)
     assert answer.startswith(b"HTTP/1.1 502 ")
     assert b"hello" not in answer
     assert answer.count(b"HTTP/1.1") == 1
-    await asyncio.wait_for(turncoat.ended.wait(), 30)
+    await asyncio.wait_for(turncoat.ended.wait(), LIMIT)
     assert turncoat.received == b""
     writer.close()
     listening.close()

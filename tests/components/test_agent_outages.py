@@ -91,7 +91,7 @@ async def all_applied(found: PullFleet) -> None:
         works = (await found.client.list_all(Work.gvr, SPACE)).items
         return len(works) == MANY and all(condition(each, "Applied") == "True" for each in works)
 
-    await eventually(applied, within=60)
+    await eventually(applied)
 
 
 async def test_drift_is_corrected_while_the_control_plane_is_away_and_reported_when_it_is_back(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from karmada.components.controlplane import ControlPlane
 from karmada.components.running import run, start_unless
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.server.config import ServerConfig
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 REBALANCERS = GVR("apps.karmada.io", "v1alpha1", "workloadrebalancers")
@@ -49,7 +49,7 @@ async def test_a_start_that_waits_reports_for_what_and_ends_on_a_signal(folder: 
     await eventually(lambda: never_served)
     assert never_served[-1]["missing"] == "phantoms.apps.karmada.io"
     stopping.set()
-    await asyncio.wait_for(running, 30)
+    await asyncio.wait_for(running, LIMIT)
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", plane.server.port)) != 0
 
@@ -61,7 +61,7 @@ async def test_a_start_can_be_given_up_at_any_time(folder: Path, turns: int) -> 
     for _ in range(turns):
         await asyncio.sleep(0)
     stopping.set()
-    await asyncio.wait_for(running, 30)
+    await asyncio.wait_for(running, LIMIT)
 
 
 async def test_what_goes_wrong_at_the_start_is_reported() -> None:

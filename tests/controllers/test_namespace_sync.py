@@ -183,9 +183,7 @@ async def test_the_works_of_a_deleted_namespace_go(plane: ControlPlane) -> None:
     await make(plane, "test")
     await eventually(lambda: cached(plane))
     await plane.client.delete(NAMESPACES, "test")
-    deleted = await plane.until(
-        lambda: (cached(plane) or {"metadata": {}})["metadata"].get("deletionTimestamp"), within=60
-    )
+    deleted = await plane.until(lambda: (cached(plane) or {"metadata": {}})["metadata"].get("deletionTimestamp"))
     assert deleted
 
 

@@ -88,7 +88,7 @@ class AggregatedProcess:
         ]
         kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
         services = [f"apiservice/{name}" for name in self.versions]
-        kubectl("wait", "--for=condition=Available", *services, "--timeout=60s")
+        kubectl("wait", "--for=condition=Available", *services, "--timeout=100s")
 
     def _api_service(self, name: str, bundle: str) -> Obj:
         version, _, group = name.partition(".")

@@ -16,7 +16,7 @@ KINDS = "namespaces,secrets,serviceaccounts,roles,rolebindings,clusterroles,clus
 
 
 def wait(side: Program, name: str, until: str, *, namespace: str = "default") -> None:
-    side("wait", "-n", namespace, name, until, "--timeout=60s", timeout=70)
+    side("wait", "-n", namespace, name, until, "--timeout=100s")
 
 
 @contextmanager

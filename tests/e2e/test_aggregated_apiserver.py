@@ -152,7 +152,7 @@ def test_a_member_is_reached_through_both_servers(
         "spec": {"containers": [{"name": "main", "image": "nginx"}]},
     }
     there("apply", "-f", "-", stdin=json.dumps(pod))
-    there("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+    there("wait", "--for=condition=Ready", "pod/web", "--timeout=100s")
     for sockets in ("true", "false"):
         there.env["KUBECTL_REMOTE_COMMAND_WEBSOCKETS"] = sockets
         assert there("exec", "web", "--", "hostname").out.strip() == "web"

@@ -250,10 +250,10 @@ def test_a_deleted_cluster_takes_along_what_came_to_it(fleet: Fleet, made: Made)
     name = made()
     member, namespace = fleet.sims.kubectl(name), f"shop-{uuid.uuid4().hex[:6]}"
     fleet.ours("create", "namespace", namespace)
-    member("wait", "--for=create", f"namespace/{namespace}", "--timeout=60s")
+    member("wait", "--for=create", f"namespace/{namespace}", "--timeout=100s")
     assert fleet.kubectl("-n", f"karmada-es-{name}", "get", "works", "-o", "name").lines
-    fleet.kubectl("delete", "cluster", name, "--timeout=60s")
-    member("wait", "--for=delete", f"namespace/{namespace}", "--timeout=60s")
+    fleet.kubectl("delete", "cluster", name, "--timeout=100s")
+    member("wait", "--for=delete", f"namespace/{namespace}", "--timeout=100s")
     fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
     fleet.ours("delete", "namespace", namespace)
 
@@ -269,7 +269,7 @@ def test_a_dead_cluster_leaves_when_it_is_known_to_be_dead(fleet: Fleet, made: M
 def test_a_cluster_that_hangs_is_waited_for_and_then_forced_out(fleet: Fleet, made: Made) -> None:
     name, namespace = made(), f"shop-{uuid.uuid4().hex[:6]}"
     fleet.ours("create", "namespace", namespace)
-    fleet.sims.kubectl(name)("wait", "--for=create", f"namespace/{namespace}", "--timeout=60s")
+    fleet.sims.kubectl(name)("wait", "--for=create", f"namespace/{namespace}", "--timeout=100s")
     fleet.sims.ctl("fail", name, "black-hole", "--resource=namespaces")  # healthy, but cannot be cleaned up
     late = fleet.ctl("unjoin", name, "--wait=200ms", check=False)
     assert (late.code, late.err) == (1, f"error: timed out waiting for cluster {name} to be deleted, after 0.2s\n")

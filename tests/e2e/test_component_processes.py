@@ -79,7 +79,7 @@ class Apart(Propagation):
         url, authority = webhook.line.split()[-1], str(self.root / "certs" / "ca.crt")
         crds = self.ctl("crds", "--all", "--webhook-url", f"{url}/convert", "--webhook-ca", authority)
         self.kubectl("apply", "--server-side", "-f", "-", stdin=crds.out)
-        self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=100s")
         self.kubectl("create", "namespace", NAMESPACE)
         hooks = self.ctl("webhook-config", "--url", url, "--ca", authority)
         self.kubectl("create", "-f", "-", stdin=hooks.out)
@@ -105,9 +105,7 @@ def test_four_processes_propagate_a_deployment_and_report_its_status(tmp_path: P
         assert fleet.kubectl("create", "-f", "-", stdin=as_json(refused), check=False).code != 0
         fleet.apply(POLICY, DEPLOYMENT)
         fleet.members["member1"].until(DEPLOYMENTS, "web", lambda found: found["spec"]["replicas"] == 2)
-        fleet.here.until(
-            DEPLOYMENTS, "web", lambda found: found.get("status", {}).get("readyReplicas") == 2, seconds=30
-        )
+        fleet.here.until(DEPLOYMENTS, "web", lambda found: found.get("status", {}).get("readyReplicas") == 2)
         holders = [holder(fleet, CONTROLLERS), holder(fleet, SCHEDULER)]
         assert all(holders)
         assert holders[0] != holders[1]

@@ -18,7 +18,7 @@ from tests.e2e.etcd_servers import start_servers
 from tests.e2e.wire_client import WireClient
 from tests.support import forking
 from tests.support.etcd_cluster import EtcdCluster
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 from tests.support.ports import free_port
 from tests.support.programs import ServerProcess
 
@@ -92,7 +92,7 @@ async def test_a_watch_sees_what_is_written_through_another_server(servers: list
     async with WireClient(servers[0]) as a, WireClient(servers[1]) as b:
         async with b.stream(f"{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dseen") as watch:
             _, made = await a("POST", CONFIG_MAPS, config_map("seen"))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(LIMIT):
                 event = json.loads(await watch.content.readline())
         assert (event["type"], event["object"]) == ("ADDED", made)
 
@@ -132,7 +132,7 @@ async def test_without_etcd_requests_fail_in_time_and_service_resumes_by_itself(
                 assert code == 201
             code, changed = await wire("PUT", path, {**found, "data": {"now": "again"}})
             assert code == 200
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(LIMIT):
                 while (event := json.loads(await watch.content.readline()))["object"] != changed:
                     assert event["type"] in ("ADDED", "MODIFIED", "DELETED"), event
 

@@ -80,7 +80,7 @@ class Walk(LocalEnvironment):
         return set(self.kubectl("get", "events", selector, "-o", "jsonpath={.items[*].reason}").out.split())
 
 
-WITHIN = "--timeout=60s"
+WITHIN = "--timeout=100s"
 
 
 @pytest.fixture(scope="module")

@@ -158,8 +158,8 @@ def there(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterat
 
 
 def ready(there: Installation, cluster: str) -> None:
-    there.kubectl("wait", "--for=create", f"cluster/{cluster}", "--timeout=60s", timeout=70)
-    there.kubectl("wait", "--for=condition=Ready", f"cluster/{cluster}", "--timeout=60s", timeout=70)
+    there.kubectl("wait", "--for=create", f"cluster/{cluster}", "--timeout=100s")
+    there.kubectl("wait", "--for=condition=Ready", f"cluster/{cluster}", "--timeout=100s")
 
 
 def test_one_deployment_with_sqlite_from_install_to_uninstall(there: Installation) -> None:
@@ -190,7 +190,7 @@ def test_one_deployment_with_sqlite_from_install_to_uninstall(there: Installatio
     for cluster in ("member1", "member2"):
         pods = there.fleet.kubectl(cluster)
         eventually_blocking(lambda pods=pods: "2/2" in pods("get", "deployment", "web", check=False).out)
-    there.kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=4", "--timeout=60s", timeout=70)
+    there.kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=4", "--timeout=100s")
 
     before = there.host("get", "secret", "karmada-cert", "-o", "jsonpath={.metadata.resourceVersion}").out
     change = ("--reuse-values", "--set", "apiServer.podLabels.changed=yes", "--wait")
@@ -273,7 +273,7 @@ def test_a_published_guide_for_separate_components_works_as_it_shows(there: Inst
     there.ctl("join", "member1", "--cluster-kubeconfig", str(there.fleet.kubeconfig), "--cluster-context", "member1")
     ready(there, "member1")
     there.kubectl("apply", "-f", "-", stdin=WEB)
-    there.kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s", timeout=70)
+    there.kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=100s")
     add = (
         "--reuse-values",
         "--set",
@@ -286,6 +286,6 @@ def test_a_published_guide_for_separate_components_works_as_it_shows(there: Inst
     os.kill(there.api_servers()[0], signal.SIGKILL)
     for replicas in range(3, 6):
         there.kubectl("scale", "deployment/web", f"--replicas={replicas}")
-    there.kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=5", "--timeout=60s", timeout=70)
+    there.kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=5", "--timeout=100s")
     there.helm("uninstall", "karmada", "--wait", timeout=100)
     nothing_is_left(there)

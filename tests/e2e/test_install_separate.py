@@ -115,7 +115,7 @@ def test_namespaces_garbage_and_tokens_are_seen_to_by_the_kube_controller_manage
     assert who.out == "system:serviceaccount:team:robot"
     holder = ("get", "lease", "kube-controller-manager", "-n", NAMESPACE, "-o", "jsonpath={.spec.holderIdentity}")
     assert karmada(*holder).out
-    karmada("delete", "namespace", "team", "--timeout=60s", timeout=70)
+    karmada("delete", "namespace", "team", "--timeout=100s")
 
 
 def test_a_cluster_registers_with_a_token_and_a_certificate_that_the_kube_controller_manager_signs(
@@ -152,7 +152,7 @@ def test_kubectl_goes_on_when_an_api_server_is_killed(installed: Installed) -> N
         installed.karmada("scale", "deployment", "web", f"--replicas={replicas}")
     eventually_blocking(lambda: installed.replicas_in_member() == "7")
     eventually_blocking(lambda: installed.processes().get(first) not in (None, processes[first]))
-    installed.host("wait", "--for=condition=Ready", f"pod/{first}", "--timeout=60s", timeout=70)
+    installed.host("wait", "--for=condition=Ready", f"pod/{first}", "--timeout=100s")
 
 
 def test_an_addon_is_disabled_without_a_trace(installed: Installed) -> None:

@@ -170,7 +170,7 @@ spec:
 @pytest.fixture(scope="module")
 def pod(member: Program) -> str:
     member("apply", "-f", "-", stdin=POD)
-    member("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+    member("wait", "--for=condition=Ready", "pod/web", "--timeout=100s")
     return "web"
 
 

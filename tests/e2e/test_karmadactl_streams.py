@@ -79,9 +79,9 @@ def fleet(three_members: Propagation) -> Iterator[Propagation]:
         member("create", "namespace", SPACE)
         member("-n", SPACE, "apply", "-f", "-", stdin=as_text(*ALL))
     for member in members:
-        member("-n", SPACE, "rollout", "status", "deployment/web", "--timeout=60s")
-        member("-n", SPACE, "wait", "--for=condition=ready", "pod/solo", "pod/shell", "pod/marked", "--timeout=60s")
-        member("-n", SPACE, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/done", "--timeout=60s")
+        member("-n", SPACE, "rollout", "status", "deployment/web", "--timeout=100s")
+        member("-n", SPACE, "wait", "--for=condition=ready", "pod/solo", "pod/shell", "pod/marked", "--timeout=100s")
+        member("-n", SPACE, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/done", "--timeout=100s")
     yield three_members
     for member in members:
         member("delete", "namespace", SPACE, "--wait=false")
@@ -334,13 +334,13 @@ def test_exec_takes_the_pod_of_a_file(ctl: Program, there: Program, fleet: Propa
 def test_input_goes_through_a_command_byte_by_byte(ctl: Program, fleet: Propagation) -> None:
     data = bytes(range(256)) * 4096
     command = [*ctl._command, "exec", "-i", "solo", "-c", "main", "--cluster=member1", "--", "cat"]
-    piped = forking.run(command, input=data, env=ctl.env, timeout=30)
+    piped = forking.run(command, input=data, env=ctl.env, timeout=LIMIT)
     assert (piped.returncode, piped.stderr) == (0, b"")
     assert piped.stdout == data
     file = fleet.sims.home / "input"
     file.write_bytes(data)
     with file.open("rb") as stream:
-        redirected = forking.run(command, stdin=stream, env=ctl.env, timeout=30)
+        redirected = forking.run(command, stdin=stream, env=ctl.env, timeout=LIMIT)
     assert redirected.stdout == data
 
 

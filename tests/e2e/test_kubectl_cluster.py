@@ -143,11 +143,11 @@ def test_a_certificate_is_requested_approved_and_used(kubectl: Program, server: 
 
 def test_wait_for_a_condition_and_for_deletion(kubectl: Program, kn: Kubectl, namespace: str) -> None:
     kn("create", "deployment", "slow", "--image=nginx")
-    waiting = kubectl.start("-n", namespace, "wait", "deploy/slow", "--for=condition=Available", "--timeout=60s")
+    waiting = kubectl.start("-n", namespace, "wait", "deploy/slow", "--for=condition=Available", "--timeout=100s")
     status = {"conditions": [{"type": "Available", "status": "True", "reason": "Fine", "message": "fine"}]}
     kn("patch", "deploy", "slow", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
     assert waiting.wait(LIMIT) == 0
-    gone = kubectl.start("-n", namespace, "wait", "deploy/slow", "--for=delete", "--timeout=60s")
+    gone = kubectl.start("-n", namespace, "wait", "deploy/slow", "--for=delete", "--timeout=100s")
     kn("delete", "deploy", "slow")
     assert gone.wait(LIMIT) == 0
     timeout = kn("wait", "sa/default", "--for=condition=Never", "--timeout=1s", check=False)
@@ -217,7 +217,7 @@ def ship(name: str, **spec: object) -> str:
 
 def test_a_custom_resource_from_definition_to_deletion(kubectl: Program, kn: Kubectl, namespace: str) -> None:
     kubectl("apply", "-f", "-", stdin=CRD)
-    kubectl("wait", "--for=condition=Established", "crd/ships.harbour.example.com", "--timeout=60s")
+    kubectl("wait", "--for=condition=Established", "crd/ships.harbour.example.com", "--timeout=100s")
     kn("apply", "-f", "-", stdin=ship("petrel", crew=4, flag="dutch"))
     assert kn("get", "sh").lines[0].split() == ["NAME", "MASTS"]
     assert kn("get", "sh", "-o", "wide").lines[1].split() == ["petrel", "1", "dutch"]

@@ -23,7 +23,7 @@ import pytest
 
 from tests.e2e.wire_client import WireClient
 from tests.support.etcd_cluster import EtcdCluster
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 from tests.support.linearizability import Operation, Seen, check, out_of_order, watch_errors
 from tests.support.programs import ServerProcess
 
@@ -174,7 +174,7 @@ async def run(servers: list[ServerProcess], faults: list[Fault], seed: int) -> N
     async with WireClient(servers[0]) as wire:
         code, _ = await wire("POST", CONFIG_MAPS, {"metadata": {"name": END}})
         assert code == 201
-    await asyncio.wait_for(asyncio.gather(*watches), 30)
+    await asyncio.wait_for(asyncio.gather(*watches), LIMIT)
     made.verify()
 
 

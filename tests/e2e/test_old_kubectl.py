@@ -268,7 +268,7 @@ def test_a_watch_prints_what_changes(old: Program, on: Kubectl, namespace: str) 
 def test_custom_resources_pass_its_validation(old: Program, on: Kubectl) -> None:
     old("apply", "-f", "-", stdin=CRD)
     try:
-        old("wait", "--for=condition=Established", "crd/shirts.old.example.com", "--timeout=60s")
+        old("wait", "--for=condition=Established", "crd/shirts.old.example.com", "--timeout=100s")
         eventually_blocking(
             lambda: on("apply", "-f", "-", stdin=SHIRT).out.strip() == "shirt.old.example.com/mine created"
         )

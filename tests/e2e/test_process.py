@@ -196,4 +196,4 @@ def test_an_idle_server_rests(own_server: ServerProcess, kubectl_path: str, tmp_
         assert share < 0.01, f"idle: {share:.2%} of a core"
         return True
 
-    eventually_blocking(rests, 60)
+    eventually_blocking(rests)

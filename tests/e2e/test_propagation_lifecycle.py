@@ -364,7 +364,7 @@ def test_a_rollout_can_be_waited_for_in_the_control_plane(fleet: Propagation) ->
     fleet.apply(template, sent)
     fleet.here.until(DEPLOYMENTS, "rolled", lambda found: (found.get("status") or {}).get("readyReplicas") == 4)
     fleet.kubectl("set", "image", "deployment/rolled", "web=nginx:1.26")
-    output = fleet.kubectl("rollout", "status", "deployment/rolled", "--timeout=60s").lines
+    output = fleet.kubectl("rollout", "status", "deployment/rolled", "--timeout=100s").lines
     assert output[-1] == 'deployment "rolled" successfully rolled out'
     for found in fleet.until_everywhere(DEPLOYMENTS, "rolled", bool, "member1", "member2"):
         assert image(found) == "nginx:1.26"

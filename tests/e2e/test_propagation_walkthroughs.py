@@ -123,9 +123,9 @@ def test_a_deployment_is_divided_between_two_members(fleet: Propagation, nginx: 
 def test_kubectl_waits_for_a_deployment_to_be_available_in_all_its_clusters(fleet: Propagation, nginx: Obj) -> None:
     both = {"clusterAffinity": {"clusterNames": ["member1", "member2"]}}
     fleet.kubectl_apply(policy("waiting", [selector(nginx)], placement=both))
-    waited = fleet.kubectl("wait", "--for=condition=Available", "--timeout=60s", "deployment/nginx")
+    waited = fleet.kubectl("wait", "--for=condition=Available", "--timeout=100s", "deployment/nginx")
     assert waited.out == "deployment.apps/nginx condition met\n"
-    assert "successfully rolled out" in fleet.kubectl("rollout", "status", "--timeout=60s", "deployment/nginx").out
+    assert "successfully rolled out" in fleet.kubectl("rollout", "status", "--timeout=100s", "deployment/nginx").out
 
 
 def test_applying_an_older_form_again_changes_nothing(fleet: Propagation, nginx: Obj) -> None:

@@ -65,22 +65,22 @@ def pull(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterato
 def test_overrides_and_dependencies_arrive_and_the_status_comes_back(pull: Registering) -> None:
     image = pull.member("get", "-n", "shop", "deployment/web", "-o", IMAGE).out
     assert image == "registry.example.com/nginx:1.27"
-    pull.member("wait", "-n", "shop", "configmap/settings", "--for=jsonpath={.data.colour}=blue", "--timeout=60s")
+    pull.member("wait", "-n", "shop", "configmap/settings", "--for=jsonpath={.data.colour}=blue", "--timeout=100s")
     ready = "--for=jsonpath={.status.readyReplicas}=2"
-    pull.karmada("wait", "-n", "shop", "deployment/web", ready, "--timeout=60s")
+    pull.karmada("wait", "-n", "shop", "deployment/web", ready, "--timeout=100s")
 
 
 def test_a_change_in_the_cluster_is_corrected(pull: Registering) -> None:
     pull.member("set", "image", "-n", "shop", "deployment/web", "c=other")
     pull.member("delete", "-n", "shop", "configmap/settings")
     wanted = "--for=jsonpath={.spec.template.spec.containers[0].image}=registry.example.com/nginx:1.27"
-    pull.member("wait", "-n", "shop", "deployment/web", wanted, "--timeout=60s")
-    pull.member("wait", "-n", "shop", "configmap/settings", "--for=create", "--timeout=60s")
+    pull.member("wait", "-n", "shop", "deployment/web", wanted, "--timeout=100s")
+    pull.member("wait", "-n", "shop", "configmap/settings", "--for=create", "--timeout=100s")
 
 
 def test_users_read_into_it_through_the_control_plane(pull: Registering) -> None:
     ctl = pull.fleet.ctl
-    pull.member("wait", "clusterrolebinding/karmada-impersonator", "--for=create", "--timeout=60s")
+    pull.member("wait", "clusterrolebinding/karmada-impersonator", "--for=create", "--timeout=100s")
     rows = ctl("get", "pods", "-n", "shop", "-C", NAME).lines
     assert len(rows) == 3
     pod = rows[1].split()[0]
@@ -93,12 +93,12 @@ def test_a_cordoned_cluster_gets_nothing_new(pull: Registering) -> None:
     new = SHOP.replace("shop", "later")
     pull.karmada("apply", "-f", "-", stdin=new)
     scheduled = "--for=jsonpath={.status.conditions[?(@.type=='Scheduled')].reason}=NoClusterFit"
-    pull.karmada("wait", "-n", "later", "resourcebinding/web-deployment", "--for=create", "--timeout=60s")
-    pull.karmada("wait", "-n", "later", "resourcebinding/web-deployment", scheduled, "--timeout=60s")
+    pull.karmada("wait", "-n", "later", "resourcebinding/web-deployment", "--for=create", "--timeout=100s")
+    pull.karmada("wait", "-n", "later", "resourcebinding/web-deployment", scheduled, "--timeout=100s")
     assert pull.member("get", "-n", "later", "deployments", "-o", "name", check=False).out == ""
     pull.fleet.ctl("uncordon", NAME)
-    pull.member("wait", "namespace/later", "--for=create", "--timeout=60s")
-    pull.member("wait", "-n", "later", "deployment/web", "--for=create", "--timeout=60s")
+    pull.member("wait", "namespace/later", "--for=create", "--timeout=100s")
+    pull.member("wait", "-n", "later", "deployment/web", "--for=create", "--timeout=100s")
     pull.karmada("delete", "-f", "-", "--ignore-not-found", stdin=new)
 
 
@@ -112,9 +112,9 @@ def test_a_cluster_that_the_control_plane_cannot_reach_says_so_and_works_on(pull
         assert refused.code == 1
         assert f"cluster({NAME})" in refused.err
         pull.karmada("scale", "-n", "shop", "deployment/web", "--replicas=3")
-        pull.member("wait", "-n", "shop", "deployment/web", "--for=jsonpath={.spec.replicas}=3", "--timeout=60s")
+        pull.member("wait", "-n", "shop", "deployment/web", "--for=jsonpath={.spec.replicas}=3", "--timeout=100s")
         pull.karmada(
-            "wait", "-n", "shop", "deployment/web", "--for=jsonpath={.status.readyReplicas}=3", "--timeout=60s"
+            "wait", "-n", "shop", "deployment/web", "--for=jsonpath={.status.readyReplicas}=3", "--timeout=100s"
         )
     finally:
         pull.karmada("patch", "cluster", NAME, "--type=merge", "-p", endpoint % way)

@@ -103,7 +103,7 @@ def test_many_objects_arrive_once_though_agent_and_control_plane_are_killed(loca
     os.kill(local.pids()["karmada"], signal.SIGKILL)
     agent = agent_pid(local)
     local.member("member2")("delete", "configmap", "settings-0")
-    corrected = ("configmap/settings-0", "--for=create", "--timeout=60s")
+    corrected = ("configmap/settings-0", "--for=create", "--timeout=100s")
     local.member("member2")("wait", *corrected)
     plane = ServerProcess(
         local.folder,

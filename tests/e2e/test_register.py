@@ -90,7 +90,7 @@ def test_a_deleted_cluster_is_emptied_by_its_agent(registering: Registering) -> 
     member, karmada = registering.member, registering.karmada
     registering.join()
     registering.propagate(WEB, "deployment/web")
-    karmada("delete", "cluster", NAME, "--timeout=60s", timeout=70)
+    karmada("delete", "cluster", NAME, "--timeout=100s")
     assert member("get", "deployments", "-o", "name").out == ""
     karmada("delete", "-f", "-", stdin=WEB)
     member("karmada", "unregister", NAME, "--cluster-kubeconfig", str(registering.config), timeout=120)

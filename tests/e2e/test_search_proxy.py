@@ -123,7 +123,7 @@ def until_cached(kubectl: Program) -> None:
         assert len(json.loads(raw.out)["items"]) == 3, raw.out
         return True
 
-    eventually_blocking(complete, seconds=30)
+    eventually_blocking(complete)
 
 
 def until_running(fleet: Propagation, name: str) -> None:

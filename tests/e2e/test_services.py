@@ -78,7 +78,7 @@ def test_a_service_is_exported_and_imported(fleet: Propagation) -> None:
 def test_a_service_is_shared_by_a_multi_cluster_service(fleet: Propagation) -> None:
     _, _, sharing, _ = blocks()
     fleet.ours("apply", "-f", "-", stdin=sharing)
-    fleet.kubectl("wait", "--for=condition=EndpointSliceDispatched", "mcs/serve", "--timeout=60s")
+    fleet.kubectl("wait", "--for=condition=EndpointSliceDispatched", "mcs/serve", "--timeout=100s")
     there, here = fleet.members["member1"], fleet.members["member2"]
     here.until(SERVICES, "serve")
     eventually_blocking(

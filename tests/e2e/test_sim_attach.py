@@ -63,7 +63,7 @@ def kubectl(target: ServerProcess, fleet: SimFleet, kubectl_path: str) -> Progra
 @pytest.fixture(scope="module")
 def attached(fleet: SimFleet, target: ServerProcess, kubectl: Program) -> SimFleet:
     fleet.create("extra", "--nodes", "2", "--attach", str(target.kubeconfig))
-    kubectl("wait", "--for=condition=ready", "node", "--all", "--timeout=60s")
+    kubectl("wait", "--for=condition=ready", "node", "--all", "--timeout=100s")
     return fleet
 
 
@@ -75,7 +75,7 @@ def test_the_nodes_join_and_run_what_tolerates_them(attached: SimFleet, kubectl:
     assert names(kubectl, "nodes") == ["node/extra-node-1", "node/extra-node-2"]
     assert names(kubectl, "nodes", "-l", "type=sim") == names(kubectl, "nodes")
     kubectl("apply", "-f", "-", stdin=WEB)
-    assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=60s").out
+    assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=100s").out
     eventually_blocking(
         lambda: len(kubectl("get", "ep", "web", "-o", "jsonpath={.subsets[*].addresses[*].ip}").out.split()) == 3
     )
@@ -155,7 +155,7 @@ def test_a_restart_takes_the_nodes_up_again(attached: SimFleet, kubectl: Program
     assert len(names(kubectl, "nodes")) == 2
     attached.ctl("start")
     kubectl("scale", "deployment/web", "--replicas=4")
-    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=100s")
     after = kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.uid}").out.split()
     assert set(before) < set(after)
 

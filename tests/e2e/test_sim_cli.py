@@ -107,18 +107,18 @@ without: [policy/v1]
 def test_nodes_are_added_and_taken_away(fleet: SimFleet) -> None:
     assert fleet.ctl("scale", "beta", "--nodes", "4").out == "cluster beta: pool node has 4 nodes\n"
     kubectl = fleet.kubectl("beta")
-    kubectl("wait", "--for=condition=ready", "node", "--all", "--timeout=60s")
+    kubectl("wait", "--for=condition=ready", "node", "--all", "--timeout=100s")
     eventually_blocking(lambda: len(nodes(fleet, "beta")) == 4)
     kubectl("create", "deployment", "spread", "--image=nginx", "--replicas=8")
-    kubectl("rollout", "status", "deployment/spread", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/spread", "--timeout=100s")
     fleet.ctl("scale", "beta", "--nodes", "2")
     eventually_blocking(lambda: len(nodes(fleet, "beta")) == 2)
     fleet.ctl("fail", "beta", "clock", "--rate", "100")  # pods of nodes that are gone are collected after a minute
     there = "jsonpath={.items[*].spec.nodeName}"
     eventually_blocking(
-        lambda: set(fleet.ours("beta")("get", "pods", "-o", there).out.split()) == {"beta-node-1", "beta-node-2"}, 30
+        lambda: set(fleet.ours("beta")("get", "pods", "-o", there).out.split()) == {"beta-node-1", "beta-node-2"}
     )
-    kubectl("rollout", "status", "deployment/spread", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/spread", "--timeout=100s")
     fleet.ctl("heal", "beta")
     kubectl("delete", "deployment", "spread")
 
@@ -303,7 +303,7 @@ def state(fleet: SimFleet) -> dict[str, Any]:
 def test_a_fleet_that_ended_is_found_as_it_was(fleet: SimFleet, end: str) -> None:
     kubectl = fleet.kubectl("alpha")
     kubectl("create", "deployment", f"app-{end[0]}", "--image=nginx", "--replicas=4")
-    kubectl("rollout", "status", f"deployment/app-{end[0]}", "--timeout=60s")
+    kubectl("rollout", "status", f"deployment/app-{end[0]}", "--timeout=100s")
     fleet.ctl("fail", "alpha", "unhealthy")
     before = eventually_blocking(lambda: _settled(fleet))
     pid = fleet.pid
@@ -318,7 +318,7 @@ def test_a_fleet_that_ended_is_found_as_it_was(fleet: SimFleet, end: str) -> Non
     assert _settled(fleet) == before
     assert not fleet.clusters()["alpha"]["faults"]
     kubectl("rollout", "restart", f"deployment/app-{end[0]}")
-    kubectl("rollout", "status", f"deployment/app-{end[0]}", "--timeout=60s")
+    kubectl("rollout", "status", f"deployment/app-{end[0]}", "--timeout=100s")
 
 
 def _settled(fleet: SimFleet) -> dict[str, Any] | None:

@@ -67,7 +67,7 @@ def kubectl(fleet: SimFleet, namespace: str) -> Program:
 def web(kubectl: Program) -> Program:
     """kubectl in a namespace where the web application runs."""
     kubectl("apply", "-f", "-", stdin=WEB)
-    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=100s")
     return kubectl
 
 
@@ -85,17 +85,17 @@ def field(kubectl: Program, path: str, *what: str) -> str:
 def test_a_deployment_is_rolled_out_scaled_updated_and_rolled_back(web: Program) -> None:
     assert web("get", "deployment", "web").lines[1].split()[1:4] == ["3/3", "3", "3"]
     web("scale", "deployment/web", "--replicas=5")
-    assert "successfully rolled out" in web("rollout", "status", "deployment/web", "--timeout=60s").out
+    assert "successfully rolled out" in web("rollout", "status", "deployment/web", "--timeout=100s").out
     assert len(names(web, "pods", "-l", "app=web")) == 5
     web("set", "image", "deployment/web", "web=nginx:1.28")
-    web("rollout", "status", "deployment/web", "--timeout=60s")
+    web("rollout", "status", "deployment/web", "--timeout=100s")
     eventually_blocking(lambda: set(field(web, ".items[*].spec.containers[0].image", "pods").split()) == {"nginx:1.28"})
     assert web("rollout", "history", "deployment/web").lines[-1].split()[0] == "2"
     web("rollout", "undo", "deployment/web")
-    web("rollout", "status", "deployment/web", "--timeout=60s")
+    web("rollout", "status", "deployment/web", "--timeout=100s")
     eventually_blocking(lambda: set(field(web, ".items[*].spec.containers[0].image", "pods").split()) == {"nginx:1.27"})
     web("rollout", "restart", "deployment/web")
-    assert "successfully rolled out" in web("rollout", "status", "deployment/web", "--timeout=60s").out
+    assert "successfully rolled out" in web("rollout", "status", "deployment/web", "--timeout=100s").out
 
 
 def test_a_service_lists_its_ports_and_the_pods_behind_them(web: Program) -> None:
@@ -173,7 +173,7 @@ def test_a_script_is_piped_into_a_pod_of_its_own(kubectl: Program) -> None:
 def test_top_shows_what_nodes_and_pods_use(fleet: SimFleet) -> None:
     kubectl = fleet.kubectl("fast", "default")
     kubectl("create", "deployment", "busy", "--image=nginx")
-    kubectl("rollout", "status", "deployment/busy", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/busy", "--timeout=100s")
     fleet.ctl("load", "fast", "deployment/busy", "cpu=250m", "memory=100Mi")
     fleet.ctl("fail", "fast", "clock", "--skip", "1m")
     line = eventually_blocking(lambda: kubectl("top", "pods", "--no-headers", check=False).lines)[0].split()
@@ -192,10 +192,10 @@ def test_a_node_is_cordoned_drained_and_taken_back(fleet: SimFleet, web: Program
     web("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=2")
     web("cordon", node)
     assert "SchedulingDisabled" in web("get", "node", node).out
-    assert "drained" in web("drain", node, "--ignore-daemonsets", "--timeout=60s").out
+    assert "drained" in web("drain", node, "--ignore-daemonsets", "--timeout=100s").out
     there = ("pods", "-A", "--field-selector", f"spec.nodeName={node}")
     assert not names(web, *there)
-    web("rollout", "status", "deployment/web", "--timeout=60s")
+    web("rollout", "status", "deployment/web", "--timeout=100s")
     web("uncordon", node)
     assert "SchedulingDisabled" not in web("get", "node", node).out
 
@@ -221,7 +221,7 @@ def test_a_budget_that_allows_nothing_stops_a_drain(web: Program) -> None:
 
 def test_a_job_runs_to_its_end(kubectl: Program) -> None:
     kubectl("create", "job", "once", "--image=busybox", "--", "true")
-    kubectl("wait", "--for=condition=complete", "job/once", "--timeout=60s")
+    kubectl("wait", "--for=condition=complete", "job/once", "--timeout=100s")
     assert "1/1" in kubectl("get", "job", "once").lines[1]
     assert field(kubectl, ".items[0].status.phase", "pods", "-l", "job-name=once") == "Succeeded"
 
@@ -242,7 +242,7 @@ def test_a_job_that_fails_says_so(kubectl: Program) -> None:
         },
     }
     kubectl("apply", "-f", "-", stdin=json.dumps(job))
-    kubectl("wait", "--for=condition=failed", "job/doomed", "--timeout=60s")
+    kubectl("wait", "--for=condition=failed", "job/doomed", "--timeout=100s")
     assert field(kubectl, ".status.conditions[?(@.type=='Failed')].reason", "job", "doomed") == "BackoffLimitExceeded"
 
 
@@ -253,7 +253,7 @@ def test_a_cron_job_runs_when_the_clock_of_the_cluster_says_so(fleet: SimFleet) 
     fleet.ctl("fail", "fast", "clock", "--skip", "24h")
     try:
         [job] = eventually_blocking(lambda: names(kubectl, "jobs"))
-        kubectl("wait", "--for=condition=complete", job, "--timeout=60s")
+        kubectl("wait", "--for=condition=complete", job, "--timeout=100s")
         assert field(kubectl, ".status.lastScheduleTime", "cronjob", "nightly").endswith("T03:00:00Z")
     finally:
         fleet.ctl("heal", "fast")
@@ -288,7 +288,7 @@ def test_a_stateful_set_grows_and_shrinks_in_order(kubectl: Program) -> None:
         assert watching.stderr is not None
         assert any("watch=true" in line for line in watching.stderr), "what it lists it shows as added"
         kubectl("apply", "-f", "-", stdin=STATEFUL)
-        kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+        kubectl("rollout", "status", "statefulset/db", "--timeout=100s")
         kubectl("scale", "statefulset/db", "--replicas=0")
         eventually_blocking(lambda: not names(kubectl, "pods"))
     finally:
@@ -324,7 +324,7 @@ spec:
   volumes: [{name: files, persistentVolumeClaim: {claimName: files}}]
 """
     kubectl("apply", "-f", "-", stdin=pod)
-    kubectl("wait", "--for=condition=ready", "pod/reader", "--timeout=60s")
+    kubectl("wait", "--for=condition=ready", "pod/reader", "--timeout=100s")
     assert field(kubectl, ".status.phase", "pvc", "files") == "Bound"
     volume = field(kubectl, ".spec.volumeName", "pvc", "files")
     assert field(kubectl, ".spec.capacity.storage", "pv", volume) == "2Gi"
@@ -345,10 +345,10 @@ def test_a_quota_refuses_what_is_too_much(kubectl: Program) -> None:
     eventually_blocking(lambda: field(kubectl, ".status.readyReplicas", "deployment", "web") == "2")
     kubectl("patch", "quota", "small", "-p", '{"spec":{"hard":{"pods":"5"}}}')
     kubectl("rollout", "restart", "deployment/web")
-    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=100s")
 
 
 def test_everything_of_a_namespace_goes_with_it(web: Program, namespace: str) -> None:
-    done: Result = web("delete", "namespace", namespace, "--timeout=60s")
+    done: Result = web("delete", "namespace", namespace, "--timeout=100s")
     assert "deleted" in done.out
     assert not names(web, "pods", "-A", "--field-selector", f"metadata.namespace={namespace}")

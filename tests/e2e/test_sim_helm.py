@@ -68,7 +68,7 @@ def test_an_upgrade_that_cannot_become_ready_is_taken_back(fleet: SimFleet) -> N
     failed = helm("upgrade", "shop", CHART, "--set", "image=nginx:9", "--atomic", "--timeout", "2s", check=False)
     assert failed.code != 0
     assert "timed out" in failed.err or "deadline exceeded" in failed.err
-    kubectl("rollout", "status", "deployment/shop", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/shop", "--timeout=100s")
     assert field(kubectl, ".spec.template.spec.containers[0].image", "deployment", "shop") == "nginx:1.27"
     fleet.ctl("heal", "shops", "typo")
     helm("uninstall", "shop")

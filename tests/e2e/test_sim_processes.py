@@ -30,7 +30,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterat
         fleet.create("host", "--nodes", "1", "--run-processes", "--process-images", str(images))
         kubectl = fleet.kubectl("host")
         kubectl("create", "deployment", "web", "--image=known/server:1", "--replicas=2")
-        kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+        kubectl("rollout", "status", "deployment/web", "--timeout=100s")
         kubectl("expose", "deployment", "web", "--port=8000", "--target-port=8080")
         eventually_blocking(lambda: kubectl("logs", "deployment/web").out)
         yield fleet
@@ -82,7 +82,7 @@ def test_kubectl_port_forward_reaches_the_process(fleet: SimFleet) -> None:
     try:
         assert forwarding.stdout is not None
         port = int(forwarding.stdout.readline().split("127.0.0.1:")[1].split()[0])
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/env/HOSTNAME", timeout=30) as response:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/env/HOSTNAME", timeout=LIMIT) as response:
             assert response.read().startswith(b"web-")
     finally:
         forwarding.kill()
@@ -99,7 +99,7 @@ def test_a_new_node_serves_node_ports_too(fleet: SimFleet) -> None:
 
     def reached() -> bool:
         try:
-            with urllib.request.urlopen(f"http://{address}:{port}/env/HOSTNAME", timeout=30) as response:
+            with urllib.request.urlopen(f"http://{address}:{port}/env/HOSTNAME", timeout=LIMIT) as response:
                 return bool(response.read().startswith(b"web-"))
         except OSError:
             return False
@@ -199,7 +199,7 @@ def test_a_control_plane_is_run_as_it_is_installed(fleet: SimFleet) -> None:
     address = kubectl("get", "service", "karmada-apiserver", "-o", "jsonpath={.spec.clusterIP}").out
     unverified = ssl.create_default_context()
     unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
-    with urllib.request.urlopen(f"https://{address}:5443/version", context=unverified, timeout=30) as response:
+    with urllib.request.urlopen(f"https://{address}:5443/version", context=unverified, timeout=LIMIT) as response:
         assert json.load(response)["major"] == "1"
     etcdctl = ("exec", "etcd-0", "--", "etcdctl", "--endpoints=http://etcd-client.default.svc:2379")
     assert kubectl(*etcdctl, "get", "/registry", "--prefix", "--keys-only", "--limit=1").out.startswith("/registry")
@@ -231,6 +231,6 @@ def test_a_process_is_not_run_unless_the_cluster_was_created_so(fleet: SimFleet)
     assert "as processes" not in fleet.ctl("status").out
     kubectl = fleet.kubectl("plain")
     kubectl("create", "deployment", "web", "--image=known/server:1")
-    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=100s")
     children = Path(f"/proc/{fleet.pid}/task/{fleet.pid}/children").read_text().split()
     assert not any("known_server" in Path(f"/proc/{child}/cmdline").read_text() for child in children)

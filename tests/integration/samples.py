@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from karmada.kube.server.app import ApiServer
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 from tests.support.wire import Answer, Http
 
 CORE = "/api/v1/namespaces/default"
@@ -217,7 +217,7 @@ async def watching(http: Http, path: str, since: str) -> AsyncIterator[Callable[
         assert response.status == 200
 
         async def following() -> Any:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(LIMIT):
                 return json.loads(await response.content.readline())
 
         yield following

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.server.app import ApiServer
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 from tests.support.wire import Http
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -96,7 +96,7 @@ async def test_a_body_is_not_read_from_somebody_without_rights(server: ApiServer
     http = Http(server)
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=http.anonymous_tls)
     writer.write(b"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         assert b" 403 " in await reader.readline()
     writer.close()
     await http.close()

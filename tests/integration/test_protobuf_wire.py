@@ -31,6 +31,7 @@ from tests.integration.samples import (
     revision,
 )
 from tests.integration.streams import served
+from tests.support.eventually import LIMIT
 from tests.support.wire import Http
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -124,7 +125,7 @@ async def read_event(content: aiohttp.StreamReader, server: ApiServer) -> tuple[
 async def test_a_watch_in_protobuf_frames_each_event_by_its_length(http: Http, server: ApiServer) -> None:
     ok(await http("POST", CONFIGMAPS, {"metadata": {"name": "w", "labels": {"seen": "1"}}, "data": {"a": "b"}}), 201)
     query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-    async with asyncio.timeout(30), http.stream(f"{CONFIGMAPS}?{query}&labelSelector=seen", CLIENT_GO) as response:
+    async with asyncio.timeout(LIMIT), http.stream(f"{CONFIGMAPS}?{query}&labelSelector=seen", CLIENT_GO) as response:
         assert response.headers["Content-Type"] == f"{PROTOBUF};stream=watch"
         kind, obj = await read_event(response.content, server)
         assert (kind, obj["metadata"]["name"], obj["data"]) == ("ADDED", "w", {"a": "b"})
@@ -149,7 +150,7 @@ async def test_a_change_is_encoded_once_for_all_who_watch_in_protobuf(
 
     monkeypatch.setattr(ProtobufForm, "event", counted)
     path = f"{CONFIGMAPS}?watch=1&resourceVersion={server.cache.revision}"
-    async with AsyncExitStack() as stack, asyncio.timeout(30):
+    async with AsyncExitStack() as stack, asyncio.timeout(LIMIT):
         watches = [await stack.enter_async_context(http.stream(path, CLIENT_GO)) for _ in range(3)]
         ok(await http("POST", CONFIGMAPS, {"metadata": {"name": "once"}}), 201)
         for response in watches:
@@ -162,7 +163,7 @@ async def test_an_error_in_a_protobuf_watch_is_a_status(
 ) -> None:
     monkeypatch.setattr("karmada.kube.server.handlers.reads.FRESHNESS_SECONDS", 0.05)
     query = "watch=1&resourceVersion=99999999&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
-    async with asyncio.timeout(30), http.stream(f"{CONFIGMAPS}?{query}", CLIENT_GO) as response:
+    async with asyncio.timeout(LIMIT), http.stream(f"{CONFIGMAPS}?{query}", CLIENT_GO) as response:
         kind, status = await read_event(response.content, server)
     assert (kind, status["kind"], status["code"]) == ("ERROR", "Status", 504)
 

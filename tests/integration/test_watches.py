@@ -283,7 +283,7 @@ async def test_a_version_just_ahead_is_waited_for(http: Http, server: ApiServer)
     await asyncio.sleep(0)
     await create(http, "first")
     await create(http, "second")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         response = await opening
         line = await response.content.readline()
     assert b'"second"' in line
@@ -329,7 +329,7 @@ async def test_a_streamed_list_waits_for_the_requested_version(http: Http, serve
     opening = asyncio.ensure_future(http.stream(f"{CONFIGMAPS}?{WATCH_LIST}&resourceVersion={wanted}").__aenter__())
     await asyncio.sleep(0)
     await create(http, "waited-for")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         response = await opening
         names = [await response.content.readline() for _ in range(2)]
     assert any(b'"waited-for"' in line for line in names)

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.integration.samples import DEPLOYMENTS, JSON_PATCH, MERGE, STRATEGIC, apply, deployment, ok, patch
+from tests.support.eventually import LIMIT
 from tests.support.wire import Answer, Http
 
 names = st.sampled_from(["a", "b"])
@@ -183,7 +184,7 @@ async def watched(http: Http, since: str, until: str, most: int) -> list[bytes]:
     marker = int(ok(await http("POST", DEPLOYMENTS, deployment("zz-end")), 201)["metadata"]["resourceVersion"])
     assert marker > int(until)
     lines: list[bytes] = []
-    async with http.stream(f"{DEPLOYMENTS}?watch=1&resourceVersion={since}") as response, asyncio.timeout(30):
+    async with http.stream(f"{DEPLOYMENTS}?watch=1&resourceVersion={since}") as response, asyncio.timeout(LIMIT):
         while len(lines) <= most:
             line = await response.content.readline()
             if json.loads(line)["object"]["metadata"]["name"] == "zz-end":

@@ -16,7 +16,7 @@ from karmada.local import programs
 from karmada.local.folder import Folder, Refused
 from karmada.local.marks import Holder
 from karmada.local.programs import KARMADA, SIM, Program, Running, end, found, mark_of, start, stop_found, tail
-from tests.support.eventually import eventually_blocking
+from tests.support.eventually import LIMIT, eventually_blocking
 
 SERVES = "import os, sys, time; print('hello', flush=True); os.write(int(sys.argv[2]), b'ready'); time.sleep(60)"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SERVES
@@ -45,7 +45,7 @@ def python(text: str, name: str = KARMADA) -> Program:
 
 async def test_a_program_reports_when_it_serves(folder: Folder, started: list[Running]) -> None:
     started.append(start(folder, python(SERVES), detached=False))
-    await asyncio.wait_for(started[0].served(), 30)
+    await asyncio.wait_for(started[0].served(), LIMIT)
     assert not started[0].ended.done()
     holder = found(folder)[KARMADA]
     assert holder.pid > 0
@@ -57,14 +57,14 @@ async def test_a_program_reports_when_it_serves(folder: Folder, started: list[Ru
 async def test_a_program_reports_what_else_it_serves(folder: Folder, started: list[Running]) -> None:
     said = SERVES.replace("b'ready'", "b'ready dashboard=https://localhost:5480\\n'")
     started.append(start(folder, python(said), detached=False))
-    await asyncio.wait_for(started[0].served(), 30)
+    await asyncio.wait_for(started[0].served(), LIMIT)
     assert started[0].addresses == {"dashboard": "https://localhost:5480"}
 
 
 async def test_the_end_of_a_program_is_reported_with_its_last_lines(folder: Folder, started: list[Running]) -> None:
     folder.log(KARMADA).write_text("of an earlier run\n")
     started.append(start(folder, python(FAILS), detached=False))
-    await asyncio.wait_for(started[0].ended, 30)
+    await asyncio.wait_for(started[0].ended, LIMIT)
     said = started[0].exit_report()
     assert said.startswith("karmada ended with exit code 3; the last lines of ")
     assert said.endswith("karmada.log:\n  bad weather")
@@ -73,15 +73,15 @@ async def test_the_end_of_a_program_is_reported_with_its_last_lines(folder: Fold
 
 async def test_a_program_that_was_killed_is_said_to_have_been(folder: Folder, started: list[Running]) -> None:
     started.append(start(folder, python(SERVES), detached=False))
-    await asyncio.wait_for(started[0].served(), 30)
+    await asyncio.wait_for(started[0].served(), LIMIT)
     os.kill(found(folder)[KARMADA].pid, signal.SIGKILL)
-    await asyncio.wait_for(started[0].ended, 30)
+    await asyncio.wait_for(started[0].ended, LIMIT)
     assert "karmada was killed by SIGKILL; the last lines of" in started[0].exit_report()
 
 
 async def test_a_program_that_does_not_listen_is_killed(folder: Folder, started: list[Running]) -> None:
     started.append(start(folder, python(STUBBORN), detached=False))
-    await asyncio.wait_for(started[0].served(), 30)
+    await asyncio.wait_for(started[0].served(), LIMIT)
     await started[0].stop(0.1)
     assert found(folder) == {}
 
@@ -102,7 +102,7 @@ async def test_a_program_that_does_not_exist_is_refused(folder: Folder) -> None:
 async def test_programs_that_others_have_started_are_stopped(folder: Folder, started: list[Running]) -> None:
     started += [start(folder, python(SERVES), detached=True), start(folder, python(STUBBORN, SIM), detached=True)]
     for running in started:
-        await asyncio.wait_for(running.served(), 30)
+        await asyncio.wait_for(running.served(), LIMIT)
     assert found(folder)[SIM].detached
     assert await stop_found(folder, [KARMADA, SIM], 0.3) == [KARMADA, SIM]
     assert await stop_found(folder, [KARMADA, SIM]) == []
@@ -116,7 +116,7 @@ async def test_logs_are_for_their_owner_alone_and_a_long_one_is_put_aside(
     log = folder.log(KARMADA)
     log.write_text("quite a lot of text")
     started.append(start(folder, python(FAILS), detached=False))
-    await asyncio.wait_for(started[0].ended, 30)
+    await asyncio.wait_for(started[0].ended, LIMIT)
     assert log.read_text() == "bad weather\n"
     assert log.stat().st_mode & 0o777 == 0o600
     assert log.with_name("karmada.log.1").read_text() == "quite a lot of text"
@@ -133,7 +133,7 @@ async def test_a_program_that_logs_a_lot_puts_its_log_aside_while_it_runs(
         "print('last words'); sys.exit(3)"
     )
     started.append(start(folder, python(text), detached=False))
-    await asyncio.wait_for(started[0].ended, 30)
+    await asyncio.wait_for(started[0].ended, LIMIT)
     log = folder.log(KARMADA)
     before = log.with_name("karmada.log.1").read_text()
     assert len(log.read_text()) + len(before) < 60_000

@@ -16,7 +16,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime.informer import Informer
 from karmada.members.members import Member
 from karmada.members.switching import SwitchingTransport
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 from tests.support.member_server import MemberServer, member_server
 
 CONFIG_MAPS, ACCOUNTS = GVR("", "v1", "configmaps"), GVR("", "v1", "serviceaccounts")
@@ -28,7 +28,7 @@ async def following(config: RestConfig) -> AsyncIterator[tuple[Member, Informer]
     member = Member("m1", SwitchingTransport(config), RealClock())
     informer = member.informers.of(CONFIG_MAPS, "default")
     try:
-        await asyncio.wait_for(informer.wait_synced(), 30)
+        await asyncio.wait_for(informer.wait_synced(), LIMIT)
         yield member, informer
     finally:
         await member.close()

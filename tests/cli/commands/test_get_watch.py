@@ -17,6 +17,7 @@ from karmada.kube.client.discovery import Mapping
 from karmada.kube.client.transport import Call, ConnectionFailed, Transport, WatchEvent
 from karmada.kube.objects.errors import ApiError, Expired, Forbidden
 from karmada.kube.objects.gvk import GVK, GVR
+from tests.support.eventually import LIMIT
 
 PODS = Mapping(GVR("", "v1", "pods"), GVK("", "v1", "Pod"), True)
 REQUEST = ReadRequest(["pods"], "default", tables=False)
@@ -65,7 +66,7 @@ async def output(server: Server, count: int) -> tuple[list[tuple[str, str]], lis
     task = asyncio.create_task(get_watch._follow(source, REQUEST, queue))
     changes: list[tuple[str, str]] = []
     troubles: list[Trouble] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         while len(changes) < count and not task.done():
             item = await queue.get()
             if isinstance(item, Trouble):

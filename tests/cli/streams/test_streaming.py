@@ -10,6 +10,7 @@ import pytest
 
 from karmada.cli.streams.streaming import Input, plain_output
 from karmada.cli.targeting.connect import failure
+from tests.support.eventually import LIMIT
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ async def test_pieces_come_in_order_and_then_the_end(keyboard: int) -> None:
         os.write(keyboard, b"one")
         os.write(keyboard, b"two")
         os.close(keyboard)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LIMIT):
             await ended.wait()
     assert b"".join(taken) == b"onetwo"
 
@@ -43,7 +44,7 @@ async def test_input_that_never_comes_keeps_nobody(keyboard: int) -> None:
     async def take(_piece: bytes) -> None:
         raise AssertionError("nothing was written")
 
-    async with asyncio.timeout(30), Input(take):
+    async with asyncio.timeout(LIMIT), Input(take):
         pass
     os.close(keyboard)
 
@@ -55,7 +56,7 @@ async def test_input_that_nobody_takes_keeps_nobody(keyboard: int) -> None:
         busy.set()
         await asyncio.Event().wait()
 
-    async with asyncio.timeout(30), Input(take):
+    async with asyncio.timeout(LIMIT), Input(take):
         os.write(keyboard, b"x")
         await busy.wait()
     os.close(keyboard)

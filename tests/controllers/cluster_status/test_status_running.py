@@ -18,7 +18,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.keys import Key
 from tests.controllers.cluster_status.status_plane import FakeMember, Plane, brief, credentials
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 
 KEY = Key("", "m1")
 
@@ -60,7 +60,7 @@ async def test_a_new_cluster_is_ready_and_summed_up_without_any_waiting(
     before = plane.clock.now()
     await plane.join("m1", member)
     await eventually(lambda: brief(stored(plane, "m1"), "Ready") == ("True", "ClusterReady"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         while "nodeSummary" not in stored(plane, "m1"):
             await plane.clock.advance(0.001)  # a write that met another one pauses
     assert plane.clock.now() < before + 1
@@ -104,7 +104,7 @@ async def test_every_cluster_is_probed_once_in_a_period(
 
 async def plane_settles(plane: Plane, controller: Controller) -> None:
     clusters = plane.informers.of(Cluster.gvr)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         while not all("nodeSummary" in (c.get("status") or {}) for c in clusters.list()) or not controller.queue.idle:
             await plane.clock.advance(0.001)
 

@@ -182,7 +182,7 @@ async def test_with_the_last_user_of_a_place_its_connections_end() -> None:
             await staying.call(GET)
         await leaving.call(GET)
         await leaving.close()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LIMIT):
             await ended.wait()
         await staying.close()
 

@@ -19,6 +19,7 @@ from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound, ServiceUnavailable, TooManyRequests, Unauthorized
 from tests.support.certificates import Authority
+from tests.support.eventually import LIMIT
 from tests.support.fake_api import CONFIG_MAPS, FakeApi, application
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -313,7 +314,7 @@ async def test_closing_a_watch_cancels_it_at_the_server(serve: Serve, connect: O
     await anext(stream)
     assert len(fake.watchers) == 1
     await stream.aclose()  # type: ignore[attr-defined]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         while fake.watchers:
             await client.create(CONFIG_MAPS, {"metadata": {"generateName": "b", "namespace": "ns"}})
 

@@ -4,6 +4,7 @@ import asyncio
 
 from karmada.kube.client.limiter import AdaptiveLimiter
 from karmada.kube.objects.clock import FakeClock
+from tests.support.eventually import LIMIT
 
 
 async def test_it_lets_no_more_through_than_its_limit_and_serves_in_order() -> None:
@@ -75,7 +76,7 @@ async def test_a_waiter_that_gives_up_loses_nobody_a_turn() -> None:
     await asyncio.sleep(0)
     limiter.release()
     first.cancel()
-    await asyncio.wait_for(second, 30)
+    await asyncio.wait_for(second, LIMIT)
     limiter.release()
     assert limiter.in_flight == 0
     third = asyncio.ensure_future(limiter.acquire())

@@ -26,7 +26,7 @@ from karmada.kube.runtime.writes import patch_if_changed, retry_on_conflict, set
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.kube.runtime.sample_controller import CONFIG_MAPS, SECRETS, Copier
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 
 DEPLOYMENTS = GVR("apps", "v1", "deployments")
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -193,7 +193,7 @@ async def test_a_custom_resource_is_found_as_soon_as_it_is_served(client: Client
     await client.patch(CRDS, "widgets.example.io", "", {"status": accepted}, subresource="status")
     informer = Informer(client, kind, "default")
     informer.start()
-    await asyncio.wait_for(informer.wait_synced(), 30)
+    await asyncio.wait_for(informer.wait_synced(), LIMIT)
     widget = {"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}}
     await client.create(kind, widget)
     await eventually(lambda: informer.get(Key("default", "w")))

@@ -29,7 +29,7 @@ from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.metrics import Metrics
 from karmada.kube.runtime.predicates import deleted, field_changed
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 from tests.support.fake_api import CONFIG_MAPS, PODS, FakeApi
 
 
@@ -250,7 +250,7 @@ async def test_stopping_ends_a_reconcile_that_takes_too_long(client: Client, run
     await stuck.entered.wait()
     stopping = asyncio.ensure_future(controller.stop(grace=10))
     await clock.advance(10)
-    await asyncio.wait_for(stopping, 30)
+    await asyncio.wait_for(stopping, LIMIT)
     assert asyncio.all_tasks() == before
 
 

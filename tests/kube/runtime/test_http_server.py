@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from karmada.kube.runtime.http_server import serve
+from tests.support.eventually import LIMIT
 
 
 async def _hello(_request: web.Request) -> web.Response:
@@ -37,7 +38,7 @@ async def received(port: int, data: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(data)
     try:
-        return await asyncio.wait_for(reader.read(), 30)
+        return await asyncio.wait_for(reader.read(), LIMIT)
     finally:
         writer.close()
 

@@ -13,7 +13,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 from tests.support.fake_api import CONFIG_MAPS, FakeApi, FakeTransport
 
 COUNT = PAGE_SIZE * 2 + 7
@@ -71,7 +71,7 @@ async def test_a_paged_informer_that_lists_again_emits_only_what_changed(
     await client.create(CONFIG_MAPS, config_map("new", ""))
     await client.delete(CONFIG_MAPS, "c0", "default")
     fake.compact()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         while len(seen) < 2:
             await clock.advance(1)
     names = {(old or {}).get("metadata", {}).get("name"): new is None for old, new in seen}

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from karmada.kube.sim.clocks import ClusterClock
+from tests.support.eventually import LIMIT
 
 
 async def test_time_passes_at_the_rate_it_is_given() -> None:
@@ -22,7 +23,7 @@ async def test_a_jump_wakes_those_whose_time_it_passes_and_leaves_the_others() -
     soon, later = asyncio.create_task(clock.sleep(600)), asyncio.create_task(clock.sleep(7200))
     await asyncio.sleep(0)
     clock.change(skip=3600)
-    await asyncio.wait_for(soon, 30)
+    await asyncio.wait_for(soon, LIMIT)
     assert not later.done()
     later.cancel()
 
@@ -32,7 +33,7 @@ async def test_a_new_rate_holds_for_those_who_already_sleep() -> None:
     sleeping = asyncio.create_task(clock.sleep(3600))
     await asyncio.sleep(0)
     clock.change(rate=1_000_000)
-    await asyncio.wait_for(sleeping, 30)
+    await asyncio.wait_for(sleeping, LIMIT)
 
 
 async def test_wall_time_may_go_back_but_durations_do_not() -> None:

@@ -445,7 +445,7 @@ async def test_an_upgrade_becomes_a_pipe_for_bytes(server: ApiServer, toys: Toys
     [seen] = toys.seen
     assert (seen.headers["Upgrade"], seen.headers["X-Remote-User"]) == ("SPDY/3.1", "system:admin")
     writer.close()
-    await asyncio.wait_for(toys.hung_up.wait(), 30)
+    await asyncio.wait_for(toys.hung_up.wait(), LIMIT)
 
 
 @pytest.mark.usefixtures("served")
@@ -497,10 +497,10 @@ async def test_in_process_clients_are_proxied_too(server: ApiServer, client: Cli
 @pytest.mark.usefixtures("served")
 async def test_in_process_clients_can_watch(client: Client, toys: Toys) -> None:
     events = await client.watch(GVR("toys.example.com", "v1", "toys"), "default", resource_version="5")
-    first = await asyncio.wait_for(anext(events), 30)
+    first = await asyncio.wait_for(anext(events), LIMIT)
     assert (first.type, first.object["metadata"]["name"]) == ("ADDED", "toy-1")
     toys.next_event.set()
-    assert (await asyncio.wait_for(anext(events), 30)).object["metadata"]["name"] == "toy-2"
+    assert (await asyncio.wait_for(anext(events), LIMIT)).object["metadata"]["name"] == "toy-2"
     assert toys.seen[0].query["resourceVersion"] == "5"
     await events.aclose()  # type: ignore[attr-defined]
     await eventually(toys.hung_up_after_the_next_event)

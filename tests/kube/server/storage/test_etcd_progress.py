@@ -12,6 +12,7 @@ import pytest
 from karmada.kube.server.storage import etcd_messages as messages
 from karmada.kube.server.storage.etcd import EtcdStore
 from karmada.kube.server.storage.interface import Progress
+from tests.support.eventually import LIMIT
 
 LATEST = 40
 
@@ -102,14 +103,14 @@ async def test_a_watch_requests_progress_only_when_a_newer_revision_was_reported
     newer: NewerEtcd, store: EtcdStore
 ) -> None:
     watch = store.watch("", since=10)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         [event] = await anext(watch)
     assert event.revision == 12
     waiting = asyncio.ensure_future(anext(watch))
     await asyncio.sleep(0.3)  # longer than a request would take
     assert newer.progress_requests == 0
     assert (await store.range("\0")).revision == LATEST
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         batch = await waiting
     assert isinstance(batch, Progress)
     assert batch.revision == LATEST

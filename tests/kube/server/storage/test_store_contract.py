@@ -25,11 +25,12 @@ from karmada.kube.server.storage.interface import (
     write_all,
 )
 from karmada.kube.server.storage.local import LocalStore
+from tests.support.eventually import LIMIT
 
 
 async def take(watch: AsyncIterator[list[Event]], count: int) -> list[Event]:
     events: list[Event] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         while len(events) < count:
             events += await anext(watch)
     assert len(events) == count

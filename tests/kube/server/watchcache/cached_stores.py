@@ -12,6 +12,7 @@ from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
 from karmada.kube.server.watchcache.entry import Change
 from karmada.kube.server.watchcache.subscription import Subscription
+from tests.support.eventually import LIMIT
 
 PODS = GroupResource("", "pods")
 NODES = GroupResource("", "nodes")
@@ -94,7 +95,7 @@ def seen(changes: list[Change]) -> list[tuple[str, str, int]]:
 
 
 async def next_batch(subscription: Subscription) -> list[Change]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         return await anext(subscription)
 
 

@@ -22,7 +22,7 @@ from karmada.kube.sim.kubelet import channels
 from karmada.kube.sim.kubelet.answers import Command
 from karmada.kube.sim.kubelet.spdy import FIN, SYN_STREAM, HeaderWriter, control_frame, data_frame
 from tests.kube.sim.connecting.pods_reached import ACCOUNT, BASE, CONFIG_MAPS, NODES, SECRETS, Cluster, finished, tls_of
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 
 # --- exec
 
@@ -184,7 +184,7 @@ async def test_a_client_that_leaves_ends_its_command(sim: Cluster) -> None:
 async def by_hand(server: ApiServer, query: str) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
     """A command over a WebSocket."""
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(LIMIT),
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls_of(server))) as session,
         session.ws_connect(
             f"{server.url}{BASE}/pods/p/exec?stdout=true&{query}", protocols=["v5.channel.k8s.io"], autoping=False
@@ -306,7 +306,7 @@ async def spdy(server: ApiServer, path: str, protocol: str) -> AsyncIterator[Spd
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n"
     writer.write(f"{head}X-Stream-Protocol-Version: {protocol}\r\n\r\n".encode())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LIMIT):
             yield Spdy(reader, writer, await reader.readuntil(b"\r\n\r\n"))
     finally:
         writer.close()
