@@ -6,7 +6,7 @@ The same simulation as `karmadactl simulate -f policy.yaml`, with the viewer's o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,6 @@ from karmada.kube.client.manifests import load_manifests
 from karmada.kube.objects.types import Obj
 from karmada.prediction import rebalancing
 from karmada.prediction.errors import PredictionError
-from karmada.prediction.scheduling import counts
 from karmada.prediction.simulation import NothingSelected, simulate, sorted_out
 from karmada.prediction.trials import Outcome, Trial
 from karmada.prediction.world import World
@@ -29,39 +28,20 @@ MOST_POLICIES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """The change of one resource; replicas by cluster, None in place of a number where replicas are not divided."""
-
-    kind: str
-    namespace: str
-    name: str
-    before: dict[str, int | None]
-    after: dict[str, int | None]
-    moved: int
-    """Replicas (or, where they are not divided, copies) that go to a cluster they are not in."""
-    failure: str
-    notes: Sequence[str]
-
-    @property
-    def same(self) -> bool:
-        return self.before == self.after and not self.failure
-
-
-@dataclass(frozen=True, slots=True)
 class Radius:
-    changes: Sequence[Change]
+    outcomes: Sequence[Outcome]
     """One for each resource that the policies select; what changes most comes first."""
     clusters: Sequence[tuple[str, int, int]]
     """Name, replicas before and after, of those whose number changes."""
     notes: Sequence[str] = ()
 
     @property
-    def changed(self) -> list[Change]:
-        return [one for one in self.changes if not one.same]
+    def changed(self) -> int:
+        return sum(not one.same for one in self.outcomes)
 
     @property
     def moved(self) -> int:
-        return sum(one.moved for one in self.changes)
+        return sum(one.copies for one in self.outcomes)
 
 
 def policies_in(text: str) -> list[Obj]:
@@ -90,27 +70,11 @@ async def radius_of(client: Client, text: str, namespace: str = "default") -> Ra
         found = await simulate(await World().over(client), given, Trial(), namespace)
     except NothingSelected:
         return Radius((), (), ["The policy selects nothing that exists."])
-    changes = sorted(map(change_of, found.outcomes), key=lambda one: (one.same, -one.moved, one.namespace, one.name))
+    outcomes = sorted(found.outcomes, key=_order)
     clusters = [one for one in rebalancing.totals(found.outcomes) if one[1] != one[2]]
-    return Radius(changes, clusters, found.notes)
+    return Radius(outcomes, clusters, found.notes)
 
 
-def change_of(outcome: Outcome) -> Change:
-    divided = outcome.decision.attempts[0].request.divides_replicas
-    before, after = (_places(targets, divided=divided) for targets in (outcome.before, outcome.after))
-    failure = outcome.decision.failure
+def _order(outcome: Outcome) -> tuple[bool, int, str, str]:
     metadata = outcome.resource["metadata"]
-    return Change(
-        str(outcome.resource["kind"]),
-        str(metadata.get("namespace") or ""),
-        str(metadata["name"]),
-        before,
-        after,
-        rebalancing.moves(outcome) if divided else len(after.keys() - before.keys()),
-        "" if failure is None else f"{failure.reason}: {failure.text}",
-        outcome.notes,
-    )
-
-
-def _places(targets: Iterable[Obj], *, divided: bool) -> dict[str, int | None]:
-    return {name: count if divided else None for name, count in sorted(counts(targets).items())}
+    return outcome.same, -outcome.copies, metadata.get("namespace") or "", metadata["name"]

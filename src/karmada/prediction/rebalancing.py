@@ -95,20 +95,12 @@ def _called(resource: Obj) -> str:
 # output
 
 
-def moves(outcome: Outcome) -> int:
-    """How many replicas would start in a cluster that has fewer of them now."""
-    if not outcome.decision.attempts[0].request.divides_replicas:
-        return 0
-    before, after = scheduling.counts(outcome.before), scheduling.counts(outcome.after)
-    return sum(max(0, count - before.get(name, 0)) for name, count in after.items())
-
-
 def totals(outcomes: Iterable[Outcome]) -> list[tuple[str, int, int]]:
     """The replicas of each cluster now and then, by name; of what is divided."""
     now: Counter[str] = Counter()
     then: Counter[str] = Counter()
     for outcome in outcomes:
-        if outcome.decision.attempts[0].request.divides_replicas:
+        if outcome.divided:
             now.update(scheduling.counts(outcome.before))
             then.update(scheduling.counts(outcome.after))
     return [(name, now[name], then[name]) for name in sorted({*now, *then})]
@@ -120,6 +112,6 @@ def sums(outcomes: Sequence[Outcome]) -> list[str]:
         ["CLUSTER", "NOW", "THEN", "CHANGE"],
         *([name, str(now), str(then), f"{then - now:+d}"] for name, now, then in totals(outcomes)),
     ]
-    total = sum(map(moves, outcomes))
+    total = sum(outcome.moves for outcome in outcomes)
     text = f"{total} {'replica' if total == 1 else 'replicas'} would move."
     return [*scheduling.table(rows), "", text] if len(rows) > 1 else [text]

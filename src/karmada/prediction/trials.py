@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from karmada.kube.objects.types import Obj
 from karmada.prediction.failing import Failover, failover_of
+from karmada.prediction.intended_binding import name_of
+from karmada.prediction.scheduling import counts
 from karmada.prediction.world import ADVICE_SECONDS, World
 
 if TYPE_CHECKING:
@@ -51,6 +53,30 @@ class Outcome:
         """Where it is then: what cannot be scheduled stays, unless no cluster fits it any more."""
         failure = self.decision.failure
         return self.before if failure is not None and failure.reason != "NoClusterFit" else self.decision.targets
+
+    @property
+    def title(self) -> str:
+        return f"{self.resource['kind']} {name_of(self.resource)}"
+
+    @property
+    def divided(self) -> bool:
+        """True if clusters get numbers of replicas."""
+        return self.situation.request.divides_replicas
+
+    @property
+    def same(self) -> bool:
+        return self.decision.failure is None and counts(self.before) == counts(self.after)
+
+    @property
+    def moves(self) -> int:
+        """Replicas that would start in a cluster that has fewer of them now."""
+        before = counts(self.before)
+        return sum(max(0, count - before.get(name, 0)) for name, count in counts(self.after).items())
+
+    @property
+    def copies(self) -> int:
+        """Replicas, or copies of what has none, that would start in a cluster."""
+        return self.moves if self.divided else len(counts(self.after).keys() - counts(self.before).keys())
 
 
 async def begin(world: World, trial: Trial) -> Failover:

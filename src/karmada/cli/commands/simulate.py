@@ -12,7 +12,6 @@ import click
 from karmada.cli.parsing.scheduler_flags import algorithm_flags, world_from
 from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
-from karmada.prediction import intended_binding as intended
 from karmada.prediction import rebalancing, scheduling, simulation
 from karmada.prediction.errors import PredictionError
 from karmada.prediction.simulation import Given, Simulation, sorted_out
@@ -154,19 +153,18 @@ def _summary(outcome: Outcome) -> str:
             else "the resource stays where it is"
         )
         return f"not scheduled ({decision.failure.reason}), {kept}: {decision.failure.text}"
-    return scheduling.in_words(decision.targets, replicas=decision.attempts[0].request.divides_replicas)
+    return scheduling.in_words(decision.targets, replicas=outcome.divided)
 
 
 def _lines(outcome: Outcome, *, moves: bool) -> list[str]:
     from karmada.scheduler.explain import explain
 
-    replicas = outcome.decision.attempts[0].request.divides_replicas
     rows = [
-        ["Resource:", f"{outcome.resource['kind']} {intended.name_of(outcome.resource)}"],
+        ["Resource:", outcome.title],
         ["By:", outcome.policy],
-        ["Now:", scheduling.in_words(outcome.before, replicas=replicas)],
+        ["Now:", scheduling.in_words(outcome.before, replicas=outcome.divided)],
         ["Then:", _summary(outcome)],
-        *([["Moves:", str(rebalancing.moves(outcome))]] if moves else []),
+        *([["Moves:", str(outcome.moves)]] if moves else []),
     ]
     lines = [*scheduling.table(rows), *(f"Note:     {note}" for note in outcome.notes)]
     lines += scheduling.advised(outcome.advice)
@@ -182,13 +180,11 @@ def _overview(outcomes: Sequence[Outcome], *, moves: bool) -> list[str]:
     rows = [["RESOURCE", *(["MOVES"] if moves else []), "NOW", "THEN"]]
     altered = 0
     for outcome in outcomes:
-        replicas = outcome.decision.attempts[0].request.divides_replicas
-        now, then = scheduling.in_words(outcome.before, replicas=replicas), _summary(outcome)
+        now, then = scheduling.in_words(outcome.before, replicas=outcome.divided), _summary(outcome)
         same = scheduling.counts(outcome.before) == scheduling.counts(outcome.decision.targets)
         altered += not same
-        moved = [str(rebalancing.moves(outcome))] if moves else []
-        title = f"{outcome.resource['kind']} {intended.name_of(outcome.resource)}"
-        rows.append([title, *moved, now, "the same" if same else then])
+        moved = [str(outcome.moves)] if moves else []
+        rows.append([outcome.title, *moved, now, "the same" if same else then])
     notes = dict.fromkeys(note for outcome in outcomes for note in outcome.notes)
     summary = f"{altered} of {len(outcomes)} would change."
     lines = [*scheduling.table(rows), "", *(f"Note: {note}" for note in notes), summary]
@@ -209,5 +205,5 @@ def _data(outcome: Outcome, *, moves: bool) -> Obj:
         "now": outcome.before,
         "notes": outcome.notes,
         "then": scheduling.as_data(outcome.decision, outcome.advice),
-        **({"moves": rebalancing.moves(outcome)} if moves else {}),
+        **({"moves": outcome.moves} if moves else {}),
     }
