@@ -112,9 +112,9 @@ class FakeCache:
             self, self._subscriptions.remove, namespace=namespace, name=name, matches=matches, buffer=self._buffer,
             after=-1 if since is None else since,
         )  # fmt: skip
-        if since is not None:
-            subscription.prepend([change for change in self._history if change.revision > since])
         self._subscriptions.append(subscription)
+        if since is not None:
+            await subscription.replay([change for change in self._history if change.revision > since])
         return subscription
 
     # as the member

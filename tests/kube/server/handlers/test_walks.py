@@ -146,6 +146,15 @@ async def test_a_stricter_pod_security(client: Client, server: ApiServer, looks:
     assert looks.number - before >= 2 * number
 
 
+async def test_a_watch_from_further_back(client: Client, server: ApiServer, looks: Looks, number: int) -> None:
+    since = (await client.list(CONFIG_MAPS, "many"))["metadata"]["resourceVersion"]
+    for n in range(number):
+        await client.patch(CONFIG_MAPS, f"o{n:04}", "many", {"metadata": {"annotations": {"changed": "yes"}}})
+    before = looks.number
+    assert await most_at_once(looks, anext_of(client, since)) <= TWO_SLICES
+    assert looks.number - before >= number
+
+
 # --- one state
 
 
@@ -197,6 +206,6 @@ async def test_a_watch_misses_and_repeats_nothing_of_what_is_written_meanwhile(c
         event = await asyncio.wait_for(anext(events), 60)
 
 
-async def anext_of(client: Client) -> tuple[Any, AsyncIterator[Any]]:
-    events = await client.watch(CONFIG_MAPS, "many", label_selector="odd=1")
+async def anext_of(client: Client, since: str = "") -> tuple[Any, AsyncIterator[Any]]:
+    events = await client.watch(CONFIG_MAPS, "many", label_selector="odd=1", resource_version=since)
     return await anext(events), events

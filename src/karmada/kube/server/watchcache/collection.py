@@ -22,6 +22,7 @@ from typing import Protocol
 from karmada.kube.objects.doc import Compressor, Doc
 from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.server.storage.interface import Compacted, Event, PushStore, StoreDamaged, StoreUnavailable
 from karmada.kube.server.watchcache.deferred import Deferred
 from karmada.kube.server.watchcache.entry import (
@@ -292,8 +293,8 @@ class Collection:
     ) -> Subscription:
         """Changes after `since` (None: from now on), which may be a revision still to come.
 
-        Expired if that history is gone. Suspends only if the history, or all objects, have to come from the store. A
-        `list` and a subscription since the `revision` read with it miss and repeat nothing.
+        Expired if that history is gone. From now on suspends only if all objects have to come from the store. A `list`
+        and a subscription since the `revision` read with it miss and repeat nothing.
         """
         await self.loaded()
         subscription = Subscription(
@@ -306,7 +307,7 @@ class Collection:
                 recent = self.changes_since(since)
                 if recent is None:
                     recent = await self._stored_changes(since, self._floor, list(self._history))
-                subscription.prepend(recent)
+                await subscription.replay(recent)
         except BaseException:
             subscription.close()
             raise
@@ -319,8 +320,10 @@ class Collection:
     async def _stored_changes(self, since: int, until: int, recent: list[Change]) -> list[Change]:
         """The changes up to `until` from the store, then the recent ones."""
         changes: list[Change] = []
-        position = since
+        position, turn = since, TimeSlice()
         while position < until:
+            if turn.is_over():
+                await turn.next()
             events = await self._history_page(since, position, until)
             for key, value, revision, old, _ in events:
                 entry = doc_of(key, value, revision) if value is not None else None

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
 from karmada.kube.objects.doc import Doc
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.server.watchcache.entry import ADDED, DELETED, Change
 
 log = logging.getLogger(__name__)
@@ -125,12 +126,13 @@ class Subscription:
         self._woken = True
         return True
 
-    def prepend(self, replayed: list[Change]) -> None:
+    async def replay(self, changes: Iterable[Change]) -> None:
         """Put what of the history concerns this subscription before what came meanwhile; it does not count as lag."""
-        replayed = [change for change in replayed if self._wants(change)]
-        if self._matches is not None:
-            seen = (self._as_seen(change) for change in replayed)
-            replayed = [change for change in seen if change is not None]
+        replayed: list[Change] = []
+        async for change in in_slices(change for change in changes if self._wants(change)):
+            seen = change if self._matches is None else self._as_seen(change)
+            if seen is not None:
+                replayed.append(seen)
         if not self.ended:
             self._pending[:0] = replayed
             self._limit = self.buffer + len(self._pending)
