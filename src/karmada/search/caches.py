@@ -22,7 +22,16 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Controller, Done, Enqueue, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import (
+    Controller,
+    ControllerOptions,
+    Done,
+    Enqueue,
+    Reconciler,
+    Result,
+    Watch,
+    requeue,
+)
 from karmada.kube.runtime.events import EventRecorder
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
@@ -60,7 +69,7 @@ def _matters(cluster: Obj) -> object:
 
 class MemberCaches(Reconciler):
     name = "search-caches"
-    needs_leader = False
+    options = ControllerOptions(needs_leader=False)
     watches = (
         Watch(Cluster.gvr, when=changes(_matters), map_to=lambda _cluster: (_EVERYTHING,), after=_TOGETHER_SECONDS),
     )

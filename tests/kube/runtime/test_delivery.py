@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from operator import attrgetter
 
 import pytest
 
@@ -11,7 +12,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime import delivery
 from karmada.kube.runtime import informers as shared
 from karmada.kube.runtime.backlog import backlog_turns
-from karmada.kube.runtime.controller import Reconciler, Watch
+from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Watch
 from karmada.kube.runtime.delivery import deliver_by_name
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
@@ -89,13 +90,10 @@ async def test_a_lane_that_hangs_keeps_no_object_from_being_delivered_to_others(
         name = "hangs-for-one"
         watches = (Watch(PODS),)
         workers = 4
+        options = ControllerOptions(lane_of=attrgetter("namespace"), grace=0.0)
 
         def __init__(self) -> None:
             self.seen: set[Key] = set()
-
-        @staticmethod
-        def lane_of(key: Key) -> str:
-            return key.namespace
 
         async def reconcile(self, key: Key) -> None:
             if key.namespace == "one":
@@ -105,7 +103,6 @@ async def test_a_lane_that_hangs_keeps_no_object_from_being_delivered_to_others(
     monkeypatch.setattr(shared, "_FEW", 10)
     await fill(client)
     manager, part = Manager(client), HangsForOne()
-    part.grace = 0.0
     manager.add(part)
     async with manager:
         await eventually(lambda: len(part.seen) == MANY)

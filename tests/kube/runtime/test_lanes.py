@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable
+from operator import attrgetter
 
 import pytest
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError, Conflict
-from karmada.kube.runtime.controller import Controller, Done, Reconciler, Result, Terminal, Watch, requeue
+from karmada.kube.runtime.controller import (
+    Controller,
+    ControllerOptions,
+    Done,
+    Reconciler,
+    Result,
+    Terminal,
+    Watch,
+    requeue,
+)
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.metrics import Metrics
@@ -25,6 +35,7 @@ class Reconciles(Reconciler):
     name = "test"
     watches: tuple[Watch, ...] = ()
     workers = 3
+    options = ControllerOptions(lane_of=attrgetter("namespace"))
 
     def __init__(self) -> None:
         self.started: list[Key] = []
@@ -34,10 +45,6 @@ class Reconciles(Reconciler):
         self.failures: list[Exception] = []
         self.result: Result = Done
         self.stopped = False
-
-    @staticmethod
-    def lane_of(key: Key) -> str:
-        return key.namespace
 
     async def reconcile(self, key: Key) -> Result:
         self.started.append(key)

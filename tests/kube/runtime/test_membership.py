@@ -19,7 +19,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Fenced
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Reconciler, Watch
+from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.manager import LeadershipLost, Manager
 from karmada.kube.runtime.membership import GROUP, MEMBERS, Membership
@@ -86,7 +86,7 @@ class Labeller(Reconciler):
     name = "labeller"
     watches = (Watch(PODS),)
     workers = 4
-    shard_of = staticmethod(by_namespace)
+    options = ControllerOptions(shard_of=by_namespace)
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica

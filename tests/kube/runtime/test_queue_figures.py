@@ -7,7 +7,7 @@ import gc
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.runtime.controller import Reconciler, Result, Watch
+from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.manager import Manager
 from karmada.kube.runtime.metrics import Metrics
@@ -69,7 +69,7 @@ class Named(Reconciler):
     """A reconciler with a named queue, to which it is attached."""
 
     name = "named"
-    queue_name = "its-queue"
+    options = ControllerOptions(queue_name="its-queue")
     watches: tuple[Watch, ...] = ()
 
     def follow_queue(self, queue: WorkQueue[Key]) -> None:

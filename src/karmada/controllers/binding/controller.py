@@ -34,7 +34,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Parked, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import ControllerOptions, Done, Parked, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
@@ -57,8 +57,7 @@ _Identity = tuple[str, str, str, str]
 
 
 class Binding(Reconciler):
-    lane_of = staticmethod(kind_of_binding_key)
-    shard_of = staticmethod(by_namespace)
+    options = ControllerOptions(lane_of=kind_of_binding_key, shard_of=by_namespace)
 
     def __init__(
         self,

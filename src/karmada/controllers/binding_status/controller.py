@@ -26,7 +26,7 @@ from karmada.controllers.template_refs import kind_of_binding_key, resource_of_b
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.converge import ResourceWriter, converge
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
@@ -56,8 +56,7 @@ def _version(binding: Obj) -> str:
 
 
 class BindingStatus(Reconciler):
-    lane_of = staticmethod(kind_of_binding_key)
-    shard_of = staticmethod(by_namespace)
+    options = ControllerOptions(lane_of=kind_of_binding_key, shard_of=by_namespace)
 
     def __init__(self, context: Context, kind: BindingKind, template_status: TemplateStatus) -> None:
         self.name = kind.status_controller

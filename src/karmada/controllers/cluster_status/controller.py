@@ -32,7 +32,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.meta import finalizers, get_condition, set_condition, uid
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
+from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import (
@@ -73,7 +73,7 @@ class _Known:
 
 class ClusterStatus(Reconciler):
     name = "cluster-status-controller"
-    shard_of = staticmethod(by_cluster)
+    options = ControllerOptions(shard_of=by_cluster)
     workers = 512
     """An idle one costs two kilobytes; a busy one is mostly waiting for a member."""
 

@@ -28,7 +28,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict, NotFound
 from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Watch
 from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
@@ -67,8 +67,7 @@ def _is_relevant(old: Obj | None, new: Obj | None) -> bool:
 
 class Distributor(Reconciler):
     name = DISTRIBUTOR
-    lane_of = staticmethod(kind_of_binding_key)
-    shard_of = staticmethod(by_namespace)
+    options = ControllerOptions(lane_of=kind_of_binding_key, shard_of=by_namespace)
 
     def __init__(self, context: Context, interpreter: DependencyInterpreter) -> None:
         self.workers = context.settings.concurrent_resourcebinding_syncs

@@ -42,7 +42,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict
 from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
@@ -75,8 +75,7 @@ class Detector(Reconciler):
     """The reconciler of templates. Its parts are shared with the reconcilers of policies."""
 
     name = DETECTOR
-    lane_of = staticmethod(kind_queued)
-    shard_of = staticmethod(by_namespace)
+    options = ControllerOptions(lane_of=kind_queued, shard_of=by_namespace)
 
     def __init__(self, context: Context, interpreter: ReplicaInterpreter) -> None:
         self.workers = max(GROUPED, context.settings.concurrent_resource_template_syncs)

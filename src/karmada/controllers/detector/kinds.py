@@ -26,7 +26,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Reconciler, Result, Retry, Watch, requeue
+from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.follow_ups import FollowUpWriter
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
@@ -77,7 +77,7 @@ class Kinds(Reconciler):
     """A reconciler with one key: bring the informers in line with discovery."""
 
     name = "resource-discovery"
-    shard_of = staticmethod(everywhere)
+    options = ControllerOptions(shard_of=everywhere)
     watches = (
         Watch(CRDS, metadata_only=True, map_to=_discovery_key),
         Watch(APISERVICES, metadata_only=True, map_to=_discovery_key),

@@ -19,7 +19,7 @@ from karmada.controllers.template_refs import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR, gvk_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import all_of, deleted, generation_or_deletion_changed, not_
 from karmada.kube.runtime.queue import Priority
@@ -41,7 +41,7 @@ class _Claimed(NamedTuple):
 class PolicyController(Reconciler):
     """The reconciler of one of the two kinds of policies."""
 
-    shard_of = staticmethod(by_namespace)
+    options = ControllerOptions(shard_of=by_namespace)
 
     def __init__(self, context: Context, detector: Detector, kind: PolicyKind) -> None:
         self.name = f"{kind.full_noun.replace(' ', '-')}-detector"

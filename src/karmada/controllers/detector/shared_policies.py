@@ -11,7 +11,7 @@ from karmada.controllers.detector.detector import Detector
 from karmada.controllers.detector.policy import WHEN, requeue_claimed, requeue_waiting
 from karmada.controllers.template_refs import Ref, ref_of_binding
 from karmada.kube.objects import meta
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.sharing import everywhere
 from karmada.kube.runtime.time_slice import TimeSlice
@@ -19,7 +19,7 @@ from karmada.kube.runtime.time_slice import TimeSlice
 
 class SharedPolicies(Reconciler):
     name = "cluster-propagation-policy-requeue"
-    shard_of = staticmethod(everywhere)
+    options = ControllerOptions(shard_of=everywhere)
     watches = (Watch(CLUSTER_POLICIES.gvr, when=WHEN),)
 
     def __init__(self, detector: Detector) -> None:

@@ -14,6 +14,7 @@ applied. After a restart that is found by comparing, not by sending.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from karmada.api import well_known
@@ -39,7 +40,17 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable, Unauthorized
 from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Enqueue, Parked, Reconciler, Result, Retry, Watch, requeue
+from karmada.kube.runtime.controller import (
+    ControllerOptions,
+    Done,
+    Enqueue,
+    Parked,
+    Reconciler,
+    Result,
+    Retry,
+    Watch,
+    requeue,
+)
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.own_writes import OwnWrites
@@ -103,10 +114,11 @@ class _CacheNotSynced(Exception):
 class Execution(Reconciler):
     name = CONTROLLER
     workers = 64
-    shard_of = staticmethod(by_execution_namespace)
-    """For each cluster."""
-    grace = 2.0
-    """A request under way to a member is not awaited for long: its result is found by comparing."""
+    options = ControllerOptions(lane_of=attrgetter("namespace"), shard_of=by_execution_namespace, grace=2.0)
+    """Every cluster has an execution namespace, and with that a lane and a shard.
+
+    A request under way to a member is not awaited for long: its result is found by comparing.
+    """
 
     def __init__(
         self,
@@ -135,11 +147,6 @@ class Execution(Reconciler):
             Watch(Work.gvr, when=generation_or_deletion_changed),
             *reinterpretation(self._requeue_kinds),
         )
-
-    @staticmethod
-    def lane_of(key: Key) -> str:
-        """Every cluster has an execution namespace."""
-        return key.namespace
 
     def follow_queue(self, queue: WorkQueue[Key]) -> None:
         self._queue = queue

@@ -9,6 +9,7 @@ namespace is a lane, and within it many FederatedHPAs run at once, so that a slo
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final, NoReturn
 
 from karmada.api.autoscaling import FederatedHPA
@@ -30,7 +31,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.selectors import parse_labels
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.own_writes import OwnWrites
@@ -54,6 +55,7 @@ class FederatedHpas(Reconciler):
     name = CONTROLLER
     watches = (Watch(FederatedHPA.gvr, when=generation_changed),)
     workers = 32
+    options = ControllerOptions(lane_of=attrgetter("namespace"))
 
     def __init__(self, context: Context, source: MetricsSource | None = None) -> None:
         """`source` is the control plane's metrics APIs unless given."""
@@ -73,10 +75,6 @@ class FederatedHpas(Reconciler):
         self._hpas = OwnWrites(self._informer)
         self.histories: dict[Key, History] = {}
         self.selectors = PodSelectors()
-
-    @staticmethod
-    def lane_of(key: Key) -> str:
-        return key.namespace
 
     async def stop(self) -> None:
         await self.shared.stop()

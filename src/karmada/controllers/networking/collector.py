@@ -33,7 +33,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import IndexFn, ignores_status
-from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import any_of, matching, spec_changed
@@ -85,7 +85,7 @@ class Collector(Reconciler):
 
     workers = 3
     flow: Flow
-    shard_of = staticmethod(by_cluster_first)
+    options = ControllerOptions(shard_of=by_cluster_first)
     more_indexes: Mapping[str, IndexFn] = {}
     """Indexes of Works for `is_wanted`."""
 

@@ -6,6 +6,7 @@ Which clusters do, the control plane says with a suspended Work that holds the M
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from karmada.api.networking import MultiClusterService
@@ -38,7 +39,7 @@ def marked_service(work: Obj) -> Iterable[str]:
 
 class EndpointSliceCollect(Collector):
     name = ENDPOINT_SLICE_COLLECT
-    queue_name = "endpointslice-collect"
+    options = replace(Collector.options, queue_name="endpointslice-collect")
     flow = MULTI_CLUSTER_SERVICES
     more_indexes = {MARKED: marked_service}  # noqa: RUF012 - of the class, like its name
 

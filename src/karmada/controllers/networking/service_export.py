@@ -6,6 +6,7 @@ watched from the first ServiceExport on that was applied there.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from karmada.api.multicluster import ServiceExport
@@ -23,7 +24,7 @@ _KIND: Final = ServiceExport.gvk.kind
 
 class ServiceExports(Collector):
     name = SERVICE_EXPORT
-    queue_name = "service-export"
+    options = replace(Collector.options, queue_name="service-export")
     flow = EXPORTS
 
     def requires_slices(self, work: Obj) -> bool:

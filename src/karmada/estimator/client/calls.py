@@ -50,7 +50,7 @@ class Calls:
     def __init__(self, connections: Connections, clock: Clock) -> None:
         self._connections = connections
         self._clock = clock
-        self.timeout = connections.options.timeout
+        self.timeout = connections.client_options.timeout
         self._running: set[asyncio.Task[None]] = set()
         self._turns = _Turns(_ON_THEIR_WAY)
 

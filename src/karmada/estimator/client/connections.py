@@ -22,7 +22,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.back_off import BackOff
-from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
@@ -40,15 +40,13 @@ class Connections(Reconciler):
     name = queue_name = "scheduler-estimator"
     workers = 64
     watches = (Watch(Cluster.gvr),)
-    needs_leader = False
-    """A standby is connected when it takes over."""
-    grace = 0.0
-    """A dial that is under way when the process ends is of no use."""
+    options = ControllerOptions(needs_leader=False, grace=0.0)
+    """A standby is connected when it takes over. A dial that is under way when the process ends is of no use."""
 
     def __init__(
         self, informers: Informers, client: Client, clock: Clock, options: ClientOptions, *, dial: Dial = connect
     ) -> None:
-        self.options = options
+        self.client_options = options
         self._clusters = informers.of(Cluster.gvr)
         self._client = client
         self._clock = clock
@@ -106,7 +104,7 @@ class Connections(Reconciler):
         return Done
 
     def _is_skipped(self, cluster: Obj) -> bool:
-        return self.options.skip_pull and (cluster.get("spec") or {}).get("syncMode") == "Pull"
+        return self.client_options.skip_pull and (cluster.get("spec") or {}).get("syncMode") == "Pull"
 
     def _later(self, name: str) -> Result:
         failures = self._failures.get(name, 0)
@@ -126,7 +124,7 @@ class Connections(Reconciler):
     async def _dial(self, name: str) -> Connection:
         """Return the first address that answers."""
         problems = []
-        for address in await addresses(self._client, name, self.options.where):
+        for address in await addresses(self._client, name, self.client_options.where):
             try:
                 return await with_timeout(self._clock, self._established(name, address), DIAL_SECONDS)
             except (EstimateError, OSError) as error:  # TimeoutError is an OSError
@@ -134,7 +132,7 @@ class Connections(Reconciler):
         raise EstimateError("; ".join(problems))
 
     async def _established(self, name: str, address: str) -> Connection:
-        connection = await self._dial_one(address, self.options.tls)
+        connection = await self._dial_one(address, self.client_options.tls)
         try:
             if not await connection.ready() or name in self._doubtful:
                 await _confirm(name, connection)  # without a connection it says why
@@ -150,7 +148,7 @@ class Connections(Reconciler):
 
     def _close(self, connection: Connection) -> None:
         """Not before calls under way had their time: gRPC would cancel their callers."""
-        task = asyncio.get_running_loop().create_task(connection.close(self.options.timeout + 1))
+        task = asyncio.get_running_loop().create_task(connection.close(self.client_options.timeout + 1))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 

@@ -120,13 +120,10 @@ class Watch:
     trigger none, since all keys are queued then."""
 
 
-class Reconciler(ABC):
-    """What a controller author writes: a name, what it watches, and `reconcile`. Everything else has a default."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerOptions:
+    """What some reconcilers want of their controller."""
 
-    name: str
-    watches: Sequence[Watch] = ()
-    workers: int = 1
-    """How many keys are reconciled at the same time, in each lane."""
     needs_leader: bool = True
     """Whether it runs only while its process holds the lease."""
     queue_name: str = ""
@@ -137,6 +134,17 @@ class Reconciler(ABC):
     """Divides the keys among replicas that share the work; None: one replica has them all."""
     grace: float = 10.0
     """Seconds that a reconcile under way may take when the controller stops."""
+
+
+class Reconciler(ABC):
+    """What a controller author writes: a name, what it watches, and `reconcile`. Everything else has a default."""
+
+    name: str
+    watches: Sequence[Watch] = ()
+    workers: int = 1
+    """How many keys are reconciled at the same time, in each lane."""
+    options: ControllerOptions = ControllerOptions()
+    """What else its controller should know."""
     metrics: Collector | None = None
     """Figures of its own, for /metrics; several may share them."""
 
@@ -177,7 +185,7 @@ class Controller:
         self.name = reconciler.name
         self.reconciler = reconciler
         self.workers = workers if workers is not None else reconciler.workers
-        self.needs_leader = reconciler.needs_leader
+        self.needs_leader = reconciler.options.needs_leader
         self._metrics = metrics
         self._informers = informers
         clock = clock or informers.clock
@@ -188,7 +196,7 @@ class Controller:
             self.name,
             self._reconcile if sharing is None else self._reconcile_owned,
             limit=self.workers,
-            lane_of=reconciler.lane_of,
+            lane_of=reconciler.options.lane_of,
             order_of=name_of,
             clock=clock,
             back_off=back_off or BackOff(),
@@ -248,7 +256,7 @@ class Controller:
         self._walks.clear()
         if self._walking is not None:
             await cancel_and_wait(self._walking)
-        await self.queue.stop(self.reconciler.grace if grace is None else grace)
+        await self.queue.stop(self.reconciler.options.grace if grace is None else grace)
         await self.reconciler.stop()
 
     @property
@@ -319,7 +327,7 @@ class Controller:
     # sharing
 
     def _shard(self, key: Key) -> str:
-        shard_of = self.reconciler.shard_of
+        shard_of = self.reconciler.options.shard_of
         return self._whole if shard_of is None else shard_of(key)
 
     def _owns(self, key: Key) -> bool:
@@ -339,7 +347,7 @@ class Controller:
 
     async def take_over(self, before: Assignment, now: Assignment) -> None:
         """Queue the existing objects of the shards that were gained."""
-        shard_of = self.reconciler.shard_of
+        shard_of = self.reconciler.options.shard_of
         if shard_of is None and (before.owns(self._whole) or not now.owns(self._whole)):
             return
 

@@ -128,7 +128,7 @@ class Manager:
         """Run a reconciler; on the leader only, unless it says `needs_leader = False`."""
         if reconciler.name in self.controllers:
             raise ValueError(f"a controller named {reconciler.name!r} was already added")
-        metrics = self._metrics.controller(reconciler.name, reconciler.queue_name) if self._metrics else None
+        metrics = self._metrics.controller(reconciler.name, reconciler.options.queue_name) if self._metrics else None
         controller = Controller(
             reconciler,
             self.informers,

@@ -13,9 +13,7 @@ class Pausable(Reconciler):
     def __init__(self, inner: Reconciler) -> None:
         self.inner = inner
         self.name, self.watches = inner.name, inner.watches
-        self.workers, self.needs_leader = inner.workers, inner.needs_leader
-        self.queue_name, self.metrics = inner.queue_name, inner.metrics
-        self.lane_of, self.grace = inner.lane_of, inner.grace
+        self.workers, self.options, self.metrics = inner.workers, inner.options, inner.metrics
         self._going = asyncio.Event()
         self._going.set()
 

@@ -17,7 +17,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
@@ -77,7 +77,7 @@ def scheduler_parts(
 
 class BindingScheduler(Reconciler):
     workers = _WORKERS
-    queue_name = QUEUE
+    options = ControllerOptions(queue_name=QUEUE)
 
     def __init__(self, context: Context, kind: Kind, core: SchedulingEngine, metrics: SchedulerMetrics) -> None:
         self._core = core

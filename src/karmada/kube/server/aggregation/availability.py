@@ -23,7 +23,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.meta import get_condition, set_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
+from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import spec_changed
@@ -74,7 +74,7 @@ class _Unanswered(Exception):
 class Availability(Reconciler):
     name = "apiservice-availability"
     workers = 4
-    needs_leader = False
+    options = ControllerOptions(needs_leader=False)
     watches = (Watch(APISERVICES, when=spec_changed),)
 
     def __init__(

@@ -15,7 +15,7 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, NotFound
 from karmada.kube.objects.gvk import GVR, GroupVersion
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import any_of, deletion_changed, spec_changed
 from karmada.kube.server.aggregation.backends import APISERVICES
@@ -36,7 +36,7 @@ def _all(_obj: Obj) -> Iterable[Key]:
 
 class Registration(Reconciler):
     name = "apiservice-registration"
-    needs_leader = False
+    options = ControllerOptions(needs_leader=False)
     watches = (
         Watch(CRDS, when=any_of(spec_changed, deletion_changed), map_to=_all),
         Watch(APISERVICES, when=spec_changed, map_to=_all),
