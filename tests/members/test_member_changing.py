@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestServer
 
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.transport import Call, ConnectionFailed
-from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.clock import FakeClock, RealClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime.keys import Key
 from karmada.members.members import Member
@@ -135,7 +135,7 @@ MANIFEST = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "
 async def test_versions_mean_nothing_in_another_cluster(new_site: Open, new_member: Join) -> None:
     here, there = await new_site(), await new_site()
     member = new_member(here)
-    kind = KindInMember(member, CONFIG_MAPS, retain)
+    kind = KindInMember(member, CONFIG_MAPS, retain, lambda _obj, _listed: None, FakeClock())
     made = (await kind.apply(MANIFEST, None)).object
     assert kind.settled(MANIFEST, made)
     renewed = member.switch(to(here, "renewed"))
@@ -151,7 +151,7 @@ async def test_versions_mean_nothing_in_another_cluster(new_site: Open, new_memb
 async def test_a_write_that_was_answered_by_the_old_cluster_is_not_remembered(new_site: Open, new_member: Join) -> None:
     here, there = await new_site(), await new_site()
     member = new_member(here)
-    kind = KindInMember(member, CONFIG_MAPS, retain)
+    kind = KindInMember(member, CONFIG_MAPS, retain, lambda _obj, _listed: None, FakeClock())
     create, moving = member.client.create, list[Any]()
 
     async def slow(*arguments: Any, **options: Any) -> Any:

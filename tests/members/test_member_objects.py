@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.informer import Handler
+from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
-from karmada.members.objects import KindInMember
+from karmada.members.objects import MANAGED_ONLY, KindInMember
+from tests.support.fake_api import FakeApi, FakeTransport
 
 DEPLOYMENTS = GVR("apps", "v1", "deployments")
+KEY = Key("default", "web")
 
 
 def deployment(version: str = "") -> Obj:
@@ -24,41 +28,23 @@ def deployment(version: str = "") -> Obj:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {}}
 
 
-class Informer:
-    """Delivers what a test says; it is always up to date with that."""
-
-    history, synced = 0, True
+class FakeInformer(Informer):
+    """Delivers what a test says."""
 
     def __init__(self) -> None:
-        self.handlers: list[Handler] = []
-        self.object: Obj | None = None
-
-    def add_handler(self, handler: Handler) -> None:
-        self.handlers.append(handler)
-
-    def has_passed(self, version: int) -> bool:
-        return self.object is not None and int(self.object["metadata"]["resourceVersion"]) >= version
-
-    def has_reached(self, _key: Key, version: int, _history: int) -> bool:
-        return self.has_passed(version)
-
-    def shown(self, obj: Obj) -> Obj:
-        return obj
-
-    def get(self, _key: Key) -> Obj | None:
-        return self.object
+        client = Client(FakeTransport(FakeApi()))
+        super().__init__(client, DEPLOYMENTS, label_selector=MANAGED_ONLY, clock=FakeClock())
+        self.resource_version = "1"
 
     def deliver(self, new: Obj | None) -> None:
-        old, self.object = self.object, new
-        for handler in self.handlers:
-            handler(old, new)
+        self._apply("DELETED" if new is None else "MODIFIED", deployment("6") if new is None else new)
 
 
 class Member:
     """Its client creates; the event of a create comes before its response."""
 
     def __init__(self) -> None:
-        self.informer = Informer()
+        self.informer = FakeInformer()
         self.changes: list[str] = []
         self.meanwhile: list[Obj | None] = []
         self.failure: Exception | None = None
@@ -68,11 +54,12 @@ class Member:
         async def retain(desired: Obj, _observed: Obj) -> Obj:
             return desired
 
-        self.kind = KindInMember(member, DEPLOYMENTS, retain)
-        self.kind.watch(0.0, self._changed)
+        self.kind = KindInMember(member, DEPLOYMENTS, retain, self._changed, FakeClock())
+        self.kind.watch()
 
-    def _changed(self, _old: Obj | None, new: Obj | None) -> None:
-        self.changes.append("deleted" if new is None else new["metadata"]["resourceVersion"])
+    def _changed(self, obj: Obj, _listed: bool) -> None:
+        gone = self.informer.get(KEY) is None
+        self.changes.append("deleted" if gone else obj["metadata"]["resourceVersion"])
 
     async def create(self, _gvr: GVR, _obj: Obj, **_options: Any) -> Obj:
         for change in self.meanwhile:

@@ -24,7 +24,6 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import all_of, deleted, not_, spec_changed
 from karmada.kube.runtime.writes import delete_if_exists, patch_if_changed
 
@@ -42,7 +41,7 @@ class WorkloadRebalancers(Reconciler):
     def __init__(self, context: Context) -> None:
         self._client = context.client
         self._clock = context.clock
-        self._rebalancers = OwnWrites(context.informers.of(WorkloadRebalancer.gvr))
+        self._rebalancers = context.informers.of(WorkloadRebalancer.gvr)
         self._bindings = {
             kind: ResourceWriter(context.client, kind.gvr, context.informers.of(kind.gvr)) for kind in KINDS
         }

@@ -56,7 +56,6 @@ class Works:
     def __init__(self, context: Context, client: Client | None = None) -> None:
         self.informer = context.informers.of(Work.gvr)
         self._writer = ResourceWriter(client or context.client, Work.gvr, self.informer)
-        self.view = self._writer.view
 
     async def ensure(self, cluster: str, resource: Obj, **options: Unpack[WorkOptions]) -> Write:
         """Create or update the Work of `resource` (not mutated) in the cluster's execution namespace.
@@ -67,7 +66,7 @@ class Works:
 
     def has(self, wanted: WantedWork) -> bool:
         """Return whether a Work is known to be as wanted: then `write` would send nothing."""
-        current = self.view.get(wanted.key)
+        current = self.informer.get(wanted.key)
         return current is not None and not meta.is_deleting(current) and wanted.over(current) == current
 
     async def write(self, wanted: WantedWork) -> Write:
@@ -83,6 +82,9 @@ class Works:
         written = await self._writer.converge(wanted.key, make)
         assert written is not None
         return written
+
+    async def delete(self, work: Obj) -> None:
+        await self._writer.delete(work)
 
 
 class WantedWork:

@@ -26,7 +26,6 @@ from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.manager import Component
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.periodic import Periodic
 
 COMPONENT: Final = "karmada-descheduler"
@@ -84,8 +83,7 @@ class Descheduler(Reconciler):
         self._recorder = context.recorder(COMPONENT)
         self._estimators = estimators
         self._threshold = threshold
-        self._informer = context.informers.of(ResourceBinding.gvr, indexes={_SHORT: _short})
-        self._bindings = OwnWrites(self._informer)
+        self._bindings = context.informers.of(ResourceBinding.gvr, indexes={_SHORT: _short})
         self._add: Enqueue = lambda _key, _priority=0: None
 
     def attach(self, add: Enqueue) -> None:
@@ -93,7 +91,7 @@ class Descheduler(Reconciler):
 
     async def enqueue(self) -> None:
         """Queue the bindings of which a cluster is short."""
-        for number, key in enumerate(self._informer.keys_by_index(_SHORT, _YES), 1):
+        for number, key in enumerate(self._bindings.keys_by_index(_SHORT, _YES), 1):
             self._add(key)
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)

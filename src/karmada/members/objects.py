@@ -17,19 +17,21 @@ from typing import Final, Literal, TypeAlias
 
 from karmada.api import well_known
 from karmada.kube.objects import meta
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import converge
-from karmada.kube.runtime.informer import Handler, Informer
+from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.writes import Write
 from karmada.members.members import Member
 from karmada.members.retention import carries, in_place, is_managed, released, retained, version_of
 
 MANAGED_ONLY: Final = f"{well_known.MANAGED}={well_known.TRUE}"
 
+Changed: TypeAlias = Callable[[Obj, bool], None]
+"""(object, listed): an object that is managed from here was changed or deleted, or found by the initial list."""
 Retain: TypeAlias = Callable[[Obj, Obj], Awaitable[Obj]]
 """(desired, observed): what of the spec the member keeps."""
 
@@ -40,7 +42,6 @@ class _Unknown(Enum):
 
 UNKNOWN: Final = _Unknown.UNKNOWN
 """Neither listed nor written yet."""
-_Change: TypeAlias = tuple[Obj | None, Obj | None]
 Observed: TypeAlias = Obj | Literal[_Unknown.UNKNOWN] | None
 
 
@@ -59,7 +60,8 @@ class NotOurs(ApiError):
 
 
 class KindInMember:
-    def __init__(self, member: Member, gvr: GVR, retain: Retain) -> None:
+    def __init__(self, member: Member, gvr: GVR, retain: Retain, changed: Changed, clock: Clock) -> None:
+        """`changed` is called for what was not written here, from `watch` on."""
         self.gvr = gvr
         self.informer: Informer | None = None
         self.started_at = 0.0
@@ -69,55 +71,41 @@ class KindInMember:
         self._member = member
         self._client = member.client
         self._retain = retain
+        self._clock = clock
         self._versions: dict[Key, str] = {}
-        self._writes = OwnWrites()
-        self._applying: dict[Key, _Change | None] = {}
-        """Objects that are being written, and the last change of each that came meanwhile."""
-        self._changed: Handler = lambda _old, _new: None
+        self._changed = changed
+        self._applying: set[Key] = set()
+        """Objects that are being written: what comes of them meanwhile is looked at afterwards."""
         self._history = member.history
 
     # reading
 
-    def watch(self, now: float, changed: Handler) -> Informer:
-        """Watch all managed objects of the kind; `changed` is not called for what was written here."""
+    def watch(self) -> Informer:
+        """Watch all managed objects of the kind, from the first call on."""
         if self.informer is None:
-            self.started_at = now
+            self.started_at = self._clock.monotonic()
             self.informer = self._member.informers.of(
                 self.gvr, label_selector=MANAGED_ONLY, transform=meta.without_managed_fields, on_demand=True
             )
-
-            self._changed = changed
-            self._writes.follow(self.informer)
             self.informer.add_handler(self._handle)
         return self.informer
 
     def _handle(self, old: Obj | None, new: Obj | None) -> None:
-        """The event of a write may come before its response: what comes meanwhile is looked at when that is there."""
-        self._check_history()
         obj = new if new is not None else old
         assert obj is not None
-        key = key_of(obj)
-        if key in self._applying:
-            self._applying[key] = (old, new)
-        elif not self._writes.is_echo(new):
-            self._changed(old, new)
-
-    def _applied(self, key: Key, written: Obj | None) -> None:
-        """Deliver what came while an object was written, unless it is the event of that write."""
-        change = self._applying.pop(key, None)
-        if change is None:
-            return
-        old, new = change
-        if new is None or written is None or meta.resource_version(new) != meta.resource_version(written):
-            self._changed(old, new)
+        assert self.informer is not None
+        if key_of(obj) not in self._applying:
+            self._changed(obj, not self.informer.synced)
 
     def observe(self, key: Key) -> Observed:
         """The newest known state, without a request to the member."""
         self._check_history()
-        informer = self.informer
-        if (informer is None or not informer.synced) and not self._writes.is_pending(key):
+        if self.informer is None or (not self.informer.synced and key not in self._versions):
             return UNKNOWN
-        return self._writes.get(key)
+        return self._shown(key)
+
+    def _shown(self, key: Key) -> Obj | None:
+        return None if self.informer is None else self.informer.get(key)
 
     async def live(self, key: Key) -> Obj | None:
         try:
@@ -134,36 +122,46 @@ class KindInMember:
         if self._history != self._member.history:
             self._history = self._member.history
             self._versions.clear()
-            self._writes.clear()
 
     # writing
 
     async def apply(self, manifest: Obj, observed: Observed) -> Write:
-        """Have the object as the manifest says, from what was observed of it; NotOurs when it must not be adopted."""
-        key, written = key_of(manifest), None
-        self._applying.setdefault(key, None)
+        """Have the object as the manifest says, from what was observed of it, and watch its kind from then on.
+
+        NotOurs when it must not be adopted.
+        """
+        key = key_of(manifest)
+        last = self._shown(key)
+        self._applying.add(key)
         try:
-            write = await self._apply(manifest, observed)
-            written = write.object
+            history = self._member.history
+            write = await self._converge(manifest, observed)
+            last = write.object
+            informer = self.watch()
+            if history == self._member.history:
+                self._check_history()
+                self._versions[key] = version_of(last)
+                informer.wrote(last)
             return write
         finally:
-            self._applied(key, written)
+            self._applying.discard(key)
+            self._report_since(last, self._shown(key))
 
-    async def _apply(self, manifest: Obj, observed: Observed) -> Write:
-        key, history = key_of(manifest), self._member.history
+    def _report_since(self, last: Obj | None, shown: Obj | None) -> None:
+        """Report that an object was changed or deleted while it was being written: the write's own event is neither."""
+        versions = {"" if state is None else meta.resource_version(state) for state in (last, shown)}
+        obj = shown if shown is not None else last
+        if obj is not None and len(versions) > 1:
+            self._changed(obj, False)
 
+    async def _converge(self, manifest: Obj, observed: Observed) -> Write:
         async def make(current: Obj | None) -> Obj:
             return manifest if current is None else await self._updated(manifest, current)
 
         known = None if observed is UNKNOWN else observed
-        applied = await converge(make, known, self._put, partial(self.live, key))
+        applied = await converge(make, known, self._put, partial(self.live, key_of(manifest)))
         assert applied is not None
-        obj = meta.without_managed_fields(applied.object)
-        if history == self._member.history:
-            self._check_history()
-            self._versions[key] = version_of(obj)
-            self._writes.wrote(obj)
-        return Write(applied.outcome, obj)
+        return Write(applied.outcome, meta.without_managed_fields(applied.object))
 
     async def _updated(self, manifest: Obj, observed: Obj) -> Obj:
         """The observed object as the manifest wants it: itself when it is so already."""
@@ -216,9 +214,8 @@ class KindInMember:
         key = key_of(manifest)
         observed = await self.live(key)
         if observed is not None and is_managed(observed):
-            await self.apply(released(manifest), observed)
+            await self._converge(released(manifest), observed)
         self.forget(key)
 
     def forget(self, key: Key) -> None:
         self._versions.pop(key, None)
-        self._writes.forget(key)

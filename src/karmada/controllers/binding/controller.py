@@ -41,7 +41,7 @@ from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.queue import WorkQueue
 from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.time_slice import TimeSlice
-from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
+from karmada.kube.runtime.writes import remove_finalizer
 from karmada.overrides.hook import Override
 from karmada.overrides.triggers import Triggers
 
@@ -125,17 +125,8 @@ class Binding(Reconciler):
         return Done
 
     def _works_of(self, binding: Obj) -> list[Obj]:
-        """All Works of a binding: the informer's, with own writes on top."""
         identity = self._kind.id_of(binding)
-        if not identity:
-            return []
-        found = {key_of(work): work for work in self._works.informer.by_index(WORKS_OF_BINDING, identity)}
-        for work in self._works.view.pending():
-            if meta.labels(work).get(self._kind.id_label) == identity:
-                found[key_of(work)] = work
-            else:
-                found.pop(key_of(work), None)
-        return list(found.values())
+        return self._works.informer.by_index(WORKS_OF_BINDING, identity) if identity else []
 
     # removals
 
@@ -180,20 +171,16 @@ class Binding(Reconciler):
             written = await self._client.patch(Work.gvr, metadata["name"], metadata["namespace"], patch)
         except NotFound:
             return
-        self._works.view.wrote(written)
+        self._works.informer.wrote(written)
 
     async def _delete(self, works: Iterable[Obj]) -> None:
         going = [work for work in works if not meta.is_deleting(work)]
         if not going:
             return
-        outcomes = await outcomes_of(going, self._delete_one, limit=_WRITES_AT_ONCE)
+        outcomes = await outcomes_of(going, self._works.delete, limit=_WRITES_AT_ONCE)
         errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         if errors:
             raise ApiError(together(errors)) from errors[0]
-
-    async def _delete_one(self, work: Obj) -> None:
-        metadata = work["metadata"]
-        await delete_if_exists(self._client, Work.gvr, metadata["name"], metadata["namespace"], uid=metadata["uid"])
 
     def _is_purging(self, binding: Obj, works: list[Obj]) -> bool:
         """Whether a cluster that is evicted with a blocking purge mode still has its Work."""

@@ -171,7 +171,7 @@ class BindingStatus(Reconciler):
         written = await converge(make, binding, self._put, partial(self._bindings.live, key))
         if written is None or written.outcome == "unchanged":
             return False
-        self._bindings.view.wrote(written.object)
+        self._bindings.informer.wrote(written.object)
         return True
 
     def _with_status(self, binding: Obj, items: list[Obj]) -> Obj:

@@ -29,7 +29,6 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 
 CRON_FEDERATED_HPA: Final = "cronfederatedhpa-controller"
@@ -76,7 +75,7 @@ class CronFederatedHPAs(Reconciler):
         self._client = context.client
         self._clock = context.clock
         self._recorder = context.recorder(self.name)
-        self._view = OwnWrites(context.informers.of(CronFederatedHPA.gvr))
+        self._autoscalers = context.informers.of(CronFederatedHPA.gvr)
         self._zone = zone or local_zone()
         self._timers: dict[Key, _Timers] = {}
 
@@ -90,7 +89,7 @@ class CronFederatedHPAs(Reconciler):
         return result
 
     async def _reconcile(self, key: Key) -> Result:
-        autoscaler = self._view.get(key)
+        autoscaler = self._autoscalers.get(key)
         if autoscaler is None or meta.is_deleting(autoscaler):
             self._timers.pop(key, None)
             return Done
@@ -176,4 +175,4 @@ class CronFederatedHPAs(Reconciler):
             raise
         timers.unrecorded.clear()
         if written is not None and written.outcome != "unchanged":
-            self._view.wrote(written.object)
+            self._autoscalers.wrote(written.object)

@@ -5,7 +5,7 @@ templates are matched. One that no policy selects is added to the waiting templa
 matching and adding happen without an await in between, so no policy is missed.
 
 A claim is a write to the template, and its watch event arrives like that of any other change, perhaps much later.
-Templates are read through a view of own writes, so that an older state is not mistaken for an unclaimed template.
+Templates are read from informers that have own writes, so that an older state is not mistaken for an unclaimed one.
 
 With a lazy policy, changes by the control plane itself only claim a template; its binding is written at the next change
 by a user. The key in the queue carries which of the two it is.
@@ -56,8 +56,7 @@ DETECTOR: Final = "resource-detector"
 class _Source(NamedTuple):
     """What a binding was built from: the template as claimed, and the policies.
 
-    Kept only until the event of the claim is reconciled, which then has nothing to do. The view of own writes cannot
-    decide that: it knows which state is the newest, not what was done with it.
+    Kept only until the event of the claim is reconciled, which then has nothing to do.
     """
 
     template_version: str
@@ -160,9 +159,7 @@ class Detector(Reconciler):
     async def reconcile(self, key: Key) -> Result:
         ref, lazily = unqueued(key)
         template = await self.kinds.find(ref)
-        source = self._built_from.get(ref)
-        if source is not None and not self.kinds.is_pending(ref):
-            del self._built_from[ref]
+        source = self._built_from.pop(ref, None)
         if template is None or meta.labels(template).get(well_known.CLAIMED_BY):
             self.waiting.discard(ref)
             return Done

@@ -31,7 +31,6 @@ from karmada.kube.runtime.follow_ups import FollowUpWriter
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.sharing import everywhere
 from karmada.kube.runtime.waiting import with_timeout
 
@@ -58,7 +57,6 @@ class Kind:
     gvk: GVK
     gvr: GVR
     informer: Informer
-    view: OwnWrites
     slow: bool = False
     """Its initial list timed out and is no longer waited for."""
 
@@ -139,7 +137,7 @@ class Kinds(Reconciler):
 
     def _follow(self, mapping: Mapping) -> None:
         informer = self._informers.of(mapping.gvr, transform=light_of(mapping.gvk), indexes={BY_CLAIM: policy_ids})
-        kind = self._kinds[mapping.gvk] = Kind(mapping.gvk, mapping.gvr, informer, OwnWrites(informer))
+        kind = self._kinds[mapping.gvk] = Kind(mapping.gvk, mapping.gvr, informer)
         self._replaying = True
         try:
             self._unsubscribe[mapping.gvk] = informer.add_handler(partial(self._changed, kind))
@@ -208,30 +206,24 @@ class Kinds(Reconciler):
         kind = await self.get(ref.gvk)
         if kind is None:
             return await self._live(ref)
-        found = kind.view.get(ref.key)
+        found = kind.informer.get(ref.key)
         if found is None and not await self._synced(kind):
             return await self._live(ref)
-        return found or kind.view.get(ref.key)
+        return found or kind.informer.get(ref.key)
 
     async def wrote(self, ref: Ref, template: Obj) -> None:
         """Record what the server returned for a write of a template."""
         kind = await self.get(ref.gvk)
         if kind is not None:
-            kind.view.wrote(template)
-
-    def is_pending(self, ref: Ref) -> bool:
-        """Whether the informer has not caught up with the last write of a template."""
-        kind = self._kinds.get(ref.gvk)
-        return kind is not None and kind.view.is_pending(ref.key)
+            kind.informer.wrote(template)
 
     async def whole(self, ref: Ref) -> Obj | None:
         """The whole template: from the server, or as it was read from there if it has not changed since."""
         kind = await self.get(ref.gvk)
         informer = None if kind is None else kind.informer
-        if kind is not None and not kind.view.is_pending(ref.key):
-            read = self._recent.find(ref, informer)
-            if read is not None:
-                return read
+        read = self._recent.find(ref, informer)
+        if read is not None:
+            return read
         history = 0 if informer is None else informer.history
         try:
             found = await self._client.get(kind.gvr if kind is not None else ref.gvk, ref.name, ref.namespace)

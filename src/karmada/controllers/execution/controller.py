@@ -25,7 +25,7 @@ from karmada.controllers.cluster_state import is_push, is_ready
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
 from karmada.controllers.execution.events import ExecutionEvents
-from karmada.controllers.execution.member_kinds import Space, Spaces, kinds_of, manifests_of
+from karmada.controllers.execution.member_kinds import Spaces, kinds_of, manifests_of
 from karmada.controllers.execution.outages import Outages
 from karmada.controllers.execution.reflection import CONTROLLER as STATUS_CONTROLLER
 from karmada.controllers.execution.reflection import Reflection, Reflector, identifier, work_of
@@ -53,7 +53,6 @@ from karmada.kube.runtime.controller import (
 )
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.queue import Priority, WorkQueue
 from karmada.kube.runtime.waiting import with_timeout
@@ -134,10 +133,9 @@ class Execution(Reconciler):
         self._sync_timeout = context.settings.cluster_cache_sync_timeout
         self._handles = handles
         self._members = context.members
-        self._informer = context.informers.of(Work.gvr)
-        self._works = OwnWrites(self._informer)
+        self._works = context.informers.of(Work.gvr)
         self._clusters = context.informers.of(Cluster.gvr)
-        self._spaces = Spaces(self._members, context.client, interpreter, context.clock)
+        self._spaces = Spaces(self._members, context.client, interpreter, context.clock, self._object_changed)
         self._outages = Outages(context.clock)
         self._events = ExecutionEvents(context.recorder(CONTROLLER))
         self._reflector = Reflector(interpreter, context.recorder(STATUS_CONTROLLER))
@@ -150,7 +148,7 @@ class Execution(Reconciler):
 
     def follow_queue(self, queue: WorkQueue[Key]) -> None:
         self._queue = queue
-        self._informer.add_handler(self._spaces.count)
+        self._works.add_handler(self._spaces.count)
         self._clusters.add_handler(self._cluster_changed)
         self._members.gone.append(self._cluster_gone)
 
@@ -161,7 +159,7 @@ class Execution(Reconciler):
     # triggers
 
     async def _requeue_kinds(self, concerns: Concerns, add: Enqueue) -> None:
-        async for work in self._informer.scan():
+        async for work in self._works.scan():
             if any(map(concerns, kinds_of(work))):
                 add(key_of(work))
 
@@ -187,7 +185,7 @@ class Execution(Reconciler):
         self._queue.drop_groups(lambda group: isinstance(group, tuple) and group[0] == name)
         namespace = well_known.execution_namespace(name)
         self._queue.drop(namespace)
-        self._queue.add_all(self._forgotten(self._informer.keys(namespace)))
+        self._queue.add_all(self._forgotten(self._works.keys(namespace)))
 
     def _forgotten(self, keys: Iterable[Key]) -> Iterator[Key]:
         for key in keys:
@@ -275,13 +273,12 @@ class Execution(Reconciler):
 
     async def _observe(self, cluster: str, manifest: Obj, follow: bool) -> _Outcome:
         try:
-            space = self._spaces.get(cluster)
-            kind = await self._spaces.kind(space, manifest)
+            kind = await self._spaces.kind(self._spaces.get(cluster), manifest)
         except _FAILURES as error:
             log.v(1).info("Cannot observe an object", cluster=cluster, err=str(error))
             return _Outcome()
         if follow:
-            self._spaces.follow(space, kind, self._object_changed)
+            kind.watch()
         observed = kind.observe(key_of(manifest))
         return _Outcome(None if observed is UNKNOWN else observed)
 
@@ -333,17 +330,15 @@ class Execution(Reconciler):
     async def _apply(self, key: Key, cluster: str, manifest: Obj, *, current: bool, was_applied: bool) -> _Outcome:
         recreating = False
         try:
-            space = self._spaces.get(cluster)
-            kind = await self._spaces.kind(space, manifest)
+            kind = await self._spaces.kind(self._spaces.get(cluster), manifest)
             observed = kind.observe(key_of(manifest))
             if observed is UNKNOWN and was_applied:
-                observed = await self._find(key, space, kind, manifest)
+                observed = await self._find(key, kind, manifest)
             if current and isinstance(observed, dict) and kind.settled(manifest, observed):
                 return _Outcome(observed)
             recreating = observed is None and was_applied
             outcome, obj = await kind.apply(manifest, observed)
             self._reachable(cluster)
-            self._spaces.follow(space, kind, self._object_changed)
             return _Outcome(obj, outcome != "unchanged", recreating)
         except _FAILURES as error:
             self._check_outage(cluster, error)
@@ -359,9 +354,9 @@ class Execution(Reconciler):
         if self._outages.over(cluster):
             self._queue.resume(cluster)
 
-    async def _find(self, key: Key, space: Space, kind: KindInMember, manifest: Obj) -> Observed:
+    async def _find(self, key: Key, kind: KindInMember, manifest: Obj) -> Observed:
         """An object that was applied by an earlier process: listed with all others of its kind, if possible."""
-        self._spaces.follow(space, kind, self._object_changed)
+        kind.watch()
         left = kind.started_at + self._sync_timeout - self._clock.monotonic()
         if left > 0:
             self._await_list(key, kind, left)
@@ -471,8 +466,7 @@ class Execution(Reconciler):
     async def _kind(self, cluster: str, manifest: Obj) -> KindInMember | None:
         """None for a kind that neither the control plane nor the member has any more."""
         try:
-            space = self._spaces.get(cluster)
-            return await self._spaces.kind(space, manifest)
+            return await self._spaces.kind(self._spaces.get(cluster), manifest)
         except NoAccess as error:
             raise ApiError(str(error)) from error
         except NoMatch:

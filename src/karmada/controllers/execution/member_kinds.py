@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, TypeAlias
 
 from karmada.api import well_known
@@ -49,11 +50,15 @@ class Space:
 
 
 class Spaces:
-    def __init__(self, members: Members, client: Client, interpreter: Interpreter, clock: Clock) -> None:
+    def __init__(
+        self, members: Members, client: Client, interpreter: Interpreter, clock: Clock, changed: Changed
+    ) -> None:
+        """`changed` is called for objects of the kinds that are watched."""
         self._members = members
         self._client = client
         self._interpreter = interpreter
         self._clock = clock
+        self._changed = changed
         self._spaces: dict[str, Space] = {}
         self._uses: dict[str, Counter[GVK]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -74,7 +79,10 @@ class Spaces:
         kind = space.kinds.get(gvk)
         if kind is None:
             gvr = await self._resource(space, gvk)
-            kind = space.kinds.setdefault(gvk, KindInMember(space.member, gvr, self._retainer(gvk)))
+            changed = partial(self._changed, space.member.name)
+            kind = space.kinds.setdefault(
+                gvk, KindInMember(space.member, gvr, self._retainer(gvk), changed, self._clock)
+            )
         return kind
 
     async def _resource(self, space: Space, gvk: GVK) -> GVR:
@@ -91,19 +99,6 @@ class Spaces:
             return await interpreter.retain(desired, observed) if interpreter.enabled(gvk, RETAIN) else desired
 
         return retain
-
-    def follow(self, space: Space, kind: KindInMember, changed: Changed) -> None:
-        """Have `changed` called for objects of the kind, from now on."""
-        if kind.informer is None:
-            cluster = space.member.name
-
-            def handle(old: Obj | None, new: Obj | None) -> None:
-                obj = new if new is not None else old
-                assert obj is not None
-                assert kind.informer is not None
-                changed(cluster, obj, not kind.informer.synced)
-
-            kind.watch(self._clock.monotonic(), handle)
 
     def revive(self, cluster: str) -> None:
         """The member is back: end the back-off of its informers."""

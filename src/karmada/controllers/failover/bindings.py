@@ -1,4 +1,4 @@
-"""The bindings that failover changes: read with own writes on top, targets and tasks written by a locked patch."""
+"""The bindings that failover changes: targets and tasks written by a locked patch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EvictionBindings:
 
         written = await converge(of, binding, self._put, partial(self._bindings.live, key_of(binding)))
         if written is not None and written.outcome != "unchanged":
-            self._bindings.view.wrote(written.object)
+            self.informer.wrote(written.object)
         return written
 
     async def _put(self, current: Obj | None, wanted: Obj) -> Obj:

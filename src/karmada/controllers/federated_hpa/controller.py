@@ -34,7 +34,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import generation_changed
 from karmada.kube.runtime.writes import set_status
 
@@ -72,7 +71,6 @@ class FederatedHpas(Reconciler):
         self.scales = MemberScales(context)
         self._targets = Targets(context)
         self._informer = context.informers.of(FederatedHPA.gvr)
-        self._hpas = OwnWrites(self._informer)
         self.histories: dict[Key, History] = {}
         self.selectors = PodSelectors()
 
@@ -81,7 +79,7 @@ class FederatedHpas(Reconciler):
         await self.scales.stop()
 
     async def reconcile(self, key: Key) -> Result:
-        hpa = self._hpas.get(key)
+        hpa = self._informer.get(key)
         if hpa is None:
             await self._forget(key)
             return Done
@@ -99,7 +97,6 @@ class FederatedHpas(Reconciler):
     async def _forget(self, key: Key) -> None:
         self.histories.pop(key, None)
         self.selectors.forget(key)
-        self._hpas.forget(key)
         await self.scales.use(key, ())
 
     async def _reconcile(self, key: Key, round_: Round) -> None:
@@ -127,7 +124,7 @@ class FederatedHpas(Reconciler):
                 raise
             return
         if written.outcome != "unchanged":
-            self._hpas.wrote(written.object)
+            self._informer.wrote(written.object)
 
     def _emit(self, round_: Round, reason: str, message: str, kind: str = WARNING) -> None:
         self._recorder.event(round_.hpa, kind, reason, message)

@@ -25,7 +25,6 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, field_changed, matching, spec_changed
-from karmada.kube.runtime.writes import delete_if_exists
 
 QUOTA_SYNC: Final = "federated-resource-quota-sync-controller"
 _BY_CLUSTER: Final = "assigned-cluster"
@@ -94,9 +93,7 @@ class QuotaSync(Reconciler):
         found = [work for work in self._works.by_index(BY_QUOTA, str(key)) if cluster_of(work) not in keep]
         for work in found:
             if not meta.is_deleting(work):
-                await delete_if_exists(
-                    self._client, Work.gvr, meta.name(work), meta.namespace(work), uid=meta.uid(work)
-                )
+                await self._writer.delete(work)
 
     async def _send_all(self, quota: Obj, assignments: dict[str, Obj]) -> None:
         """Send to all clusters; raise their errors as one."""

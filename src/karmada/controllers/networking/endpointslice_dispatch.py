@@ -37,7 +37,7 @@ from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import any_of, deletion_changed, matching, spec_changed
 from karmada.kube.runtime.time_slice import in_slices
-from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
+from karmada.kube.runtime.writes import remove_finalizer
 
 ENDPOINT_SLICE_DISPATCH: Final = "endpointslice-dispatch-controller"
 _REPORT: Final = Report("EndpointSliceDispatched", "DispatchEndpointSlice", "EndpointSlice are dispatched successfully")
@@ -168,7 +168,7 @@ class EndpointSliceDispatch(Reconciler):
         return written.outcome != "unchanged"
 
     async def _delete(self, work: Obj) -> None:
-        await delete_if_exists(self._client, Work.gvr, meta.name(work), meta.namespace(work), uid=meta.uid(work))
+        await self._writer.delete(work)
 
 
 def dispatched(endpoint_slice: Obj, source: str, service: str) -> Obj:

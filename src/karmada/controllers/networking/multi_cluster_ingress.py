@@ -32,7 +32,6 @@ from karmada.kube.runtime.predicates import all_of, any_of, deletion_changed, fi
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.runtime.writes import (
     add_finalizer,
-    delete_if_exists,
     remove_finalizer,
     retry_on_conflict,
     set_status,
@@ -187,9 +186,7 @@ class MultiClusterIngresses(Reconciler):
     async def _withdraw(self, key: Key, keep: Iterable[str]) -> None:
         for work in self._works.by_index(_BY_INGRESS, str(key)):
             if cluster_of(work) not in keep:
-                await delete_if_exists(
-                    self._client, Work.gvr, meta.name(work), meta.namespace(work), uid=meta.uid(work)
-                )
+                await self._writer.delete(work)
 
     # status
 

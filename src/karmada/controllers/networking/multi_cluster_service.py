@@ -37,7 +37,7 @@ from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, W
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import any_of, deletion_changed, labels_changed, spec_changed
-from karmada.kube.runtime.writes import add_finalizer, delete_if_exists, remove_finalizer
+from karmada.kube.runtime.writes import add_finalizer, remove_finalizer
 
 MULTI_CLUSTER_SERVICE: Final = "multiclusterservice-controller"
 SERVICES: Final = GVR("", "v1", "services")
@@ -143,9 +143,7 @@ class MultiClusterServices(Reconciler):
             for carrier in self._markers.by_index(OFFERED, str(service)):
                 if cluster_of(carrier) == cluster:
                     await self._carriers.release(carrier, MULTI_CLUSTER_SERVICES)
-            await delete_if_exists(
-                self._client, Work.gvr, meta.name(marker), meta.namespace(marker), uid=meta.uid(marker)
-            )
+            await self._works.delete(marker)
 
     async def _retire(self, service: Obj) -> None:
         """It is being deleted, or has become another type: its Service is left to policies again."""

@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.writes import Outcome, Write
 
 TRIES: Final = 5
@@ -70,16 +70,15 @@ def _outcome(before: Obj | None, after: Obj) -> Outcome:
 
 
 class ResourceWriter:
-    """Objects of one resource, each read at least as new as this process's last write of it."""
+    """Objects of one resource, read from an informer that takes in what is written."""
 
     def __init__(self, client: Client, gvr: GVR, informer: Informer) -> None:
         self.informer = informer
-        self.view = OwnWrites(informer)
         self._client = client
         self._gvr = gvr
 
     def get(self, key: Key) -> Obj | None:
-        return self.view.get(key)
+        return self.informer.get(key)
 
     async def live(self, key: Key) -> Obj | None:
         """From the server; None when it does not exist."""
@@ -89,7 +88,7 @@ class ResourceWriter:
             return None
 
     async def converge(self, key: Key, make: Make, *, before: Callable[[], None] | None = None) -> Write | None:
-        """See `converge`; starts from the view, and creates or updates."""
+        """See `converge`; starts from what the informer has, and creates or updates."""
         return self._noted(await converge(make, self.get(key), self._put, partial(self.live, key), before=before))
 
     async def change(self, key: Key, make: Callable[[Obj], Obj]) -> Write | None:
@@ -101,9 +100,20 @@ class ResourceWriter:
         current = self.get(key) or await self.live(key)
         return self._noted(await converge(of, current, self._put, partial(self.live, key)))
 
+    async def delete(self, obj: Obj) -> None:
+        """Delete the object, unless it is gone; it stays as being deleted while it has finalizers."""
+        metadata = obj["metadata"]
+        name, namespace = metadata["name"], metadata.get("namespace", "")
+        try:
+            left = await self._client.delete(self._gvr, name, namespace, uid=metadata["uid"])
+        except NotFound:
+            return
+        if left.get("kind") != "Status" and is_deleting(left):
+            self.informer.wrote(left)
+
     def _noted(self, written: Write | None) -> Write | None:
         if written is not None and written.outcome != "unchanged":
-            self.view.wrote(written.object)
+            self.informer.wrote(written.object)
         return written
 
     def _put(self, current: Obj | None, wanted: Obj) -> Awaitable[Obj]:

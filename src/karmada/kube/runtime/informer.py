@@ -5,10 +5,14 @@ bookmarks both move (the loop is the reflector's). When the server no longer has
 again, not older than its cache, and delivers the difference to the handlers; when even that version is unknown there (a
 restored or replaced server), it takes the latest state whatever its version.
 
+What this process writes is taken in when the server has returned it (`wrote`): reads, indexes and handlers have it from
+then on, so nobody acts twice because a cache lags, and what the server sends of the object until then is dropped.
+
 Handlers are plain functions `(old, new)`: an added object has no old, a deleted one no new. They run inside the
-informer's one task, in order, without a task or a queue per event; they must be quick and must not wait (a controller's
-handlers put a key into a queue). A handler that fails is logged and gets the next event all the same. The objects are
-those the transport returned, so over the in-process transport they are the server's own.
+informer's one task, or where something is written, in order, without a task or a queue per event; they must be quick
+and must not wait (a controller's handlers put a key into a queue). A handler that fails is logged and gets the next
+event all the same. The objects are those the transport returned, so over the in-process transport they are the
+server's own.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import TypeAlias
 
@@ -23,6 +28,8 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.errors import Expired, Gone, Timeout
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.selectors import parse_labels
 from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.runtime.cache import Cache, IndexFn, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
@@ -90,6 +97,9 @@ class Informer(Reflector):
         self._changed: asyncio.Future[None] | None = None
         self._version_unavailable = False
         self._listing: _Listing | None = None
+        self._ahead: OrderedDict[Key, int] = OrderedDict()  # a dict would scan what was removed from its front
+        """Versions that were written here, of objects whose events for them have not come."""
+        self._selected = parse_labels(label_selector) if label_selector else None
 
     # reading
 
@@ -139,16 +149,12 @@ class Informer(Reflector):
         listing = self._listing
         if listing is None:
             return not same and self.resource_version != ""
-        found = self.cache.get(key)
+        found = self.cache.get(key) if key in listing.seen or not self._version_unavailable else None
         if same and found is not None and version(found) >= wanted:
             return True
         if same and wanted > listing.version:
             return False
         return key in listing.seen or (listing.complete and found is None)
-
-    def shown(self, obj: Obj) -> Obj:
-        """An object of the server as this informer would show it."""
-        return self.cache.view(obj) if self._transform is None else self._transform(obj)
 
     @property
     def synced(self) -> bool:
@@ -240,9 +246,42 @@ class Informer(Reflector):
     def _notify(self, old: Obj | None, new: Obj | None) -> None:
         self._call(self._handlers, old, new)
 
+    # own writes
+
+    def wrote(self, obj: Obj) -> None:
+        """Take in what the server returned for a create, update or patch, unless something newer is known.
+
+        What was removed with its last finalizer is removed. Of objects selected by fields, only their events count.
+        """
+        written = version(obj)
+        if self.has_passed(written) or self.field_selector:
+            return  # as most are by the time of the response, where the server is in this process
+        key = key_of(obj)
+        if written <= self._ahead.pop(key, 0):
+            self._ahead[key] = written
+            return
+        known = self._listing is not None and self.has_reached(key, written, self.history)
+        self._ahead[key] = written
+        if known:
+            return
+        if _is_gone(obj) or (self._selected is not None and not self._selected.matches(obj["metadata"].get("labels"))):
+            self._forget(key, obj)
+        else:
+            transform = self._transform
+            self._store(key, obj if transform is None else transform(obj), same_history=not self._version_unavailable)
+        self._note_change()
+
+    def _check_ahead(self) -> None:
+        """What was written here comes as an event before the watch gets past it, or the server is another one."""
+        key, written = next(iter(self._ahead.items()))
+        if self.has_passed(written):
+            del self._ahead[key]
+            raise WatchFailed(f"the watch got past a write of {key} without an event of it")
+
     # life
 
     async def _not_served(self) -> None:
+        self._ahead.clear()
         await self._listed(set(), "")
 
     def forget_history(self) -> None:
@@ -251,6 +290,7 @@ class Informer(Reflector):
         self.resource_version = ""
         self.history += 1
         self._listing = None
+        self._ahead.clear()
 
     # list
 
@@ -289,10 +329,14 @@ class Informer(Reflector):
     async def _listed(self, seen: set[Key], listed_at: str) -> None:
         """These are all there are."""
         turn = TimeSlice()
+        position = number(listed_at)
         for key in self.cache.keys_outside(seen):
-            self._forget(key, None)
+            if self._ahead.get(key, 0) <= position:
+                self._forget(key, None)
             if turn.is_over():
                 await turn.next()
+        for key in [key for key, written in self._ahead.items() if written <= position]:
+            del self._ahead[key]
         self.resource_version = listed_at
         self._listing = None
         self._version_unavailable = False
@@ -311,7 +355,9 @@ class Informer(Reflector):
                 obj = self._transform(obj)
             key = key_of(obj)
             seen.add(key)
-            if key not in self.cache:
+            if self._ahead and version(obj) <= self._ahead.get(key, 0):
+                pass
+            elif key not in self.cache:
                 self._notify(None, self.cache.add(key, obj))
             elif same_history or self.cache.get(key) != self.cache.view(obj):
                 self._store(key, obj, same_history=same_history)
@@ -360,17 +406,32 @@ class Informer(Reflector):
                     await asyncio.sleep(0)
 
     def _apply(self, kind: str, obj: Obj) -> None:
-        if self._transform is not None and kind != "BOOKMARK":
+        if kind == "BOOKMARK":
+            self.resource_version = obj["metadata"]["resourceVersion"]
+        else:
+            self._apply_change(kind, obj)
+            self.resource_version = obj["metadata"]["resourceVersion"]
+            self._note_change()
+        if self._ahead:
+            self._check_ahead()
+
+    def _apply_change(self, kind: str, obj: Obj) -> None:
+        key = key_of(obj)
+        written = self._ahead.get(key) if self._ahead else None
+        if written is not None:
+            sent = version(obj)
+            if sent >= written:
+                del self._ahead[key]
+            if sent <= written:
+                return
+        if self._transform is not None:
             obj = self._transform(obj)
         if kind in ("ADDED", "MODIFIED"):
-            self._store(key_of(obj), obj)
+            self._store(key, obj)
         elif kind == "DELETED":
-            self._forget(key_of(obj), obj)
-        elif kind != "BOOKMARK":
+            self._forget(key, obj)
+        else:
             raise WatchFailed(f"unknown event type {kind!r}")
-        self.resource_version = obj["metadata"]["resourceVersion"]
-        if kind != "BOOKMARK":
-            self._note_change()
 
     def _note_change(self) -> None:
         if self._changed is not None:
@@ -389,3 +450,8 @@ class _Listing:
         self.seen: set[Key] = set()
         self.complete = False
         """All of it is stored: what was not seen is being removed."""
+
+
+def _is_gone(obj: Obj) -> bool:
+    metadata = obj["metadata"]
+    return is_deleting(obj) and not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")

@@ -14,7 +14,6 @@ from karmada.api.work import ResourceBinding
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.scheduler.algorithm import in_sets, schedule, schedule_remotely
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.estimator_result import EstimatorResult
@@ -168,11 +167,10 @@ _INDEXES = {**_index(AFFINITY), **_index(ANTI_AFFINITY)}
 
 
 class Peers:
-    """Bindings by their affinity groups. A decision counts before it is written, a write before the informer has it."""
+    """Bindings by their affinity groups. A decision counts before it is written."""
 
     def __init__(self, context: Context) -> None:
         self._bindings = context.informers.of(ResourceBinding.gvr, indexes=_INDEXES)  # type: ignore[arg-type]
-        self._view = OwnWrites(self._bindings)
         self._expected: dict[Key, Obj] = {}
 
     def expect(self, binding: Obj, targets: Sequence[Obj]) -> None:
@@ -180,7 +178,7 @@ class Peers:
 
     def written(self, binding: Obj) -> None:
         self._expected.pop(key_of(binding), None)
-        self._view.wrote(binding)
+        self._bindings.wrote(binding)
 
     def forget(self, key: Key) -> None:
         self._expected.pop(key, None)
@@ -193,5 +191,5 @@ class Peers:
 
     def _of(self, which: str, group: str) -> list[Obj]:
         keys = self._bindings.keys_by_index(which, group)
-        found = (self._expected.get(key) or self._view.get(key) for key in keys)
+        found = (self._expected.get(key) or self._bindings.get(key) for key in keys)
         return [binding for binding in found if binding is not None]

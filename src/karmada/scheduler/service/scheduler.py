@@ -21,7 +21,6 @@ from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Re
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.queue import WorkQueue
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import Estimator
@@ -91,8 +90,7 @@ class BindingScheduler(Reconciler):
         self._decided: dict[Key, tuple[str, int]] = {}
         """Per binding, the uid and the generation that the last decision made: its event needs no other decision.
 
-        Set before the write, whose event may come before its response. `_bindings` cannot decide that: it knows the
-        newest state, not what was decided on, and the generation outlives later writes of the status.
+        Set before the write, whose event may come before its response.
         """
         self._touched: set[Key] = set()
         """Bindings that a changed cluster may concern."""
@@ -103,9 +101,8 @@ class BindingScheduler(Reconciler):
         self._follow_ups = context.follow_ups
         self._at_creation = AtCreation(core, self._ours, context.clock, COMPONENT, self._is_running)
         indexes = {BY_PLACEMENT: index_by_placement, BY_KIND: index_by_kind}
-        self._informer = context.informers.of(kind.gvr, indexes=indexes)
-        self._bindings = OwnWrites(self._informer)
-        self._informer.add_handler(self._binding_changed)
+        self._bindings = context.informers.of(kind.gvr, indexes=indexes)
+        self._bindings.add_handler(self._binding_changed)
         self._clusters = context.informers.of(Cluster.gvr)
         self.watches = (
             Watch(
@@ -197,15 +194,15 @@ class BindingScheduler(Reconciler):
         return sorted(self._refused.get(meta.namespace(quota), ()))
 
     async def _requeue_of_cluster(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
-        async for key in bindings_for(concerns_bindings(old, new), self._informer, self._ours):
+        async for key in bindings_for(concerns_bindings(old, new), self._bindings, self._ours):
             self._touch(key, add)
         if new is not None:
-            async for key in bindings_of_kinds(new, served_kinds(old, new), self._informer, self._ours):
+            async for key in bindings_of_kinds(new, served_kinds(old, new), self._bindings, self._ours):
                 self._touch(key, add)
 
     def _touch(self, key: Key, add: Enqueue) -> None:
         """Enqueue a binding that a changed cluster may concern."""
-        binding = self._informer.get(key) if self._core.by_priority else None
+        binding = self._bindings.get(key) if self._core.by_priority else None
         self._touched.add(key)
         self._core.pauses.triggered(key)
         add(key, 0 if binding is None else self._priority(binding))

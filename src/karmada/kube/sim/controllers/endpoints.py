@@ -16,7 +16,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.pacing import Pacing
@@ -118,7 +117,6 @@ class LegacyEndpoints(Reconciler):
         self._endpoints = context.informers.of(ENDPOINTS)
         self._recorder = context.recorder("endpoint-controller")
         self._pacing = Pacing(context.clock)
-        self._own = OwnWrites(self._endpoints)
         self.watches = (
             Watch(SERVICES, when=matters_to_endpoints),
             Watch(PODS, when=matters_to_services, map_to=self._pods_of.services_of),
@@ -126,7 +124,7 @@ class LegacyEndpoints(Reconciler):
         )
 
     def _changed(self, old: Obj | None, new: Obj | None) -> bool:
-        if self._own.is_echo(new) or not any(obj is not None and is_ours(obj) for obj in (old, new)):
+        if not any(obj is not None and is_ours(obj) for obj in (old, new)):
             return False
         return old is None or new is None or _shape(old) != _shape(new)
 
@@ -165,7 +163,7 @@ class LegacyEndpoints(Reconciler):
             message = f"Failed to {verb} endpoint for service {where}: {error.message}"
             self._recorder.event(service, WARNING, reason, message)
             raise
-        self._own.wrote(written)
+        self._endpoints.wrote(written)
         await self._context.until_seen(self._endpoints, [written])
 
     def _wanted(self, service: Obj, current: Obj | None) -> Obj:

@@ -13,7 +13,6 @@ from karmada.kube.objects.meta import is_deleting, make_owner
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Watch
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.service_pods import TRIGGER_TIME
@@ -61,12 +60,9 @@ class SliceStore:
         self._slices = context.informers.of(
             ENDPOINT_SLICES, label_selector=selector, indexes={_BY_SERVICE: index_by_service}
         )
-        self._own = OwnWrites(self._slices)
 
     def _changed(self, old: Obj | None, new: Obj | None) -> bool:
-        if new is None:
-            return True
-        return not self._own.is_echo(new) and (old is None or is_deleting(new) or shape(old) != shape(new))
+        return old is None or new is None or is_deleting(new) or shape(old) != shape(new)
 
     def of(self, service: Key) -> list[Obj]:
         found = [obj for obj in self._slices.by_index(_BY_SERVICE, str(service)) if not is_deleting(obj)]
@@ -104,7 +100,7 @@ class SliceStore:
                 written.append(await self._client.update(ENDPOINT_SLICES, obj))
             else:
                 continue
-            self._own.wrote(written[-1])
+            self._slices.wrote(written[-1])
         await self._delete(wanted.surplus)
         return written
 
