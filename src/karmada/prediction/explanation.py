@@ -65,7 +65,7 @@ async def explain(world: World, aim: Aim, *, fresh: bool = False) -> Found:
     from karmada.scheduler.request import is_fresh
 
     try:
-        mapping = await world.client.mapper.named(aim.kind)
+        mapping = await world.mapper.named(aim.kind)
     except NoMatch:
         raise PredictionError(f'the server doesn\'t have a resource type "{aim.kind}"') from None
     binding = await binding_of(world, mapping, aim.name, aim.namespace if mapping.namespaced else "")
@@ -172,13 +172,7 @@ async def _missing(world: World, template: Obj) -> str:
 
 
 async def _events(world: World, binding: Obj) -> list[Obj]:
-    from karmada.kube.runtime.events import EVENTS
-
-    metadata = binding["metadata"]
-    selector = f"involvedObject.uid={metadata['uid']}"
-    namespace = metadata.get("namespace", "default")
-    found = (await world.client.list_all(EVENTS, namespace, field_selector=selector)).items
-    ours = [event for event in found if event.get("reason") in _SCHEDULING]
+    ours = [event for event in await world.events(binding) if event.get("reason") in _SCHEDULING]
     ours.sort(key=lambda event: (event.get("lastTimestamp") or "", int(event["metadata"]["resourceVersion"])))
     return ours[-_EVENTS:]
 

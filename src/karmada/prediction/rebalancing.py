@@ -53,7 +53,7 @@ async def named(world: World, words: Iterable[str], namespace: str) -> list[Obj]
         if not slash or not kind or not name:
             raise PredictionError(f'"{word}" does not name a workload: give it as TYPE/NAME, such as deployment/web')
         try:
-            mapping = await world.client.mapper.named(kind)
+            mapping = await world.mapper.named(kind)
         except NoMatch:
             raise PredictionError(f'the server doesn\'t have a resource type "{kind}"') from None
         workload = {"apiVersion": mapping.gvk.api_version, "kind": mapping.gvk.kind, "name": name}

@@ -21,7 +21,7 @@ from karmada.prediction.errors import PredictionError
 if TYPE_CHECKING:
     from karmada.interpreter.interpreter import Interpreter
     from karmada.kube.client.client import Client
-    from karmada.kube.client.discovery import Mapping
+    from karmada.kube.client.discovery import Mapping, RESTMapper
     from karmada.kube.runtime.features import FeatureGates
     from karmada.scheduler.decision import Decision
     from karmada.scheduler.estimators.estimator_result import EstimatorResult
@@ -78,10 +78,10 @@ class World:
     # objects
 
     @property
-    def client(self) -> Client:
-        """The client of the control plane beneath."""
+    def mapper(self) -> RESTMapper:
+        """The kinds that the control plane beneath serves."""
         assert self._beneath is not None, "there is no control plane beneath"
-        return self._beneath
+        return self._beneath.mapper
 
     def put(self, kind: GVR, obj: Obj) -> None:
         self._given.setdefault(kind, {})[meta.key(obj)] = obj
@@ -121,6 +121,17 @@ class World:
             )
         return self._read[kind, namespace]
 
+    async def events(self, obj: Obj) -> list[Obj]:
+        """Return the Events about an object."""
+        from karmada.kube.runtime.events import EVENTS
+
+        if self._beneath is None:
+            return []
+        metadata = obj["metadata"]
+        selector = f"involvedObject.uid={metadata['uid']}"
+        namespace = metadata.get("namespace", "default")
+        return (await self._beneath.list_all(EVENTS, namespace, field_selector=selector)).items
+
     async def readable(self, kind: GVR, namespace: str = "") -> list[Obj]:
         """Return the objects of a kind; none for those who may not read them, or where they are not served."""
         try:
@@ -144,7 +155,7 @@ class World:
         from karmada.kube.client.discovery import NoMatch
 
         try:
-            return await self.client.mapper.mapping(gvk)
+            return await self.mapper.mapping(gvk)
         except NoMatch:
             found = next(filter(None, (_mapping(one, gvk) for one in self.given(DEFINITIONS))), None)
             if found is None:

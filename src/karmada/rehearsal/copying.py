@@ -85,7 +85,7 @@ async def _copy_templates(world: World, copy: World, resources: Iterable[Obj], p
     for gvk, wanted in kinds.items():
         progress(f"reading {len(wanted)} of kind {gvk.kind}")
         try:
-            gvr = await world.client.resource(gvk)
+            gvr = (await world.mapping(gvk)).gvr
         except NoMatch:
             copy.notes.append(f"{gvk.kind} ({gvk.api_version}) is not served any longer")
             continue
