@@ -211,7 +211,7 @@ class ServerCore:
     def _object_counts(self) -> list[tuple[dict[str, str], float]]:
         """-1 for what is still in the store only, as kube-apiserver has for what it cannot count."""
         found = ((resource, self.cache.collection(resource)) for resource in self.registry.stored())
-        return [({"resource": str(r)}, -1 if collection.deferred else collection.count) for r, collection in found]
+        return [({"resource": str(r)}, -1 if collection.unloaded else collection.count) for r, collection in found]
 
     async def _metrics(self, _request: Request) -> Result:
         return RawResult(*self.metrics.expose())

@@ -17,7 +17,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.watchcache import deferred
+from karmada.kube.server.watchcache import unloaded
 
 EVENTS, SERVICES = GVR("", "v1", "events"), GVR("", "v1", "services")
 POLICIES = GVR("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies")
@@ -118,7 +118,7 @@ async def test_who_watches_sees_an_encoded_event_as_it_is_listed(server: ApiServ
     client = server.client(user_agent="writer")
     await client.create_all(EVENTS, alike("a", "b", "c"), "default")
     since = (await client.list(EVENTS))["metadata"]["resourceVersion"]
-    assert not server.cache.collection(GroupResource("", "events")).resting, "somebody has listed them"
+    assert not server.cache.collection(GroupResource("", "events")).is_idle, "somebody has listed them"
     await client.create_all(EVENTS, alike("d", "e"), "default")
     await client.delete(EVENTS, "d", "default")
     watch = await client.watch(EVENTS, "default", resource_version=since)
@@ -138,11 +138,11 @@ async def test_who_watches_sees_an_encoded_event_as_it_is_listed(server: ApiServ
 async def test_an_event_that_is_encoded_while_events_are_loaded_is_not_missed(
     server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deferred, "_STEP", 1)
+    monkeypatch.setattr(unloaded, "_STEP", 1)
     client = server.client(user_agent="writer")
     await client.create_all(EVENTS, alike("a", "b", "c"), "default")
     events = server.cache.collection(GroupResource("", "events"))
-    assert events._deferred is not None
-    assert events._deferred._step(), "there is more to load"
+    assert events.unloaded is not None
+    assert events.unloaded._step(), "there is more to load"
     await client.create_all(EVENTS, alike("d"), "default")
     assert [one["message"] for one in (await client.list(EVENTS))["items"]] == ["of a", "of b", "of c", "of d"]

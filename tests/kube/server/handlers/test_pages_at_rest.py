@@ -74,7 +74,7 @@ async def test_pages_from_the_store_are_those_from_memory(
     client: Client, events: Collection, kind: GVR, namespace: str, limit: int
 ) -> None:
     at_rest = await pages(client, kind, namespace, limit)
-    assert events.at_rest, "a page is no reason to load the rest"
+    assert events.paged is not None, "a page is no reason to load the rest"
     await events.loaded()
     assert at_rest == await pages(client, kind, namespace, limit)
 
@@ -85,7 +85,7 @@ async def test_all_pages_are_of_one_moment(client: Client, events: Collection) -
     await client.delete(EVENTS, "d", "default")
     second = await client.list(EVENTS, "default", limit=2, continue_=first["metadata"]["continue"])
     assert (names(first), names(second)) == ("ab", "cd")
-    assert events.at_rest
+    assert events.paged is not None
     await events.loaded()
     third = await client.list(EVENTS, "default", limit=2, continue_=second["metadata"]["continue"])
     assert names(third) == "e"
@@ -109,7 +109,7 @@ async def test_a_token_of_another_list_goes_on_behind_its_key(client: Client, ev
     token = everywhere["metadata"]["continue"]
     last = await client.list(EVENTS, "default", limit=4, continue_=token)
     assert (names(everywhere), names(last), "continue" in last["metadata"]) == ("abcd", "e", False)
-    assert events.at_rest
+    assert events.paged is not None
 
 
 async def test_a_list_does_not_end_before_its_objects_do_whatever_the_token_counts(client: Client) -> None:
@@ -139,11 +139,11 @@ async def test_too_many_to_be_counted_are_loaded(
 ) -> None:
     monkeypatch.setattr(reads, "_MOST_COUNTED", 10)
     await client.list(EVENTS, limit=2)
-    assert events.at_rest, "there are ten"
+    assert events.paged is not None, "there are ten"
     await write(client, "f")
     page = await client.list(EVENTS, limit=2)
     assert (names(page), page["metadata"]["remainingItemCount"]) == ("ab", 9)
-    assert not events.deferred
+    assert events.unloaded is None
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ async def test_too_many_to_be_counted_are_loaded(
 )
 async def test_whoever_needs_all_of_them_has_them_loaded(client: Client, events: Collection, which: Obj) -> None:
     await client.list(EVENTS, **which)
-    assert not events.deferred
+    assert events.unloaded is None

@@ -52,10 +52,10 @@ async def test_a_page_begins_behind_a_key_and_counts_what_is_behind_it(
         await write.put(found, name)
     whole = pods.list(namespace)
     for at, last in enumerate(whole):
-        page, behind = pods.page(namespace, last.key, limit)
+        page, behind = pods._objects.page(namespace, last.key, limit)
         assert list(page) == whole[at + 1 : at + 1 + limit]
         assert behind == max(0, len(whole) - at - 1 - limit)
-    gone = pods.page(namespace, "core/pods/a/x.0", 10)
+    gone = pods._objects.page(namespace, "core/pods/a/x.0", 10)
     assert [entry.key for entry in gone[0]] == [e.key for e in whole if e.key > "core/pods/a/x.0"]
 
 

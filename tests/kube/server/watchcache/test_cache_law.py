@@ -18,7 +18,7 @@ from karmada.kube.objects.errors import Expired
 from karmada.kube.server.storage.interface import StoreDamaged
 from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.storage.sqlite import SqliteStore
-from karmada.kube.server.watchcache import deferred
+from karmada.kube.server.watchcache import unloaded
 from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.collection import Collection
 from karmada.kube.server.watchcache.entry import Change, doc_of
@@ -133,8 +133,8 @@ class Run:
 
     async def load(self) -> None:
         """Of objects that are still in the store only, one more is loaded."""
-        if self.pods._deferred is not None:
-            self.pods._deferred._step()
+        if self.pods.unloaded is not None:
+            self.pods.unloaded._step()
         self.assert_each_is_read()
 
     def assert_each_is_read(self) -> None:
@@ -143,7 +143,7 @@ class Run:
             assert (found.revision if found else None) == self.write.revisions.get((namespace, name))
 
     async def go(self, steps: list[tuple[Any, ...]]) -> None:
-        with mock.patch.object(deferred, "_STEP", 1):
+        with mock.patch.object(unloaded, "_STEP", 1):
             await self._go(steps)
 
     async def _go(self, steps: list[tuple[Any, ...]]) -> None:

@@ -221,7 +221,7 @@ async def test_ending_all_watches_of_a_resource(cache: Cache, pods: Collection) 
 def keep(cache: Cache, **limits: int) -> None:
     cache._keep = cache._keep._replace(**limits)
     for collection in cache._collections.values():
-        collection._keep = cache._keep
+        collection._recent._keep = cache._keep
 
 
 async def test_churn_elsewhere_does_not_flush_a_history(cache: Cache, pods: Collection, store: MemoryStore) -> None:
@@ -258,7 +258,7 @@ async def test_history_is_bounded_by_bytes(pods: Collection, write: Writer, cach
     changes = pods.changes_since(40)
     assert changes is not None
     assert pods.changes_since(20) is None
-    assert pods._history_bytes <= 20_000
+    assert pods._recent._bytes <= 20_000
 
 
 async def test_older_history_comes_from_the_store_before_what_happens_meanwhile(

@@ -42,15 +42,15 @@ def pods(cache: Cache) -> Collection:
 
 async def test_they_are_not_loaded_until_they_are_listed(pods: Collection, write: Writer) -> None:
     await write.put("ns", "c")
-    assert pods.deferred
+    assert pods.unloaded is not None
     found = pods.get("ns", "c")
     assert found is not None
     assert found.name == "c"
     assert (pods.has_any("ns"), pods.has_any("other")) == (True, False)
-    assert pods.deferred
+    assert pods.unloaded is not None
     await pods.loaded()
     assert names(pods.list("ns")) == ["ns/a", "ns/b", "ns/c"]
-    assert not pods.deferred
+    assert pods.unloaded is None
 
 
 async def test_they_are_given_up_when_nobody_reads_them_any_more(
@@ -60,9 +60,9 @@ async def test_they_are_given_up_when_nobody_reads_them_any_more(
     await clock.advance(LONG_ENOUGH / 2)
     await pods.loaded()
     await clock.advance(LONG_ENOUGH / 2)
-    assert not pods.deferred, "read three minutes ago"
+    assert pods.unloaded is None, "read three minutes ago"
     await clock.advance(LONG_ENOUGH)
-    assert pods.deferred
+    assert pods.unloaded is not None
     position = pods.revision
     await write.put("ns", "c")
     await pods.loaded()
@@ -73,12 +73,12 @@ async def test_they_are_given_up_when_nobody_reads_them_any_more(
 async def test_a_watcher_keeps_them(pods: Collection, write: Writer, clock: FakeClock) -> None:
     watching = await pods.subscribe()
     await clock.advance(LONG_ENOUGH)
-    assert not pods.deferred
+    assert pods.unloaded is None
     await write.put("ns", "c")
     assert seen(await next_batch(watching)) == [("ADDED", "c", 3)]
     watching.close()
     await clock.advance(LONG_ENOUGH)
-    assert pods.deferred
+    assert pods.unloaded is not None
 
 
 async def test_other_resources_stay(cache: Cache, clock: FakeClock) -> None:

@@ -60,7 +60,7 @@ class Registration(Reconciler):
 
     def _state(self) -> object:
         """Equal as long as nothing has changed of what is reconciled."""
-        return [(found.changed, found.count) for found in self._collections], self._registry.generation
+        return [(found.changed, found.resets) for found in self._collections], self._registry.generation
 
     async def _reconcile(self) -> None:
         wanted = {obj["metadata"]["name"]: obj for obj in self._wanted()}

@@ -32,6 +32,7 @@ from karmada.kube.server.storage.interface import Compacted, FutureRevision, Sto
 from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.entry import doc_of, prefix
 from karmada.kube.server.watchcache.field_index import FieldIndex
+from karmada.kube.server.watchcache.unloaded import Unloaded
 
 FRESHNESS_SECONDS = 3.0
 _LARGEST_PAGE = 1_000
@@ -137,23 +138,25 @@ class Reads:
             return ListResult(resource, metadata, entries)
         return ListResult(resource, metadata, objects=await self._versions.present(resource, entries))
 
-    async def _page_at_rest(self, resource: Resource, namespace: str, options: ListOptions) -> ListResult | None:
+    async def _stored_page(
+        self, resource: Resource, namespace: str, unloaded: Unloaded, options: ListOptions
+    ) -> ListResult | None:
         """A page of a resource that is in the store only, without loading it; what remains is counted for the first.
 
         None for a token that does not say what remains, or has no revision that was reached; where there are too many
         to be counted; and where the store cannot be read: to load it says why.
         """
-        collection, limit = self._cache.collection(resource.storage_resource), options.limit
+        limit = options.limit
         try:
             if options.token:
                 revision, after, remaining = _decode_token(options.token)
                 if remaining <= 0 or not 0 < revision <= self._cache.revision:
                     return None
-                entries = collection.stored(namespace, after, limit + 1, revision)  # whether there are more is certain
+                entries = unloaded.page(namespace, after, limit + 1, revision)  # whether there are more is certain
                 behind = max(0, remaining - len(entries)) if len(entries) > limit else 0
             else:
                 await self._reach("", resource, "list")
-                if collection.stores_more_than(_MOST_COUNTED):
+                if unloaded.has_more_than(_MOST_COUNTED):
                     return None
                 revision, after = self._cache.revision, ""
                 within = prefix(resource.storage_resource, namespace)
@@ -324,8 +327,8 @@ class Reads:
         collection = self._cache.collection(resource.storage_resource)
         selection = self.selection(resource, options)
         plain = selection.matches is None and not options.resource_version
-        if collection.at_rest and plain and 0 < options.limit <= _LARGEST_PAGE:
-            page = await self._page_at_rest(resource, namespace, options)
+        if collection.paged is not None and plain and 0 < options.limit <= _LARGEST_PAGE:
+            page = await self._stored_page(resource, namespace, collection.paged, options)
             if page is not None:
                 return page
         await collection.loaded()

@@ -3,7 +3,7 @@
 It loads the store at a revision a little in the past and follows it from there, so that even right after a restart
 clients can go on watching from where they were. A store inside this process notifies the cache of a write before the
 write returns: a client reads its own writes without waiting. Of such a store only small resources are loaded at the
-start, and each large one when somebody needs all of it (deferred.py). A remote store is followed by a task; readers
+start, and each large one when somebody needs all of it (unloaded.py). A remote store is followed by a task; readers
 that must not see less than a revision use `wait_for`. If a remote store has compacted what the cache missed, the cache
 loads everything anew and ends all watches; their clients then learn that they are too late.
 """
@@ -163,7 +163,8 @@ class Cache:
     @property
     def alive(self) -> bool:
         """Whether it follows the store, and all that was needed of it could be read."""
-        damaged = any(collection.damage for collection in self._collections.values())
+        unloaded = (collection.unloaded for collection in self._collections.values())
+        damaged = any(one is not None and one.damage for one in unloaded)
         return not damaged and not any(task.done() for task in self._tasks)
 
     async def wait_for(self, revision: int, timeout: float) -> bool:
@@ -209,7 +210,7 @@ class Cache:
             collection.reset(base)
         self._floor = base
         for (group, resource), some in itertools.groupby(entries, key=lambda entry: split_key(entry.key)[:2]):
-            self._collection(group, resource).load(some)
+            self._collection(group, resource).load(list(some))
         self._advance(base)
 
     async def _read(self, revision: int) -> Sequence[Doc]:
@@ -217,14 +218,14 @@ class Cache:
         return await self._read_all(revision) if not isinstance(store, PushStore) else self._read_small(store, revision)
 
     def _read_small(self, store: PushStore, revision: int) -> Sequence[Doc]:
-        """What is small; the rest is deferred. Compacted also when everything is."""
+        """Return what is small; the rest is unloaded. Compacted also when everything is."""
         entries = [stored_doc(one) for one in store.scan(_NOWHERE, limit=1, revision=revision)]
         for start, size in store.sizes(self._scope, self._small + 1).items():
             group, resource, _ = start.split("/")
             collection = self._collection(group, resource)
             if size > self._small:
-                collection.defer(store)
-            if not collection.deferred and revision:
+                collection.unload(store)
+            if collection.unloaded is None and revision:
                 entries += map(stored_doc, store.scan(start, revision=revision))
         return entries
 
@@ -250,22 +251,22 @@ class Cache:
             collection = Collection(name, self.store, self, Subscribers(self._wake_later), self._floor, self._keep)
             self._collections[group, resource] = collection
             if self._seldom_read(name) and isinstance(self.store, PushStore):  # rarely compared: protocols are slow
-                collection.keep_in(self.store)
+                collection.unload(self.store, seldom_read=True)
         return collection
 
     # Following
 
     def _apply(self, events: list[Event]) -> None:
         now = self._clock.monotonic()
-        start, resting = "", None
+        start, idle = "", None
         for event in events:
-            if resting is not None and event.key.startswith(start):
-                resting.changed = event.revision
+            if idle is not None and event.key.startswith(start):
+                idle.changed = event.revision
                 continue
             parts = split_key(event.key)
             collection = self._collection(parts.group, parts.resource)
-            if collection.resting:  # as those of the Events that follow
-                start, resting = f"{parts.group}/{parts.resource}/", collection
+            if collection.is_idle:  # as those of the Events that follow
+                start, idle = f"{parts.group}/{parts.resource}/", collection
                 collection.changed = event.revision
                 continue
             obj = self._announced.pop(id(event.value), None)
@@ -316,7 +317,7 @@ class Cache:
             await self._clock.sleep(_TRIM_SECONDS)
             now = self._clock.monotonic()
             for collection in self._collections.values():
-                collection.trim_all(now)
+                collection.trim(now)
 
     # The Reader of admission and strategies
 

@@ -23,7 +23,7 @@ class Followed(Generic[T]):
         self._resource = resource
         self._make = make
         self._seen: object = None
-        self._changed, self._count = -1, -1
+        self._changed, self._resets = -1, -1
         self._collection = reader.collection(resource) if isinstance(reader, Cache) else None
         self.generation = 0
         """Rises whenever the value was made again."""
@@ -32,8 +32,8 @@ class Followed(Generic[T]):
         collection = self._collection
         if collection is None:
             self._follow_reader()
-        elif collection.changed != self._changed or collection.count != self._count:
-            self._changed, self._count = collection.changed, collection.count
+        elif collection.changed != self._changed or collection.resets != self._resets:
+            self._changed, self._resets = collection.changed, collection.resets
             self._remake(self._reader.list(self._resource))
         return self._value
 

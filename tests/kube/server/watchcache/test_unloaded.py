@@ -16,7 +16,7 @@ from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.server.storage.interface import StoreDamaged
 from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.storage.sqlite import SqliteStore
-from karmada.kube.server.watchcache import deferred
+from karmada.kube.server.watchcache import unloaded
 from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.collection import Collection
 from tests.kube.server.watchcache.cached_stores import NODES, PODS, Writer, names, next_batch, seen
@@ -24,7 +24,7 @@ from tests.kube.server.watchcache.cached_stores import NODES, PODS, Writer, name
 
 @pytest.fixture(autouse=True)
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deferred, "_STEP", 1)
+    monkeypatch.setattr(unloaded, "_STEP", 1)
 
 
 @pytest.fixture
@@ -52,20 +52,20 @@ async def cache(store: MemoryStore) -> AsyncIterator[Cache]:
 @pytest.fixture
 def pods(cache: Cache) -> Collection:
     found = cache.collection(PODS)
-    assert found.deferred
+    assert found.unloaded is not None
     return found
 
 
 def step(pods: Collection) -> None:
-    assert pods._deferred is not None
-    assert pods._deferred._step()
+    assert pods.unloaded is not None
+    assert pods.unloaded._step()
 
 
 async def test_what_is_small_is_loaded_at_the_start(store: MemoryStore) -> None:
     await Writer(store, NODES).put("", "n")
     cache = Cache(store, FakeClock(), small=1)
     await cache.start()
-    assert not cache.collection(NODES).deferred
+    assert cache.collection(NODES).unloaded is None
     assert cache.collection(NODES).count == 1
     await cache.stop()
 
@@ -75,7 +75,7 @@ async def test_one_object_is_read_without_loading_all(pods: Collection) -> None:
     assert found is not None
     assert found.object()["metadata"]["resourceVersion"] == "2"
     assert pods.get("ns", "x") is None
-    assert pods.deferred
+    assert pods.unloaded is not None
 
 
 async def test_a_write_before_the_load_is_read_and_listed(cache: Cache, pods: Collection, write: Writer) -> None:
@@ -102,7 +102,7 @@ async def test_writes_during_the_load_are_in_the_list(pods: Collection, write: W
     await write.put("ns", "f")
     assert pods.get("ns", "b") is None
     assert names(pods.list()) == [f"ns/{name}" for name in ("a", "aa", "c", "d", "e", "f")]
-    assert (pods.count, pods.deferred) == (6, False)
+    assert (pods.count, pods.unloaded) == (6, None)
     assert {entry.name: dict(entry.labels) for entry in pods.list() if entry.name in "ae"} == {
         "a": {"at": "later"},
         "e": {"at": "again"},
@@ -114,7 +114,7 @@ async def test_a_list_waits_for_the_load_and_all_who_wait_share_it(pods: Collect
     await asyncio.sleep(0)
     waiting[0].cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    assert not pods.deferred
+    assert pods.unloaded is None
     assert pods.count == 5
 
 
@@ -168,16 +168,17 @@ async def test_a_store_that_cannot_be_read_is_tried_again(
         broken.setattr(store, "scan", damaged)
         with pytest.raises(ServiceUnavailable, match=r"core/pods/ns/c is not what was written"):
             await pods.loaded()
-    assert pods.damage is not None
+    assert pods.unloaded is not None
+    assert pods.unloaded.damage is not None
     await pods.loaded()
-    assert pods.damage is None
+    assert pods.unloaded is None
     assert pods.count == 5
 
 
 async def test_a_damaged_value_makes_the_server_unhealthy_when_it_is_found(cache: Cache, pods: Collection) -> None:
     assert cache.alive
-    assert pods._deferred is not None
-    pods._deferred.damage = StoreDamaged("a value")
+    assert pods.unloaded is not None
+    pods.unloaded.damage = StoreDamaged("a value")
     assert not cache.alive
 
 
@@ -185,20 +186,20 @@ _KILLED = """
 import asyncio, os, signal, sys
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.server.storage.sqlite import SqliteStore
-from karmada.kube.server.watchcache import deferred
+from karmada.kube.server.watchcache import unloaded
 from karmada.kube.server.watchcache.cache import Cache
 from tests.kube.server.watchcache.cached_stores import PODS, Writer
 
 async def main():
-    deferred._STEP = 1
+    unloaded._STEP = 1
     store = SqliteStore(sys.argv[1])
     await store.open()
     cache = Cache(store, RealClock(), small=1)
     await cache.start()
     pods = cache.collection(PODS)
-    assert pods._deferred._step()
+    assert pods.unloaded._step()
     await Writer(store).put("ns", "written-during-the-load")
-    assert pods._deferred._step()
+    assert pods.unloaded._step()
     os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())
@@ -223,7 +224,7 @@ async def test_what_was_written_during_a_load_survives_the_end_of_the_process(tm
     cache = Cache(store, FakeClock(), small=1)
     await cache.start()
     pods = cache.collection(PODS)
-    assert pods.deferred
+    assert pods.unloaded is not None
     await pods.loaded()
     assert names(pods.list()) == [f"ns/{name}" for name in (*"abcde", "written-during-the-load")]
     packed = pods.get("ns", "a")

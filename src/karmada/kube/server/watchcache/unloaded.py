@@ -1,9 +1,9 @@
-"""A resource that is still in the store only: its objects are loaded when somebody lists or watches them.
+"""The objects of a resource that are in the store only, and how they are loaded when somebody needs all of them.
 
 After a start a server is ready before it has read tens of thousands of objects. Until they are loaded one of them is
 read from the store by its key; a list or a watch waits for those of its own resource. They are read in short steps, as
 they were at one revision, while others work; writes since then are applied at the end. Whoever cannot wait finishes
-what is left at once.
+what is left at once. Of a resource that is seldom read, pages are read from the store, too.
 """
 
 from __future__ import annotations
@@ -13,27 +13,29 @@ from collections.abc import Callable, Iterator
 
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import ServiceUnavailable
+from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.waiting import drop_failure
 from karmada.kube.server.storage.interface import Compacted, Event, PushStore, StoreDamaged, StoreUnavailable
-from karmada.kube.server.watchcache.entry import doc_of, stored_doc
+from karmada.kube.server.watchcache.entry import doc_of, prefix, storage_key, stored_doc
 
 _STEP = 100
 """Objects read in one go: about a millisecond."""
 
 
-class Deferred:
+class Unloaded:
     def __init__(
         self,
         store: PushStore,
-        prefix: str,
+        resource: GroupResource,
         begin: Callable[[int], None],
         load: Callable[[list[Doc]], None],
         end: Callable[[list[tuple[Event, float]]], None],
     ) -> None:
         """`begin` is called with the revision that objects are read at, `load` with some in key order, then `end`."""
         self._store = store
-        self._prefix = prefix
+        self._resource = resource
+        self._prefix = prefix(resource)
         self._begin = begin
         self._load = load
         self._end = end
@@ -42,12 +44,22 @@ class Deferred:
         self._task: asyncio.Task[None] | None = None
         self.damage: StoreDamaged | None = None
 
-    def get(self, key: str) -> Doc | None:
-        stored = self._store.peek(key)
+    def get(self, namespace: str, name: str) -> Doc | None:
+        stored = self._store.peek(storage_key(self._resource, namespace, name))
         return doc_of(*stored) if stored is not None else None
 
-    def has_any(self, prefix: str) -> bool:
-        return bool(self._store.scan(prefix, limit=1))
+    def has_any(self, namespace: str) -> bool:
+        return bool(self._store.scan(prefix(self._resource, namespace), limit=1))
+
+    def page(self, namespace: str, after: str, limit: int, revision: int) -> list[Doc]:
+        """Return some objects as they were at a revision, from behind this key, which has no prefix."""
+        within = prefix(self._resource, namespace)
+        found = self._store.scan(within, after=self._prefix + after, limit=limit, revision=revision)
+        return [stored_doc(one) for one in found]
+
+    def has_more_than(self, most: int) -> bool:
+        """Return whether there are more objects, or versions of them."""
+        return any(size > most for size in self._store.sizes(self._prefix, most + 1).values())
 
     @property
     def loading(self) -> bool:
