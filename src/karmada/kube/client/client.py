@@ -159,12 +159,11 @@ class Client:
         continue_: str = "",
         resource_version: str = "",
         resource_version_match: str = "",
-        one_by_one: bool = False,
         new_first: bool = False,
         parse: Parse | None = None,
         **options: Unpack[ListOptions],
     ) -> Obj:
-        """One page of a list, as the server answers it; `one_by_one`: its items are a sequence (see Call)."""
+        """Return one page of a list as the server answers it; its items are a sequence."""
         gvr = await self.resource(kind)
         query = _selectors(options.get("label_selector", ""), options.get("field_selector", ""))
         if limit:
@@ -183,7 +182,6 @@ class Client:
             query,
             accept=accept,
             most=LIST_BYTES,
-            one_by_one=one_by_one,
             new_first=new_first,
             parse=parse,
         )
@@ -237,7 +235,6 @@ class Client:
                     limit=limit,
                     continue_=token,
                     resource_version=version,
-                    one_by_one=True,
                     new_first=new_first,
                     parse=parse,
                     **options,

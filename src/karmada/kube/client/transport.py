@@ -35,10 +35,8 @@ class WatchEvent(NamedTuple):
 class Call(NamedTuple):
     """One API request: `path` unescaped and without query, `body` a JSON value or None, never changed by the callee.
 
-    `most` is how many bytes its answer may have when it comes over the network. `one_by_one`: who gets a list iterates
-    over its items once, so that they need not be parsed before; in the server's process, as `parse` does it.
-    `new_first`: their order does not matter, so that a server in this process may begin with what is new, and needs no
-    pages for what is parsed one by one.
+    `most` is how many bytes its answer may have when it comes over the network. A server in this process parses the
+    items of a list as `parse` does it, and with `new_first`, as their order does not matter, begins with what is new.
     `retried`: it is sent again when the server requests that (Retry-After); a request for a caller who can do so itself
     is not.
     """
@@ -50,7 +48,6 @@ class Call(NamedTuple):
     content_type: str = "application/json"
     accept: str = "application/json"
     most: int = OBJECT_BYTES
-    one_by_one: bool = False
     new_first: bool = False
     parse: Parse | None = None
     retried: bool = True
@@ -91,7 +88,10 @@ class Transport(ABC):
 
     @abstractmethod
     async def call(self, call: Call) -> Any:
-        """Return the parsed response (lists carry apiVersion and kind in every item); ApiError or ConnectionFailed."""
+        """Return the parsed response; ApiError or ConnectionFailed.
+
+        Items of a list carry apiVersion and kind. They are a sequence that a server in this process parses on access.
+        """
 
     def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
         """Yield the events of a watch request until the server ends the stream.

@@ -82,7 +82,7 @@ class InProcess(Transport):
             metadata_only = bool(negotiate(call.accept, Offer("list")).transform)
             if isinstance(result, ListResult):
                 parse = _partial_parser(call.parse) if metadata_only else _parser(call.parse)
-                listed = list_of(result, result.one_by_one(parse) if call.one_by_one else result.items())
+                listed = list_of(result, result.one_by_one(parse))
             else:
                 listed = await collected(result)
             if metadata_only and not isinstance(listed["items"], ParsedLater):
