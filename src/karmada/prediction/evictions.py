@@ -18,7 +18,7 @@ _REASONS = {
 
 
 def in_words(binding: Obj, clusters: Mapping[str, Obj], settings: Settings, now: float) -> list[str]:
-    """One sentence for every task."""
+    """Return one sentence for every eviction task of a binding."""
     return [_sentence(task, binding, clusters, settings, now) for task in _tasks(binding)]
 
 

@@ -60,7 +60,7 @@ class Found(NamedTuple):
 
 
 async def explain(world: World, aim: Aim, *, fresh: bool = False) -> Found:
-    """PredictionError if it has no binding; `fresh`: as if it had not been scheduled yet."""
+    """Explain why a resource is where it is; PredictionError without a binding. `fresh`: as if it were new."""
     from karmada.kube.client.discovery import NoMatch
     from karmada.scheduler.request import is_fresh
 
@@ -144,7 +144,7 @@ async def binding_of(world: World, mapping: Mapping, name: str, namespace: str) 
 
 
 async def _missing(world: World, template: Obj) -> str:
-    """Why there is a resource and no binding."""
+    """Return why there is a resource and no binding."""
     from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
     from karmada.api.well_known import CLAIMED_BY, binding_name, is_reserved_namespace
     from karmada.controllers.detector.policies import best

@@ -38,7 +38,7 @@ class Failover:
     """Why taints evict nothing, if they do not."""
 
     def failed(self, cluster: Obj) -> Obj:
-        """The cluster once it is known to have failed."""
+        """Return the cluster as it is once it is known to have failed."""
         from karmada.controllers.cluster.taints import taints_for
         from karmada.controllers.cluster_state import ready_condition
         from karmada.controllers.cluster_status.probe import CONDITIONS, Health
@@ -54,7 +54,7 @@ class Failover:
         return {**cluster, "spec": {**cluster["spec"], "taints": taints_by(self.policies, cluster, now)}}
 
     def reason_to_stay(self, spec: Obj, cluster: Obj) -> str:
-        """Why a resource stays in a cluster that has failed; empty when it leaves it, sooner or later."""
+        """Return why a resource stays in a cluster that has failed; empty when it leaves it, sooner or later."""
         from karmada.api.taints import FOREVER, no_execute_taints, tolerated_until
 
         if self.obstacle:
@@ -69,7 +69,7 @@ class Failover:
 
 
 async def failover_of(world: World, *, assumed: bool) -> Failover:
-    """`assumed`: as if failover were switched on, with a taint policy if there is none."""
+    """Return how failures are handled; `assumed`: as if failover were on, with a taint policy if there is none."""
     from karmada.api.policy import ClusterTaintPolicy
     from karmada.controllers.setting_metrics import read
     from karmada.kube.objects import meta

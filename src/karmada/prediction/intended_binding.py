@@ -38,7 +38,7 @@ def policy_kind(policy: Obj) -> type[PropagationPolicy | ClusterPropagationPolic
 
 
 async def admitted(policy: Obj, namespace: str) -> Obj:
-    """A policy as the control plane would store it; PredictionError when it would not."""
+    """Return a policy as the control plane would store it; PredictionError when it would not."""
     import msgspec
 
     from karmada.admission.context import Context, Refusal, Settings
@@ -111,7 +111,7 @@ async def live_binding(world: World, resource: Obj) -> Obj | None:
 
 
 def claimed_by_another(binding: Obj, policy: Obj) -> str:
-    """A note if another policy has claimed the resource."""
+    """Return a note if another policy has claimed the resource."""
     from karmada.controllers.detector.claims import BOTH, claim_of
 
     claim = claim_of(binding)
@@ -141,7 +141,7 @@ async def binding_spec(world: World, resource: Obj, policy: Obj, *, uid: str = "
 
 class _NoEvents:
     def event(self, *_args: object) -> None:
-        """A prediction emits none."""
+        """Do nothing: a prediction emits no events."""
 
 
 async def _with_replicas(world: World, resource: Obj, wanted: int | None) -> Obj:

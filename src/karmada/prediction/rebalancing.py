@@ -30,7 +30,7 @@ def is_rebalancer(obj: Obj) -> bool:
 
 
 def listed(rebalancer: Obj) -> list[Obj]:
-    """The workloads of a manifest; PredictionError when the control plane would not store it."""
+    """Return the workloads of a manifest; PredictionError when the control plane would not store it."""
     import msgspec
 
     from karmada.api.apps import WorkloadRebalancer
@@ -44,7 +44,7 @@ def listed(rebalancer: Obj) -> list[Obj]:
 
 
 async def named(world: World, words: Iterable[str], namespace: str) -> list[Obj]:
-    """The workloads that were named as TYPE/NAME."""
+    """Return the workloads that were named as TYPE/NAME."""
     from karmada.kube.client.discovery import NoMatch
 
     found: list[Obj] = []
@@ -96,7 +96,7 @@ def _called(resource: Obj) -> str:
 
 
 def totals(outcomes: Iterable[Outcome]) -> list[tuple[str, int, int]]:
-    """The replicas of each cluster now and then, by name; of what is divided."""
+    """Return the name of each cluster with its replicas now and then; only of what is divided."""
     now: Counter[str] = Counter()
     then: Counter[str] = Counter()
     for outcome in outcomes:
@@ -107,7 +107,7 @@ def totals(outcomes: Iterable[Outcome]) -> list[tuple[str, int, int]]:
 
 
 def sums(outcomes: Sequence[Outcome]) -> list[str]:
-    """The replicas of each cluster now and then, and how many would move in all."""
+    """Return lines with the replicas of each cluster now and then, and how many would move in all."""
     rows = [
         ["CLUSTER", "NOW", "THEN", "CHANGE"],
         *([name, str(now), str(then), f"{then - now:+d}"] for name, now, then in totals(outcomes)),

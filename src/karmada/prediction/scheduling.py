@@ -26,7 +26,7 @@ def counts(targets: Iterable[Obj]) -> dict[str, int]:
 
 
 def in_words(targets: Iterable[Obj], *, replicas: bool) -> str:
-    """Sorted by name, so that two of them can be compared."""
+    """Return clusters with their replicas, sorted by name, so that two such texts can be compared."""
     found = counts(targets)
     if not found:
         return "nowhere"
@@ -34,13 +34,13 @@ def in_words(targets: Iterable[Obj], *, replicas: bool) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with columns as wide as they must be; the last is not filled up."""
+    """Return lines with columns as wide as they must be; the last is not filled up."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     return ["   ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def explained(explanation: Explanation, before: Sequence[Column] = ()) -> list[str]:
-    """One line for each cluster; `before` are columns about what was."""
+    """Return one line for each cluster; `before` are columns about what was."""
     head = ["CLUSTER", *(column.title for column in before), "REPLICAS", "FATE", "SCORE", "ROOM", "WHY"]
     rows = [head]
     for one in explanation.clusters:
@@ -87,7 +87,7 @@ def advised(advice: Advice | None) -> list[str]:
 
 
 def as_data(decision: Decision, advice: Advice | None) -> Obj:
-    """For programs."""
+    """Return a decision and the advice on it for programs."""
     from dataclasses import asdict
 
     from karmada.scheduler.explain import explain
@@ -110,7 +110,7 @@ def as_data(decision: Decision, advice: Advice | None) -> Obj:
 
 
 def formatted(data: object, output: str) -> str:
-    """As json or yaml."""
+    """Return data as json or yaml."""
     if output == "json":
         return as_json(data)
     from karmada.kube.schema.yamlio import dump_yaml

@@ -40,7 +40,7 @@ class Given(NamedTuple):
 
 
 def sorted_out(objects: Iterable[Obj]) -> Given:
-    """Manifests by what they are; PredictionError for one without a name."""
+    """Return manifests by what they are; PredictionError for one without a name."""
     given = Given([], [], [])
     for obj in objects:
         if not isinstance(obj.get("metadata"), dict) or not obj["metadata"].get("name"):
@@ -55,7 +55,7 @@ def sorted_out(objects: Iterable[Obj]) -> Given:
 
 
 async def simulate(world: World, given: Given, trial: Trial, namespace: str, names: Sequence[str] = ()) -> Simulation:
-    """`namespace` is that of manifests without one; `names` are resources that would be rebalanced, as TYPE/NAME."""
+    """Return what would be decided; `namespace` is for manifests without one, `names` (TYPE/NAME) are rebalanced."""
     policies = [await intended.admitted(policy, namespace) for policy in given.policies]
     for policy in policies:
         world.put(intended.policy_kind(policy).gvr, policy)
@@ -97,7 +97,7 @@ def _is_definition(obj: Obj) -> bool:
 
 
 async def _placed(world: World, obj: Obj, namespace: str) -> Obj:
-    """With a namespace, if it lives in one."""
+    """Return a manifest with a namespace, if its kind lives in one."""
     from karmada.kube.client.discovery import NoMatch
     from karmada.kube.objects.gvk import GVK
 

@@ -39,7 +39,7 @@ class World:
     """`plugins` and `feature_gates` are those of the scheduler, as its flags have them."""
 
     def __init__(self, plugins: str = "*", feature_gates: str = "") -> None:
-        """PredictionError for a plugin or a gate that does not exist."""
+        """Raise PredictionError for a gate that does not exist, or for plug-ins that cannot be loaded."""
         from karmada.features import default_gates
         from karmada.scheduler.plugins import PluginError
         from karmada.scheduler.service.assembly import assemble

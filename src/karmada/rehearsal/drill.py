@@ -112,7 +112,7 @@ class Drill:
             await fleet.stop()
 
     async def _assemble(self, fleet: RehearsalFleet) -> None:
-        """The fleet as it is, in memory."""
+        """Make the fleet in memory as it is in the world."""
         clusters, bindings = self.world.given(Cluster.gvr), bindings_of(self.world)
         for number, cluster in enumerate(clusters, 1):
             name = meta.name(cluster)
@@ -177,7 +177,7 @@ class _Watch:
         return self._fleet.clock.now() - self._began
 
     def is_calm(self, seconds: float) -> bool:
-        """Nothing changed for so long, or everything is as good as before."""
+        """Return whether nothing changed for so long, or everything is as good as before."""
         calm = self._fleet.clock.now() - self._changed >= seconds
         return calm or all(course.recovered is not None for course in self._courses)
 
@@ -247,7 +247,7 @@ def _ready_members(fleet: RehearsalFleet) -> set[str]:
 
 
 def _is_placed(fleet: RehearsalFleet, bindings: Iterable[Obj]) -> bool:
-    """Everything is where the control plane wants it, and healthy as far as it ever was."""
+    """Return whether everything is healthy where the control plane wants it."""
     for binding in bindings:
         kind = next(kind for kind in BINDINGS if kind.gvk.kind == binding["kind"])
         found = fleet.server.cache.get(kind.gvr.group_resource, meta.namespace(binding), meta.name(binding))

@@ -26,7 +26,7 @@ class IdleSelector(DefaultSelector):
         self._waiting: list[asyncio.Future[None]] = []
 
     def when_idle(self, waiting: asyncio.Future[None]) -> None:
-        """Its result is set when nothing is ready and no thread works for the loop."""
+        """Set the result of the future when nothing is ready and no thread works for the loop."""
         self._rounds = 0
         self._waiting.append(waiting)
 
@@ -68,7 +68,7 @@ class RehearsalLoop(asyncio.SelectorEventLoop):
         self._idle_selector.threads -= 1
 
     async def at_rest(self) -> None:
-        """Until everything waits; RuntimeError when that does not come."""
+        """Wait until everything waits; RuntimeError when that does not come."""
         waiting: asyncio.Future[None] = self.create_future()
         self._idle_selector.when_idle(waiting)
         await waiting

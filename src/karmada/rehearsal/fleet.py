@@ -79,7 +79,7 @@ class RehearsalFleet:
     # life
 
     async def start(self) -> None:
-        """The API server; controllers and scheduler follow with `start_controllers`."""
+        """Start the API server; controllers and scheduler follow with `start_controllers`."""
         await self.server.start()
         await until_served(self.server)
 
@@ -90,7 +90,7 @@ class RehearsalFleet:
         await self.server.stop()
 
     async def start_controllers(self) -> None:
-        """Also after `stop_controllers`: then they begin with what they find, as after a restart."""
+        """Start controllers and scheduler; after `stop_controllers` they begin as after a restart."""
         assembly = Assembly(
             lambda name: self.server.client(user_agent=name),
             settings=self.settings,
@@ -130,7 +130,7 @@ class RehearsalFleet:
         await self.server.cache.fresh()
 
     async def add_member(self, profile: Profile, *, objects: Iterable[Obj] = ()) -> RehearsedMember:
-        """A simulated cluster of this profile that runs, but is not joined; `objects` are created in it."""
+        """Start a simulated cluster of this profile, which is not joined yet; `objects` are created in it."""
         sim = SimCluster(profile, self.folder / profile.name, in_memory=True, clock=self.clock)
         starting = asyncio.create_task(sim.start())
         while not starting.done():
@@ -187,7 +187,7 @@ class RehearsalFleet:
         return until is not None and until()
 
     async def settle(self) -> None:
-        """Until everything waits for time, or for the network."""
+        """Wait until everything waits for time, or for the network."""
         loop = asyncio.get_running_loop()
         if not isinstance(loop, RehearsalLoop):
             raise TypeError("a rehearsal runs in a RehearsalLoop")

@@ -44,7 +44,7 @@ class Network:
         self._changed = asyncio.Event()
 
     async def enter(self) -> None:
-        """Before a request; ConnectionFailed or ApiError when it does not get through."""
+        """Let a request through; ConnectionFailed or ApiError when it does not get through."""
         if self.state is State.HANGING:
             try:
                 await with_timeout(self._clock, self.until_changed(), TIMEOUT)
@@ -71,7 +71,7 @@ class InMemoryTransport(TransportDecorator):
         return await self.below.call(call)
 
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
-        """An error is an answer, too."""
+        """Return the answer to a request; an error is an answer, too."""
         try:
             await self._network.enter()
         except ApiError as error:
@@ -111,5 +111,5 @@ class InMemoryTransport(TransportDecorator):
 
 
 async def _next(events: AsyncIterator[T]) -> T | None:
-    """None at the end."""
+    """Return the next event; None at the end."""
     return await anext(events, None)

@@ -43,7 +43,7 @@ def nodes_of(cluster: Obj) -> int:
 
 
 def _version(status: Obj) -> str:
-    """Its own minor version, if it can be simulated."""
+    """Return the cluster's own minor version, if it can be simulated."""
     minor = ".".join((status.get("kubernetesVersion") or "").lstrip("v").split(".")[:2])
     return minor if minor in VERSIONS else DEFAULT_VERSION
 
@@ -54,7 +54,7 @@ def _share(amount: str, of: int) -> Quantity:
 
 
 def others_on(cluster: Obj, bindings: Iterable[Obj]) -> list[Obj]:
-    """Pods for what others have allocated in a cluster, one on every node."""
+    """Return Pods for what others have allocated in a cluster, one on every node."""
     name, nodes = cluster["metadata"]["name"], nodes_of(cluster)
     allocated = (((cluster.get("status") or {}).get("resourceSummary")) or {}).get("allocated") or {}
     own = list(_own_requests(name, bindings))

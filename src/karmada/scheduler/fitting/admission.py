@@ -75,7 +75,7 @@ def _property(cluster: str, key: str, value: str) -> Edit:
 
 
 def admit(placement: Obj, cluster: Obj, term: int) -> Change | None:
-    """The fewest edits by which an affinity of a group (`term`) selects the cluster; None if there are none."""
+    """Return the fewest edits by which an affinity of a group (`term`) selects the cluster; None if there are none."""
     found = [
         (path, _titled(placement, path, affinity), edits)
         for path, affinity in _affinities(placement, term)
@@ -85,7 +85,7 @@ def admit(placement: Obj, cluster: Obj, term: int) -> Change | None:
 
 
 def _change(cluster: str, path: Path, group: str, edits: Sequence[Edit]) -> Change:
-    """`group`: which affinity, in words; empty when there is only one."""
+    """Return the edits as a change; `group`: which affinity, in words; empty when there is only one."""
     path = ("placement", *path)
     return Change(
         Sort.AFFINITY,
@@ -114,7 +114,7 @@ def _titled(placement: Obj, path: Path, affinity: Obj) -> str:
 
 
 def edits_for(affinity: Obj, cluster: Obj) -> tuple[Edit, ...] | None:
-    """One for each part of the affinity that refuses the cluster; None if edits do not help."""
+    """Return an edit for each part of the affinity that refuses the cluster; None if edits do not help."""
     edits = (*_names(affinity, cluster), *_labels(affinity, cluster), *_values(affinity, cluster))
     for edit in edits:
         affinity, cluster = edit.affinity(affinity), edit.cluster(cluster)

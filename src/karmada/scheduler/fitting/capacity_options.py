@@ -30,7 +30,7 @@ REQUESTS = "requests."
 
 
 def _pods(request: Request, cluster: str) -> list[tuple[int, Obj]]:
-    """Numbers of Pods with what each of them requests: all of the workload, and what was just placed in a cluster."""
+    """Return numbers of Pods with what each requests: all of the workload, and what was just placed in a cluster."""
     assumed = [part for one in request.assumed.get(cluster, ()) for part in one.components]
     parts = [{"replicas": request.replicas, "replicaRequirements": request.requirements}, *request.components, *assumed]
     return [(part.get("replicas") or 0, part.get("replicaRequirements") or {}) for part in parts]
@@ -101,7 +101,7 @@ def _member_quotas(situation: Situation, cluster: str) -> Iterator[Knob]:
 
 
 def _nodes(request: Request, cluster: Obj) -> Knob | None:
-    """Nodes of the lowest grade that is enough for each of the Pods."""
+    """Return the knob for nodes of the lowest grade that is enough for each of the Pods."""
     if grades_of(cluster) is None:
         return None
     demands = [on_node(demand_of(requirements)) for count, requirements in _pods(request, meta.name(cluster)) if count]

@@ -61,7 +61,7 @@ class Judge:
         return schedule(situation.request, self._following(situation), estimators, self._profile)
 
     def estimate(self, situation: Situation, slots: Ints) -> Ints:
-        """How many more replicas there is capacity for, in any clusters, be they refused by filters or not."""
+        """Return how many more replicas there is capacity for, in any clusters, be they refused by filters or not."""
         request = EstimateRequest(situation.request, self._following(situation), slots)
         return settle(estimate_locally(request, [*self._estimators, *situation.answers]), request).room
 

@@ -19,7 +19,7 @@ class Knob(NamedTuple):
 
 
 def fixed(change: Change) -> Knob:
-    """A change that is made or not."""
+    """Return the knob of a change that is made or not."""
     return Knob(lambda _size: change)
 
 
@@ -40,7 +40,7 @@ class Option:
 
 
 def distinct(options: Iterable[Option]) -> Iterator[Option]:
-    """A taint that many clusters have, or a cluster in several groups, is one option: the first of them."""
+    """Yield the first of equal options, such as for a taint that many clusters have, or a cluster in several groups."""
     seen: set[tuple[str, ...]] = set()
     for option in options:
         key = tuple(knob.make(knob.limit).text for knob in option.knobs)

@@ -62,7 +62,7 @@ class Refused:
 
 
 def options(situation: Situation, decision: Decision, judge: Judge) -> list[Option]:
-    """The cheapest first."""
+    """Return the changes that are worth trying, the cheapest first."""
     found: list[Option] = []
     attempts = decision.attempts[:ATTEMPTS]
     open_to_some = any(len(attempt.candidates.slots) for attempt in attempts)
@@ -79,7 +79,7 @@ def options(situation: Situation, decision: Decision, judge: Judge) -> list[Opti
 
 
 def _candidates(situation: Situation, attempt: Attempt) -> list[str]:
-    """The clusters that passed the filters, best first."""
+    """Return the clusters that passed the filters, best first."""
     ranking, candidates = attempt.ranking, attempt.candidates
     names: list[str] = (
         candidates.fleet.named[candidates.slots].tolist()
@@ -90,7 +90,7 @@ def _candidates(situation: Situation, attempt: Attempt) -> list[str]:
 
 
 def _mixed(situation: Situation, names: Sequence[str]) -> list[str]:
-    """First the first of every region, then the second of each, and so on."""
+    """Return the first of every region first, then the second of each, and so on."""
     places: dict[str, int] = {}
     order: list[tuple[int, str]] = []
     for name in names:
@@ -125,7 +125,7 @@ def _spread_by(place: int, by: str, bound: str, had: int, sign: int, size: int) 
 
 
 def _refused(situation: Situation, attempt: Attempt, judge: Judge) -> list[Refused]:
-    """The most promising first."""
+    """Return the clusters that filters refuse, the most promising first."""
     found = {
         name: Refused(attempt, name, tuple(filters))
         for name, filters in attempt.candidates.obstacles()
@@ -171,7 +171,7 @@ def _admit(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
 
 
 def _locate(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
-    """A value that other clusters have, or a new one."""
+    """Yield changes to a value that other clusters have, and to a new one."""
     spec = situation.cluster(one.name).get("spec") or {}
     fields = [PROPERTIES[by] for by in situation.request.plan.fields if by in PROPERTIES]
     missing = [field for field in fields if not spec.get(field)]
@@ -209,7 +209,7 @@ def _together(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
 
 
 def _peers(situation: Situation, one: Refused, which: str, *, there: bool) -> Iterator[tuple[Knob, ...]]:
-    """The members of its group that are in the wrong place."""
+    """Yield the change that moves the members of its group that are in the wrong place."""
     request = situation.request
     if request.peers is None:
         return

@@ -19,7 +19,7 @@ Fits = Callable[[Sequence[Change]], bool]
 
 
 def smallest(knobs: Sequence[Knob], fits: Fits, *, halvings: int = 0) -> Sizes | None:
-    """Sizes that fit, of which none can be one less; None when no size that was tried fits.
+    """Return sizes that fit, of which none can be one less; None when no size that was tried fits.
 
     The limits are tried, and, as the largest change need not fit where a smaller one does, so many times half of them.
     """
@@ -38,7 +38,7 @@ def smallest(knobs: Sequence[Knob], fits: Fits, *, halvings: int = 0) -> Sizes |
 
 
 def _lowered(knobs: Sequence[Knob], sizes: Sizes, place: int, fits: Fits) -> Sizes:
-    """With one of them as small as it can be: it fits, and one less does not."""
+    """Return the sizes with one of them as small as it can be: it fits, and one less does not."""
 
     def with_size(size: int) -> Sizes:
         return (*sizes[:place], size, *sizes[place + 1 :])

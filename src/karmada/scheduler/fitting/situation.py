@@ -58,7 +58,7 @@ class Situation:
         return self.changed.get(name) or self.fleet.cluster(self.fleet.slots[name])
 
     def clusters(self) -> list[Obj]:
-        """All of them, in the order of names."""
+        """Return all clusters, in the order of names."""
         return [self.cluster(self.fleet.names[slot]) for slot in self.fleet.by_name.tolist()]
 
     @property

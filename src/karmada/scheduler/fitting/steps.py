@@ -18,7 +18,7 @@ def of_steps(name: str, steps: int) -> Quantity:
 
 
 def steps_in(name: str, quantity: Quantity) -> int:
-    """How many whole steps it takes to have at least so much."""
+    """Return how many whole steps it takes to have at least so much."""
     if name == CPU:
         return quantity.milli()
     value = quantity.value()

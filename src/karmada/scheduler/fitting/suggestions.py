@@ -117,7 +117,7 @@ def applied(changes: Sequence[Change], situation: Situation) -> Situation:
 
 
 def suggest(situation: Situation, judge: Judge, decision: Decision | None = None) -> Advice | None:
-    """None for what fits. `decision`: how the situation was decided, if that is known."""
+    """Return what would make it fit; None if it does. `decision`: how the situation was decided, if that is known."""
     decision = decision or judge.decide(situation)
     if fits(situation, decision):
         return None
@@ -145,7 +145,7 @@ def _likely(worth_trying: Sequence[Option], tried: Fits) -> Iterator[Suggestion]
 
 
 def _unlikely(worth_trying: Sequence[Option], tried: Fits) -> Iterator[Suggestion]:
-    """A change for one obstacle may happen to remove another one, too."""
+    """Try changes for one obstacle of several: one may happen to remove another, too."""
     return _singles([option for option in worth_trying if not option.alone], tried)
 
 
@@ -175,7 +175,7 @@ def _pairs(worth_trying: Sequence[Option], tried: Fits) -> Iterator[Suggestion]:
 
 
 def _of_needed(pair: Sequence[Option], sizes: Sizes) -> Suggestion:
-    """Without an option that turned out not to be needed."""
+    """Return the suggestion without an option that turned out not to be needed."""
     first = len(pair[0].knobs)
     parts = [(option, part) for option, part in zip(pair, (sizes[:first], sizes[first:]), strict=True) if any(part)]
     return Suggestion(
