@@ -23,7 +23,7 @@ from karmada.estimator.client.options import ClientOptions
 from karmada.features import default_gates
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.runtime.backlog import backlog_turns
+from karmada.kube.runtime.backlog import backlog
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.manager import LeadershipLost, Manager
@@ -193,5 +193,5 @@ class ControlPlane:
 
 
 async def _collect(may_collect: asyncio.Event) -> None:
-    await backlog_turns().until_quiet()
+    await backlog().until_quiet()
     may_collect.set()

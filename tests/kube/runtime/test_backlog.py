@@ -7,11 +7,13 @@ import math
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.runtime import backlog
+from karmada.kube.runtime import backlog as backlog_module
 from karmada.kube.runtime import queue as queue_module
-from karmada.kube.runtime.backlog import backlog_turns
+from karmada.kube.runtime.backlog import Turn, backlog, goes_ahead, next_turn
 from karmada.kube.runtime.queue import Priority, WorkQueue
 from tests.support.eventually import eventually
 
@@ -23,7 +25,7 @@ async def test_turns_are_granted_in_the_order_of_requests_a_few_in_each_iteratio
     seen: list[int] = []
 
     async def wait(number: int) -> None:
-        await backlog_turns().next()
+        await backlog().turn()
         granted.append(number)
 
     waiting = [asyncio.ensure_future(wait(number)) for number in range(20)]
@@ -36,7 +38,7 @@ async def test_turns_are_granted_in_the_order_of_requests_a_few_in_each_iteratio
 
 
 async def test_a_turn_that_nobody_waits_for_any_more_is_given_to_the_next() -> None:
-    first, second = (asyncio.ensure_future(backlog_turns().next()) for _ in range(2))
+    first, second = (asyncio.ensure_future(backlog().turn()) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     await second
@@ -96,7 +98,7 @@ async def test_turns_go_by_name_so_that_all_controllers_work_on_the_same_objects
 
     async def controller(which: str) -> None:
         for number in range(30):
-            await backlog_turns().next(f"web-{number:02}")
+            await backlog().turn(f"web-{number:02}")
             granted.append((f"web-{number:02}", which))
 
     await asyncio.gather(controller("binding"), controller("status"), controller("execution"))
@@ -110,19 +112,19 @@ async def test_a_name_that_others_always_precede_gets_its_turn_all_the_same() ->
     async def again() -> None:
         nonlocal others
         while not last.done():
-            await backlog_turns().next("a")
+            await backlog().turn("a")
             others += 1
 
-    last = asyncio.ensure_future(backlog_turns().next("z"))
+    last = asyncio.ensure_future(backlog().turn("z"))
     await asyncio.gather(*(again() for _ in range(20)))
     assert 20 < others < 200
 
 
 async def test_a_backlog_begins_when_nothing_urgent_was_begun_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A moment of so many iterations of the loop, however long they take."""
-    monkeypatch.setattr(backlog, "_QUIET_SECONDS", 0)
-    monkeypatch.setattr(backlog, "_LONGEST_SECONDS", math.inf)
-    monkeypatch.setattr(backlog, "_LONGEST_CPU_SECONDS", math.inf)
+    monkeypatch.setattr(backlog_module, "_QUIET_SECONDS", 0)
+    monkeypatch.setattr(backlog_module, "_LONGEST_SECONDS", math.inf)
+    monkeypatch.setattr(backlog_module, "_LONGEST_CPU_SECONDS", math.inf)
     begun: list[str] = []
 
     async def work(key: str) -> None:
@@ -131,10 +133,10 @@ async def test_a_backlog_begins_when_nothing_urgent_was_begun_for_a_moment(monke
 
     lanes: WorkQueue[str] = WorkQueue("test", work, limit=1, clock=FakeClock())
     lanes.start()
-    quiet = asyncio.ensure_future(backlog_turns().until_quiet())
+    quiet = asyncio.ensure_future(backlog().until_quiet())
     for number in range(5):
         lanes.add(f"new-{number}")
-        for _ in range(backlog._QUIET_ITERATIONS // 2):
+        for _ in range(backlog_module._QUIET_ITERATIONS // 2):
             await asyncio.sleep(0)
         assert not quiet.done(), "something is begun in every moment"
     await quiet
@@ -146,10 +148,10 @@ async def test_a_backlog_does_not_wait_for_a_quiet_moment_that_never_comes(monke
     async def work(_key: str) -> None:
         await asyncio.sleep(0)
 
-    monkeypatch.setattr(backlog, "_LONGEST_SECONDS", 0.2)
+    monkeypatch.setattr(backlog_module, "_LONGEST_SECONDS", 0.2)
     lanes: WorkQueue[str] = WorkQueue("test", work, limit=1, clock=FakeClock())
     lanes.start()
-    quiet = asyncio.ensure_future(backlog_turns().until_quiet())
+    quiet = asyncio.ensure_future(backlog().until_quiet())
     while not quiet.done():
         lanes.add("again")
         await asyncio.sleep(0.01)
@@ -169,21 +171,21 @@ async def test_a_turn_is_for_some_keys_unless_they_take_long(
 
     lanes: WorkQueue[str] = WorkQueue("test", work, limit=5, clock=FakeClock())
     lanes.start()
-    before = backlog_turns()._granted
+    before = backlog()._granted
     for number in range(40):
         lanes.add(f"key-{number:02}", priority)
     await eventually(lambda: len(done) == 40)
     assert done == sorted(done)
-    assert least <= backlog_turns()._granted - before <= most
+    assert least <= backlog()._granted - before <= most
     await lanes.stop(0)
 
 
 async def test_a_turn_ends_when_a_key_has_had_to_wait() -> None:
-    turns, done = backlog_turns(), list[str]()
+    turns, done = backlog(), list[str]()
 
     async def work(key: str) -> None:
         done.append(key)
-        await turns.next()  # as long as others have theirs
+        await turns.turn()  # as long as others have theirs
 
     lanes: WorkQueue[str] = WorkQueue("test", work, limit=5, clock=FakeClock())
     lanes.start()
@@ -197,7 +199,7 @@ async def test_a_turn_ends_when_a_key_has_had_to_wait() -> None:
 
 
 async def test_keys_that_wait_for_a_delivery_do_not_hold_up_others_of_their_lane() -> None:
-    turns, done = backlog_turns(), list[str]()
+    turns, done = backlog(), list[str]()
 
     async def work(key: str) -> None:
         done.append(key)
@@ -219,7 +221,7 @@ async def test_keys_that_wait_for_a_delivery_do_not_hold_up_others_of_their_lane
 
 
 async def test_a_worker_whose_key_others_took_does_not_go_ahead_of_a_delivery() -> None:
-    turns, done = backlog_turns(), list[str]()
+    turns, done = backlog(), list[str]()
 
     async def work(key: str) -> None:
         done.append(key)
@@ -236,3 +238,24 @@ async def test_a_worker_whose_key_others_took_does_not_go_ahead_of_a_delivery() 
     turns.reached(lanes, "c")
     await eventually(lambda: done == ["a", "c"])
     await lanes.stop(0)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans()), min_size=1, max_size=20),
+    st.lists(st.sampled_from("abcdef"), max_size=2),
+    st.integers(0, 200),
+)
+def test_the_next_turn_is_that_of_the_least_name_that_may_go(
+    waiting: list[tuple[str, bool]], reached: list[str], granted: int
+) -> None:
+    future: asyncio.Future[None] = asyncio.Future(loop=asyncio.new_event_loop())
+    turns = [(Turn(name, order, future), replay) for order, (name, replay) in enumerate(waiting)]
+    first = min((turn for turn, replay in turns if not replay), default=None)
+    replayed = min((turn for turn, replay in turns if replay), default=None)
+    found = next_turn(first, replayed, turns[0][0], granted, reached)
+    may_go = [turn for turn, replay in turns if not replay or not goes_ahead(turn.name, reached)]
+    if granted % 64 == 63:
+        assert found == turns[0][0], "the oldest, whatever its name"
+    else:
+        assert found == min(may_go, default=None)
+    future.get_loop().close()

@@ -11,7 +11,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime import delivery
 from karmada.kube.runtime import informers as shared
-from karmada.kube.runtime.backlog import backlog_turns
+from karmada.kube.runtime.backlog import backlog
 from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Watch
 from karmada.kube.runtime.delivery import deliver_by_name
 from karmada.kube.runtime.informers import Informers
@@ -135,13 +135,13 @@ async def test_keys_that_follow_do_not_go_ahead_of_a_delivery(client: Client) ->
     await asyncio.sleep(0)
 
     async def follow(name: str) -> None:
-        await backlog_turns().next(name, following=True)
+        await backlog().turn(name, replay=True)
         if name not in delivered:
             ahead.append(name)
 
     await asyncio.gather(delivering, *(follow(f"web-{number:03}") for number in range(MANY)))
     assert len(ahead) <= MANY // 32, "only those that waited longest"
-    await backlog_turns().next("web-999", following=True)  # nothing is delivered any more
+    await backlog().turn("web-999", replay=True)  # nothing is delivered any more
     await informers.stop()
 
 
@@ -153,7 +153,7 @@ async def test_a_delivery_that_is_cancelled_holds_up_nobody(client: Client) -> N
     await informers.wait_synced()
     delivering = asyncio.ensure_future(deliver_by_name(informers.all()))
     await asyncio.sleep(0)
-    following = asyncio.ensure_future(backlog_turns().next("web-299", following=True))
+    following = asyncio.ensure_future(backlog().turn("web-299", replay=True))
     await cancel_and_wait(delivering)
     await following
     await informers.stop()

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic, process_time
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 KEYS_IN_A_TURN, TURN_SECONDS = 16, 0.005
@@ -37,21 +38,45 @@ _LONGEST_SECONDS, _LONGEST_CPU_SECONDS = 5.0, 2.0
 """For how long a backlog waits for a quiet moment."""
 
 
-_Waiting: TypeAlias = tuple[str, int, asyncio.Future[None]]
+class Turn(NamedTuple):
+    """A turn that a worker waits for; of equal names, first come, first served."""
+
+    name: str
+    order: int
+    granted: asyncio.Future[None]
 
 
-class BacklogTurns:
-    """The least name first; of equal ones, first come, first served."""
+def goes_ahead(name: str, reached: Iterable[str]) -> bool:
+    """Return whether a delivery is under way that has not come to this name."""
+    return any(name > come for come in reached)
+
+
+def next_turn(
+    first: Turn | None, replay: Turn | None, oldest: Turn, granted: int, reached: Collection[str]
+) -> Turn | None:
+    """Decide whose turn is next, of three: the first by name, the first replay by name, and the oldest.
+
+    The lesser name wins, but a replay does not go ahead of a delivery, and one of so many turns is the oldest's.
+    """
+    if granted % _BY_AGE == _BY_AGE - 1:
+        return oldest
+    if replay is not None and goes_ahead(replay.name, reached):
+        replay = None
+    return min((turn for turn in (first, replay) if turn is not None), default=None)
+
+
+class Backlog:
+    """The turns of all workers of an event loop that handle a backlog."""
 
     urgent: ClassVar[int] = 0
     """How often something urgent was begun in this process, which has one busy loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._by_name: list[_Waiting] = []
-        self._following: list[_Waiting] = []
+        self._by_name: list[Turn] = []
+        self._replays: list[Turn] = []
         """Those that do not go ahead of a delivery."""
-        self._by_age: deque[asyncio.Future[None]] = deque()
+        self._by_age: deque[Turn] = deque()
         """Both; those that are done are dropped when they come first."""
         self._order = count()
         self._granted = 0
@@ -61,15 +86,15 @@ class BacklogTurns:
         self._reached: dict[object, str] = {}
         """How far each delivery has come that is under way."""
 
-    async def next(self, name: str = "", *, following: bool = False) -> None:
-        """Wait for a turn; if `following`, until a delivery has come to the name, too."""
-        turn = self._loop.create_future()
-        heappush(self._following if following else self._by_name, (name, next(self._order), turn))
+    async def turn(self, name: str = "", *, replay: bool = False) -> None:
+        """Wait for a turn; for a `replay`, until a delivery has come to the name, too."""
+        turn = Turn(name, next(self._order), self._loop.create_future())
+        heappush(self._replays if replay else self._by_name, turn)
         self._by_age.append(turn)
         if not self._granting:
             self._granting = True
             self._loop.call_soon(self._grant)
-        await turn
+        await turn.granted
 
     def reached(self, delivery: object, name: str | None) -> None:
         """A delivery has come to this name, or (None) has ended."""
@@ -90,52 +115,42 @@ class BacklogTurns:
     def _grant(self) -> None:
         self.iteration += 1
         for _ in range(_AT_ONCE):
-            turn = self._take()
+            turn = self._next()
             if turn is None:
                 break
-            turn.set_result(None)
+            self._granted += 1
+            turn.granted.set_result(None)
         self._granting = self._waits()
         if self._granting:
             self._loop.call_soon(self._grant)
 
-    def _take(self) -> asyncio.Future[None] | None:
+    def _next(self) -> Turn | None:
         if not self._waits():
             return None
-        if self._granted % _BY_AGE == _BY_AGE - 1:
-            self._granted += 1
-            return self._by_age.popleft()
-        heaps = [heap for heap in (self._by_name, self._may_follow()) if heap]
-        if not heaps:
-            return None
-        self._granted += 1
-        return heappop(min(heaps))[2]
-
-    def _may_follow(self) -> list[_Waiting]:
-        """Those that follow, unless even the first of them would go ahead."""
-        waiting = self._following
-        return [] if waiting and self.goes_ahead(waiting[0][0]) else waiting
+        first, replay = (heap[0] if heap else None for heap in (self._by_name, self._replays))
+        return next_turn(first, replay, self._by_age[0], self._granted, self._reached.values())
 
     def goes_ahead(self, name: str) -> bool:
-        """Whether a delivery is under way that has not come to this name."""
-        return any(name > reached for reached in self._reached.values())
+        """Return whether a delivery is under way that has not come to this name."""
+        return goes_ahead(name, self._reached.values())
 
     def _waits(self) -> bool:
-        """Whether anybody waits; drops what was granted by the other order, or whose worker was cancelled."""
-        for heap in (self._by_name, self._following):
-            while heap and heap[0][2].done():
+        """Return whether anybody waits; drops turns that were granted, or whose worker was cancelled."""
+        for heap in (self._by_name, self._replays):
+            while heap and heap[0].granted.done():
                 heappop(heap)
-        while self._by_age and self._by_age[0].done():
+        while self._by_age and self._by_age[0].granted.done():
             self._by_age.popleft()
         return bool(self._by_age)
 
 
-_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, BacklogTurns] = WeakKeyDictionary()
+_BACKLOGS: WeakKeyDictionary[asyncio.AbstractEventLoop, Backlog] = WeakKeyDictionary()
 
 
-def backlog_turns() -> BacklogTurns:
-    """Those of the running event loop."""
+def backlog() -> Backlog:
+    """Return the backlog of the running event loop."""
     loop = asyncio.get_running_loop()
-    found = _TURNS.get(loop)
+    found = _BACKLOGS.get(loop)
     if found is None:
-        found = _TURNS[loop] = BacklogTurns(loop)
+        found = _BACKLOGS[loop] = Backlog(loop)
     return found

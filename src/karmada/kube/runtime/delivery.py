@@ -13,7 +13,7 @@ from heapq import merge
 from itertools import islice
 from typing import NamedTuple
 
-from karmada.kube.runtime.backlog import BacklogTurns, backlog_turns
+from karmada.kube.runtime.backlog import Backlog, backlog
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.time_slice import TimeSlice
@@ -40,23 +40,23 @@ async def deliver_by_name(informers: Iterable[Informer]) -> None:
         if deliver is not None:
             for keys in await _by_namespace(informer.keys()):
                 runs.append(_run(len(runs), keys, deliver))
-    existing, turns = merge(*runs), backlog_turns()
-    turns.reached(existing, "")
+    existing, waiting = merge(*runs), backlog()
+    waiting.reached(existing, "")
     try:
-        await turns.until_quiet()
-        await _deliver(existing, turns)
+        await waiting.until_quiet()
+        await _deliver(existing, waiting)
     finally:
-        turns.reached(existing, None)
+        waiting.reached(existing, None)
 
 
-async def _deliver(existing: Iterator[_Existing], turns: BacklogTurns) -> None:
+async def _deliver(existing: Iterator[_Existing], waiting: Backlog) -> None:
     before = ""
     while step := list(islice(existing, _STEP)):
         for _ in range(_PAUSE):
             await asyncio.sleep(0)
-        await turns.next(before)
+        await waiting.turn(before)
         before = step[0].name
-        turns.reached(existing, step[-1].name)
+        waiting.reached(existing, step[-1].name)
         for one in sorted(step, key=_by_run):
             one.deliver(one.key)
 

@@ -31,7 +31,7 @@ from typing import Generic, Protocol, TypeVar
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.back_off import BackOff
-from karmada.kube.runtime.backlog import KEYS_IN_A_TURN, TURN_SECONDS, BacklogTurns, backlog_turns
+from karmada.kube.runtime.backlog import KEYS_IN_A_TURN, TURN_SECONDS, Backlog, backlog
 from karmada.kube.runtime.group_shares import GroupShares
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.leaky_semaphore import LeakySemaphore
@@ -229,8 +229,8 @@ class WorkQueue(Generic[K]):
         self._task_name = f"controller {name}"
         self._loop: asyncio.AbstractEventLoop
         """That it is started in."""
-        self._turns: BacklogTurns
-        """Those of the loop."""
+        self._backlog: Backlog
+        """That of the loop."""
         self._running = False
         self._closed = False
 
@@ -424,7 +424,7 @@ class WorkQueue(Generic[K]):
     def start(self) -> None:
         """Keys that were added before are worked on from now on."""
         self._loop = asyncio.get_running_loop()
-        self._turns = backlog_turns()
+        self._backlog = backlog()
         self._running = True
         for lane in list(self._lanes.values()):
             for _ in range(min(self.limit, len(lane.waiting))):
@@ -470,7 +470,7 @@ class WorkQueue(Generic[K]):
                 if step is Step.TURN:
                     await self._run_behind(lane)
                 else:
-                    BacklogTurns.urgent += 1
+                    Backlog.urgent += 1
                     await self._take_one(lane)
         except Exception as error:
             self.failed = True
@@ -488,14 +488,14 @@ class WorkQueue(Generic[K]):
         lane.behind += 1
         try:
             await self._next_turn(lane)
-            granted = self._turns.iteration
+            granted = self._backlog.iteration
             if self._goes_ahead(lane):
                 return  # others have taken the key that it waited for
             end = perf_counter() + TURN_SECONDS
             for _ in range(KEYS_IN_A_TURN):
                 await self._take_one(lane)
                 top = lane.top
-                if granted != self._turns.iteration or perf_counter() > end:
+                if granted != self._backlog.iteration or perf_counter() > end:
                     break
                 if top is None or top > Priority.BACKLOG or self._goes_ahead(lane):
                     break
@@ -507,17 +507,17 @@ class WorkQueue(Generic[K]):
         first, top = lane.first, lane.top
         if first is None or top is None or top > Priority.REPLAY:
             return False
-        return self._turns.goes_ahead(self._order_of(first))
+        return self._backlog.goes_ahead(self._order_of(first))
 
     async def _next_turn(self, lane: _Lane[K]) -> None:
         first, top = lane.first, lane.top
         name = "" if first is None else self._order_of(first)
         if top is None or top > Priority.REPLAY:
-            await self._turns.next(name)
+            await self._backlog.turn(name)
             return
         lane.replaying += 1
         try:
-            await self._turns.next(name, following=True)
+            await self._backlog.turn(name, replay=True)
         finally:
             lane.replaying -= 1
 
