@@ -16,8 +16,13 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import time_slice
+from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.http.list_encoding import encode_list
+from karmada.kube.server.http.negotiation import YAML, Form
+from karmada.kube.server.http.protobuf_form import ProtobufForm
+from karmada.kube.server.http.results import ListResult
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
 
 CONFIG_MAPS, PODS, NAMESPACES = GVR("", "v1", "configmaps"), GVR("", "v1", "pods"), GVR("", "v1", "namespaces")
@@ -152,6 +157,17 @@ async def test_a_watch_from_further_back(client: Client, server: ApiServer, look
         await client.patch(CONFIG_MAPS, f"o{n:04}", "many", {"metadata": {"annotations": {"changed": "yes"}}})
     before = looks.number
     assert await most_at_once(looks, anext_of(client, since)) <= TWO_SLICES
+    assert looks.number - before >= number
+
+
+@pytest.mark.parametrize("form", [Form(), Form(transform="Table"), Form(YAML), Form(transform="PartialObjectMetadata")])
+async def test_the_bytes_of_a_list(server: ApiServer, looks: Looks, number: int, form: Form) -> None:
+    resource = server.registry.get(CONFIG_MAPS)
+    assert resource is not None
+    listed = ListResult(resource, {}, server.cache.collection(CONFIG_MAPS.group_resource).list("many"))
+    before = looks.number
+    written = encode_list(listed, form, "Metadata", False, 0.0, ProtobufForm(Definitions.load()))
+    assert await most_at_once(looks, written) <= TWO_SLICES
     assert looks.number - before >= number
 
 

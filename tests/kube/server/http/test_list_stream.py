@@ -14,16 +14,21 @@ import pytest_asyncio
 
 from karmada.kube.kinds.inventory import builtin_resources
 from karmada.kube.kinds.resource import Resource
+from karmada.kube.kinds.tables import table
+from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import ApiError, Expired
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.yamlio import load_yaml
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.http.encoding import finish, partial
+from karmada.kube.server.http.list_encoding import encode_list
 from karmada.kube.server.http.list_stream import collected, stream_list
 from karmada.kube.server.http.negotiation import Form
+from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.request import Request
-from karmada.kube.server.http.results import Result, StreamedList
+from karmada.kube.server.http.results import ListResult, Result, StreamedList
 from tests.support.eventually import LIMIT
 from tests.support.wire import Http
 
@@ -71,6 +76,28 @@ async def test_every_form_has_all_items(batches: list[list[Any]], media: str, pr
         assert [item["metadata"] for item in read["items"]] == [item["metadata"] for item in pods]
     else:
         assert (read["kind"], read["apiVersion"], read["items"]) == ("PodList", "v1", pods)
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+@pytest.mark.parametrize("media", ["application/json", "application/yaml"])
+@pytest.mark.parametrize("pretty", [False, True])
+@pytest.mark.parametrize("transform", ["", "Table", "PartialObjectMetadata"])
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_list_is_written_as_one_value(
+    number: int, media: str, pretty: bool, transform: str, stored: bool
+) -> None:
+    form, pods = Form(media, transform), [pod(n) for n in range(number)]
+    result = ListResult(POD, META, list(map(Doc.of, pods)) if stored else [], None if stored else pods)
+    if transform == "Table":
+        whole = table(POD, pods, now=0.0, list_meta=META)
+    elif transform:
+        head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": META}
+        whole = {**head, "items": [partial(one) for one in pods]}
+    else:
+        items = [{key: value for key, value in one.items() if key not in ("apiVersion", "kind")} for one in pods]
+        whole = {"kind": "PodList", "apiVersion": "v1", "metadata": META, "items": items}
+    protobuf = ProtobufForm(Definitions.load())
+    assert await encode_list(result, form, "Metadata", pretty, 0.0, protobuf) == finish(whole, form, pretty)
 
 
 async def test_a_pretty_list_is_indented_as_one_value() -> None:

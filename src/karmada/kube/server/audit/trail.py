@@ -17,7 +17,7 @@ from karmada.kube.server.audit.config import AuditConfig
 from karmada.kube.server.audit.interface import Sent
 from karmada.kube.server.audit.policy import API_VERSION, COMPLETE, PANIC, RECEIVED, STARTED, Level, Plan, Policy
 from karmada.kube.server.auth.user import User
-from karmada.kube.server.http.encoding import list_object
+from karmada.kube.server.http.list_encoding import list_object
 from karmada.kube.server.http.request import Request, RequestInfo
 from karmada.kube.server.http.results import ListResult, ObjectResult, Result
 

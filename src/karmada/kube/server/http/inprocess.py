@@ -21,7 +21,8 @@ from karmada.kube.server.audit.interface import Audits, FollowsRequest, Sent, ne
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.handlers.pipeline import Pipeline
 from karmada.kube.server.http.audited import audited
-from karmada.kube.server.http.encoding import list_of, partial, plain_list
+from karmada.kube.server.http.encoding import partial
+from karmada.kube.server.http.list_encoding import list_of, plain_list
 from karmada.kube.server.http.list_stream import collected
 from karmada.kube.server.http.negotiation import Offer, negotiate
 from karmada.kube.server.http.request import Query, Request, parse_path
@@ -131,7 +132,7 @@ class InProcess(Transport):
         result = await self._run(request, self._trail(call, request))
         if not isinstance(result, ListResult):
             raise BadRequest(f"{call.path} is not a list")
-        return plain_list(result)
+        return await plain_list(result)
 
     async def lines(self, call: Call) -> AsyncGenerator[bytes, None]:
         async with contextlib.aclosing(self.watch(call)) as events:

@@ -14,8 +14,9 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.audit.interface import FollowsRequest
-from karmada.kube.server.http.encoding import dumps, encode_list, encode_object, finish, included
+from karmada.kube.server.http.encoding import dumps, encode_object, finish, included
 from karmada.kube.server.http.gate import Gate
+from karmada.kube.server.http.list_encoding import encode_list
 from karmada.kube.server.http.list_stream import stream_list
 from karmada.kube.server.http.negotiation import (
     JSON,
