@@ -65,6 +65,109 @@ MUTATIONS = [
         "if key is not None:",
         "controllers/execution/test_execution_applying.py",
     ),
+    Mutation(
+        "kube/server/auth/impersonation.py",
+        "name=group) for group in wanted.groups]",
+        "name=group) for group in wanted.groups[:1]]",
+        "kube/server/auth/test_impersonation.py",
+    ),
+    Mutation(
+        "kube/server/auth/impersonation.py",
+        "account is not None and not groups",
+        "account is not None",
+        "kube/server/auth/test_impersonation.py",
+    ),
+    Mutation(
+        "kube/server/auth/escalation.py",
+        "(bool(wanted) and all(name in names for name in wanted or ()))",
+        "all(name in names for name in wanted or ())",
+        "kube/server/auth/test_escalation.py",
+    ),
+    Mutation(
+        "kube/server/auth/escalation.py",
+        'return bool(slash) and f"*/{subresource}" in held',
+        "return bool(slash)",
+        "kube/server/auth/test_escalation.py",
+    ),
+    Mutation(
+        "controllers/failover/fate.py",
+        "return source.ready or not _targets(binding)",
+        "return source.ready",
+        "controllers/failover",
+    ),
+    Mutation(
+        "controllers/failover/fate.py",
+        "if not _is_observed(binding) or not (targets",
+        "if not (targets",
+        "controllers/failover",
+    ),
+    Mutation(
+        "controllers/failover/fate.py",
+        " or not source.ready or not source.eligible:",
+        " or not source.ready:",
+        "controllers/failover",
+    ),
+    Mutation(
+        "controllers/failover/pace.py",
+        "heapreplace(self._free, due + self._pause)",
+        "heapreplace(self._free, now + self._pause)",
+        "controllers/failover",
+    ),
+    Mutation(
+        "controllers/failover/tasks.py",
+        'if any(found["fromCluster"] == cluster for found in tasks):',
+        "if False:",
+        "controllers/failover",
+    ),
+    Mutation(
+        "kube/runtime/membership.py",
+        "if self._view and view - self._view:",
+        "if self._view and self._view - view:",
+        "kube/runtime/test_membership.py",
+    ),
+    Mutation(
+        "kube/runtime/membership.py",
+        "self._lease, self._renewed_at = written, started",
+        "self._lease, self._renewed_at = written, self._clock.monotonic()",
+        "kube/runtime/test_membership.py",
+    ),
+    Mutation(
+        "kube/runtime/membership.py",
+        "while any(not self.assignment.owns(shard) for shard in self._busy):",
+        "while False:",
+        "kube/runtime/test_membership.py",
+    ),
+    Mutation(
+        "kube/runtime/membership.py",
+        "uid=meta.uid(lease), resource_version=held)",
+        "uid=meta.uid(lease))",
+        "kube/runtime/test_membership.py",
+    ),
+    Mutation("members/retention.py", "for key in others if key not in ours}", "for key in others}", "members"),
+    Mutation(
+        "members/retention.py",
+        '_MARKS_WITH_NAMESPACE if metadata.get("namespace") else _MARKS_WITHOUT',
+        "_MARKS_WITH_NAMESPACE",
+        "members",
+    ),
+    Mutation("kube/autoscaling/behavior.py", "longest = max((policy", "longest = min((policy", "kube/autoscaling"),
+    Mutation(
+        "kube/autoscaling/behavior.py", "moment.at >= now - window", "moment.at > now - window", "kube/autoscaling"
+    ),
+    Mutation(
+        "kube/server/admission/resource_quota.py",
+        "return bool(reservation.version)",
+        "return False",
+        "kube/server/admission/test_resource_quota.py",
+    ),
+    Mutation("overrides/image.py", '"" if tag else digest)', "digest)", "overrides"),
+    Mutation("scheduler/spread.py", "if count >= enough and room >= share", "if room >= share", "scheduler"),
+    Mutation(
+        "scheduler/spread.py",
+        "for place in groups[group.name] if place not in selected)",
+        "for place in groups[group.name])",
+        "scheduler",
+    ),
 ]
 
 

@@ -46,6 +46,7 @@ def test_without_behavior_the_highest_recommendation_of_five_minutes_wins() -> N
     assert (held.replicas, held.able[0]) == (5, "ScaleDownStabilized")
     still = decide(history, 5, 3, WIDE, None, NOW + 299)
     assert still.replicas == 5
+    assert decide(history, 5, 3, WIDE, None, NOW + 300).replicas == 5, "one as old as the window counts"
     free = decide(history, 5, 1, WIDE, None, NOW + 301)
     assert (free.replicas, free.able[0]) == (3, "ScaleDownStabilized")
     low = decide(history, 3, 0, Bounds(1, 10), None, NOW + 1000)
@@ -109,6 +110,14 @@ def test_a_used_up_rate_holds_replicas_where_they_are() -> None:
     assert decide(history, 12, 30, WIDE, rules, NOW + 61).replicas == 14
     history.scaled(12, 14, rules, NOW + 61)
     assert history.added == [Moment(NOW + 61, 2)]
+
+
+def test_changes_are_remembered_for_the_longest_period_of_a_policy() -> None:
+    rules = behavior(up={"selectPolicy": "Min", "policies": [PODS_2, {**PODS_2, "value": 4, "periodSeconds": 15}]})
+    history = History()
+    history.scaled(10, 12, rules, NOW)
+    history.scaled(12, 12, rules, NOW + 30)
+    assert decide(history, 12, 30, WIDE, rules, NOW + 40).replicas == 12
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=20), st.integers(1, 20), st.booleans(), st.integers(1, 5))

@@ -60,6 +60,7 @@ class Network(FakeTransport):
         super().__init__(api)
         self.guard: Membership | None = None
         self.connected = True
+        self.answer_late: Callable[[], Awaitable[None]] | None = None
         self._running = running
 
     async def call(self, call: Call) -> Any:
@@ -72,7 +73,10 @@ class Network(FakeTransport):
             if why:
                 self.guard.was_refused()
                 raise Fenced(why)
-        return await super().call(call)
+        answer = await super().call(call)
+        if self.answer_late is not None:
+            await self.answer_late()
+        return answer
 
     async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
         async for event in super().watch(call):
@@ -98,7 +102,7 @@ class Labeller(Reconciler):
         replica.active[key.namespace] += 1
         replica.plane.check_owners()
         try:
-            await replica.clock.sleep(0.05)
+            await replica.clock.sleep(replica.plane.work_seconds)
             pod = self.pods.get(key)
             if pod is not None and meta.annotations(pod).get("handled") is None:
                 note = {"metadata": {"annotations": {"handled": replica.name}}}
@@ -170,6 +174,8 @@ class Plane:
         self.replicas: dict[str, Replica] = {}
         self.client = Client(FakeTransport(api))
         self._made = 0
+        self.work_seconds = 0.05
+        """How long a reconcile takes."""
 
     async def add(self, *names: str) -> None:
         for name in names:
@@ -245,10 +251,12 @@ async def test_a_member_that_gives_work_up_drains_it_first_and_starts_a_new_epoc
     await plane.until(lambda: plane.owned() == NAMESPACES)
     assert plane.lease("a")["spec"]["leaseTransitions"] == 0
     moving = next(space for space in NAMESPACES if owner_of(f"namespace/{space}", "ab") == "b")
+    first, plane.work_seconds = plane.replicas["a"], 5
     await plane.create_pod(moving)
-    plane.replicas["b"] = Replica(plane, "b")
-    first = plane.replicas["a"]
-    await plane.until(lambda: bool(first.active[moving]) or moving not in first.owned)
+    await plane.until(lambda: bool(first.active[moving]))
+    second = plane.replicas["b"] = Replica(plane, "b")
+    await plane.until(lambda: moving in second.owned)
+    assert not first.active[moving], "the reconcile that was under way had ended"
     await plane.until(lambda: plane.owned() == NAMESPACES)
     assert plane.lease("a")["spec"]["leaseTransitions"] == 1
     assert moving in plane.replicas["b"].owned
@@ -282,6 +290,25 @@ async def test_a_member_that_cannot_renew_stops_before_another_starts(plane: Pla
     await plane.until(lambda: second.owned == set(NAMESPACES))
     with pytest.raises(LeadershipLost):
         await first.task
+
+
+async def test_a_membership_counts_from_before_the_renewal_however_late_its_answer_comes(plane: Plane) -> None:
+    """The others count from when they see the Lease change."""
+    await plane.add("a")
+    await plane.until(lambda: plane.owned() == NAMESPACES)
+    member, answered = plane.replicas["a"], asyncio.Event()
+
+    async def late() -> None:
+        await plane.clock.sleep(6)
+        member.leases.connected = False
+        answered.set()
+
+    before, member.leases.answer_late = plane.lease("a"), late
+    await plane.until(lambda: plane.lease("a") != before)
+    renewed = plane.clock.monotonic()
+    await plane.until(answered.is_set)
+    await plane.until(lambda: not member.membership.leading)
+    assert plane.clock.monotonic() - renewed < 10.5
 
 
 async def test_a_write_of_a_paused_member_is_refused_once_its_work_is_anothers(plane: Plane) -> None:

@@ -221,6 +221,17 @@ async def test_a_write_with_unknown_outcome_releases_its_reservation_in_time(
     await check(plugin, attributes_of("CREATE", "configmaps", {}, name="b"))
 
 
+async def test_an_update_of_what_is_deleted_meanwhile_takes_no_place(reader: Any, attributes_of: AttributesOf) -> None:
+    put_quota(reader, {"requests.storage": "5Gi"})
+
+    def claim(size: str) -> dict[str, Any]:
+        return {"metadata": {"resourceVersion": "1"}, "spec": {"resources": {"requests": {"storage": size}}}}
+
+    plugin = ResourceQuota(reader, FakeClock())
+    await check(plugin, attributes_of("UPDATE", "persistentvolumeclaims", claim("5Gi"), claim("3Gi"), name="gone"))
+    await check(plugin, attributes_of("CREATE", "persistentvolumeclaims", claim("5Gi"), name="b"))
+
+
 async def test_a_dry_run_takes_no_place(reader: Any, attributes_of: AttributesOf) -> None:
     put_quota(reader, {"configmaps": "1"})
     plugin = ResourceQuota(reader, FakeClock())

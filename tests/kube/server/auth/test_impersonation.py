@@ -94,6 +94,12 @@ V1 = "authentication.k8s.io"
         ),
         ([as_user("x"), as_group("g")], (rule("impersonate", "", "users groups"),), ""),
         (
+            [as_user("x"), as_group("g"), as_group("system:masters")],
+            (rule("impersonate", "", "users"), rule("impersonate", "", "groups", "g")),
+            'groups "system:masters" is forbidden: User "me" cannot impersonate resource "groups" in API group "" '
+            "at the cluster scope",
+        ),
+        (
             [as_user("system:serviceaccount:ns:bot")],
             (rule("impersonate", "", "users"),),
             'serviceaccounts "bot" is forbidden: User "me" cannot impersonate resource "serviceaccounts" '
