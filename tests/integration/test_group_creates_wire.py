@@ -14,6 +14,7 @@ from karmada.kube.client.transport import GROUP_HEADER, Call
 from karmada.kube.objects.errors import AlreadyExists, BadRequest, Invalid
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.events import NORMAL, EventRecorder
 from karmada.kube.server.app import ApiServer
 
 EVENTS = GVR("", "v1", "events")
@@ -48,6 +49,26 @@ async def test_over_the_network_a_group_is_one_request(server: ApiServer, afar: 
     assert requests(server) == before + 1
     assert [None if outcome is None else type(outcome) for outcome in outcomes] == [None, Invalid, AlreadyExists, None]
     assert (await afar.get(EVENTS, "two", "default"))["involvedObject"] == alone["involvedObject"]
+
+
+async def test_the_encoder_takes_what_a_recorder_writes_over_the_network(
+    server: ApiServer, afar: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Obj] = []
+    monkeypatch.setattr(server.handlers.writes, "admitted", lambda _, obj: steps.append(obj))
+    recorder = EventRecorder(afar, "controller")
+    await recorder.start()
+    for name in ("one", "two"):
+        recorder.event(
+            {"kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "apiVersion": "v1"},
+            NORMAL,
+            "Good",
+            "text",
+        )
+    await recorder.flush()
+    await recorder.stop()
+    assert len((await afar.list(EVENTS, "default"))["items"]) == 2
+    assert not steps
 
 
 async def test_a_server_that_takes_no_groups_gets_the_objects_one_by_one(server: ApiServer, afar: Client) -> None:

@@ -348,6 +348,9 @@ async def test_there_are_no_more_texts_than_an_encoder_may_keep(
     for number in range(10):
         assert encoder.write("", event("a", reason=str(number)), pack=False) is not None
         assert len(encoder._texts) <= 3
+    encoder = event_encoder.EventEncoder("writer", "default", "2023-11-14T22:13:20Z")
+    assert encoder.write("", event("a", reason="long" * 5_000), pack=False) is None
+    assert not encoder._texts
 
 
 def test_only_a_value_of_its_own_is_a_hole() -> None:

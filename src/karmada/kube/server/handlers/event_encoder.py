@@ -53,7 +53,7 @@ class EventEncoder:
         self._manager = manager
         self._namespace = namespace
         self._now = now
-        self._texts: dict[tuple[Any, ...], _Text | None] = {}
+        self._texts: dict[tuple[Any, ...], _Text] = {}
 
     def write(self, start: str, obj: Obj, *, pack: bool) -> Write | None:
         """Return the write that creates an Event under the key `start` + name; None if it is not a recorder's."""
@@ -91,13 +91,13 @@ class EventEncoder:
             *about, about.get("namespace"), about["kind"], about["apiVersion"],
             *source, *source.values(), obj["reason"], obj["type"], obj["reportingComponent"], obj["reportingInstance"],
         )  # fmt: skip
-        try:
-            return self._texts[key]
-        except KeyError:
+        text = self._texts.get(key)
+        if text is None:
             text = self._text_of(obj, meta, about, source)
-        if len(self._texts) >= _TEXTS:
-            self._texts.clear()
-        self._texts[key] = text
+            if text is not None:  # so that what is kept is no longer than a text may be
+                if len(self._texts) >= _TEXTS:
+                    self._texts.clear()
+                self._texts[key] = text
         return text
 
     def _text_of(self, obj: Obj, meta: Obj, about: Obj, source: Obj) -> _Text | None:
