@@ -46,7 +46,7 @@ class Assets:
                     self._assets[name] = Asset(name, _TYPES[file.suffix], file.read_bytes())
 
     def url(self, name: str) -> str:
-        """KeyError for a file that is not there: a page that names one is wrong."""
+        """Return the URL of a file; KeyError for one that is not there: a page that names it is wrong."""
         return self._assets[name].url
 
     def find(self, digest: str, name: str) -> Asset | None:

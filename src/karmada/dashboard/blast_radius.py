@@ -45,7 +45,7 @@ class Radius:
 
 
 def policies_in(text: str) -> list[Obj]:
-    """The policies of a YAML text; PredictionError if there is anything else in it, or nothing."""
+    """Return the policies of a YAML text; PredictionError if there is anything else in it, or nothing."""
     try:
         objects = load_manifests(text.encode())
     except ValueError as error:
@@ -64,7 +64,7 @@ def policies_in(text: str) -> list[Obj]:
 
 
 async def radius_of(client: Client, text: str, namespace: str = "default") -> Radius:
-    """PredictionError says what is wrong with the policies."""
+    """Return what the policies would change; PredictionError says what is wrong with them."""
     given = sorted_out(await asyncio.to_thread(policies_in, text))
     try:
         found = await simulate(await World().over(client), given, Trial(), namespace)

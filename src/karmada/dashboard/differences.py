@@ -38,7 +38,7 @@ class Line(NamedTuple):
 
 
 def comparable(obj: Obj) -> Obj:
-    """Without status, and without what each server or the control plane adds to every object."""
+    """Return an object without status, and without what each server or the control plane adds to every object."""
     metadata = {key: value for key, value in obj["metadata"].items() if key not in _OWN}
     for part in ("labels", "annotations"):
         kept = {key: value for key, value in (metadata.get(part) or {}).items() if not _is_ours(key)}
@@ -54,7 +54,7 @@ def _is_ours(key: str) -> bool:
 
 
 def difference(template: Obj, member: Obj) -> list[Line]:
-    """The changed lines with some around them; nothing if there are none."""
+    """Return the changed lines with some around them; nothing if there are none."""
     before, after = (as_yaml(comparable(one)).splitlines() for one in (template, member))
     longest = max(len(before), len(after))
     lines = _compared(before[:MOST_LINES], after[:MOST_LINES])

@@ -50,7 +50,7 @@ class EvictionSearch:
         self._complete = False
 
     async def look(self, client: Client) -> Found:
-        """One at a time; Forbidden if the viewer may not read bindings."""
+        """Return one at a time; Forbidden if the viewer may not read bindings."""
         budget, left = self._most, 0
         fresh: set[_Key] = set()
         while budget > 0:

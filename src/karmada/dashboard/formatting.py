@@ -13,7 +13,7 @@ _BINARY: Final = ((2**50, "Pi"), (2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2
 
 
 def duration(seconds: float) -> str:
-    """Short, as kubectl shows ages: 45s, 3m, 2h15m, 4d."""
+    """Return a duration as short as kubectl shows ages: 45s, 3m, 2h15m, 4d."""
     seconds = max(0, int(seconds))
     if seconds < 120:
         return f"{seconds}s"
@@ -26,7 +26,7 @@ def duration(seconds: float) -> str:
 
 
 def age(timestamp: str | None, now: float) -> str:
-    """How long ago; "unknown" without a timestamp that can be read."""
+    """Return how long ago; "unknown" without a timestamp that can be read."""
     if not timestamp:
         return "unknown"
     try:
@@ -36,7 +36,7 @@ def age(timestamp: str | None, now: float) -> str:
 
 
 def cores(value: float) -> str:
-    """CPU: 250m, 1.5, 64, 1,200."""
+    """Return an amount of CPU: 250m, 1.5, 64, 1,200."""
     if 0 < abs(value) < 1:
         return f"{round(value * 1000)}m"
     if abs(value) >= 100:
@@ -45,7 +45,7 @@ def cores(value: float) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes: 512Mi, 15.3Gi."""
+    """Return a number of bytes: 512Mi, 15.3Gi."""
     for factor, unit in _BINARY:
         if abs(value) >= factor:
             return f"{value / factor:.1f}".removesuffix(".0") + unit
@@ -57,7 +57,7 @@ def number(value: float) -> str:
 
 
 def percent(part: float, whole: float) -> int:
-    """0 to 100, and never 0 or 100 for what is not."""
+    """Return 0 to 100, and never 0 or 100 for what is not."""
     if whole <= 0 or part <= 0:
         return 0
     if part >= whole:
@@ -66,7 +66,7 @@ def percent(part: float, whole: float) -> int:
 
 
 def as_yaml(value: Any) -> str:
-    """An object as kubectl prints it, without what nobody reads (managedFields) and what a Secret holds."""
+    """Return an object as kubectl prints it, without what nobody reads (managedFields) and what a Secret holds."""
     if isinstance(value, dict) and "managedFields" in (value.get("metadata") or {}):
         metadata = {key: inner for key, inner in value["metadata"].items() if key != "managedFields"}
         value = {**value, "metadata": metadata}

@@ -24,7 +24,7 @@ _WAITING_BADLY: Final = frozenset(
 
 
 def graph_of(workload: Workload, pods: Mapping[str, Sequence[Obj]], note: str = "") -> Obj:
-    """`pods`: those that are known, by cluster; `note`: what is not shown, and why."""
+    """Return the graph of a workload; `pods`: those that are known, by cluster; `note`: what is not shown, and why."""
     nodes: list[Obj] = []
     edges: list[Obj] = []
     ref, binding = workload.ref, workload.binding
@@ -90,7 +90,7 @@ def _pods(cluster: str, pods: Sequence[Obj]) -> Iterable[Obj]:
 
 
 def pod_state(pod: Obj) -> tuple[str, str]:
-    """The state and a word for it, as kubectl's column STATUS has."""
+    """Return the state and a word for it, as kubectl's column STATUS has."""
     status = pod.get("status") or {}
     if meta.is_deleting(pod):
         return "idle", "Terminating"

@@ -148,7 +148,7 @@ class Live:
         self._closed = False
 
     def __len__(self) -> int:
-        """How many topics are watched."""
+        """Return how many topics are watched."""
         return len(self._topics)
 
     @property

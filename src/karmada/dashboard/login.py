@@ -73,7 +73,7 @@ class Login:
         return await self._verified(replace(self.certificates.impersonator, impersonate=acting), identity.until)
 
     async def _verified(self, config: RestConfig, until: float = math.inf) -> Viewer:
-        """As the control plane says who this is; it must not be nobody."""
+        """Return the viewer, as the control plane says who this is; it must not be nobody."""
         client = Client(HttpTransport(replace(config, timeout=LOGIN_SECONDS, user_agent=USER_AGENT)))
         body = {"apiVersion": _REVIEWS.api_version, "kind": "SelfSubjectReview"}
         try:
@@ -93,7 +93,7 @@ class Login:
 
 
 def credentials_of(text: str, control_plane: RestConfig) -> RestConfig:
-    """The way to the control plane with the credentials of a kubeconfig's current context; LoginRefused without any."""
+    """Return how to connect with the credentials of a kubeconfig's current context; LoginRefused without any."""
     try:
         given = Kubeconfig.parse(text, directory="/nonexistent").resolve()
     except KubeconfigError as error:

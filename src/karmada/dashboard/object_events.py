@@ -14,14 +14,14 @@ _READ: Final = 500
 
 
 def time_of(event: Obj) -> str:
-    """When it happened last, as the server has it."""
+    """Return when an event happened last, as the server has it."""
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return str(next((one for one in times if one), event["metadata"].get("creationTimestamp") or ""))
 
 
 async def events_of(client: Client, obj: Obj) -> list[Obj] | None:
-    """None if the viewer may not read events."""
+    """Return the events of an object; None if the viewer may not read them."""
     selector = f"involvedObject.uid={meta.uid(obj)}"
     page = reads.page(client, EVENTS, meta.namespace(obj) or "default", limit=_READ, field_selector=selector)
     found = await reads.allowed(page)

@@ -38,7 +38,7 @@ class Paced(Generic[T]):
             return await self.now(read)
 
     async def now(self, read: Callable[[], Awaitable[T]]) -> T:
-        """At once: a viewer waits for it. The pause comes after it."""
+        """Return what is read at once: a viewer waits for it. The pause comes after it."""
         self.begun += 1
         began = self._clock.monotonic()
         try:

@@ -22,7 +22,7 @@ PAGE: Final = 50
 
 
 async def allowed(reading: Awaitable[T]) -> T | None:
-    """None if the viewer may not read it."""
+    """Return what is read; None if the viewer may not read it."""
     try:
         return await reading
     except Forbidden:
@@ -30,7 +30,7 @@ async def allowed(reading: Awaitable[T]) -> T | None:
 
 
 async def existing(reading: Awaitable[T]) -> T | None:
-    """None if it is not there, or its kind is not."""
+    """Return what is read; None if it is not there, or its kind is not."""
     try:
         return await reading
     except NotFound:
@@ -58,7 +58,7 @@ async def page(
     field_selector: str = "",
     metadata_only: bool = False,
 ) -> Page:
-    """Expired when the token has become too old: begin again without one."""
+    """Return a page of a list; Expired when the token has become too old: begin again without one."""
     answer = await client.list(
         gvr,
         namespace,
@@ -75,7 +75,7 @@ async def page(
 
 
 async def count(client: Client, gvr: GVR, namespace: str = "") -> int:
-    """How many there are, by a list of one."""
+    """Return how many there are, by a list of one."""
     first = await page(client, gvr, namespace, limit=1, metadata_only=True)
     if first.token and first.more is None:  # a server that does not say
         return len((await client.list_all(gvr, namespace, metadata_only=True)).items)
@@ -83,7 +83,7 @@ async def count(client: Client, gvr: GVR, namespace: str = "") -> int:
 
 
 async def clusters(client: Client) -> Listing:
-    """All of them, sorted by name. Pages get them from their View, which reads them once for all of its parts."""
+    """Return all, sorted by name. Pages get them from their View, which reads them once for all of its parts."""
     found = await client.list_all(Cluster.gvr)
     return Listing(sorted(found.items, key=lambda one: str(one["metadata"]["name"])), found.resource_version)
 
@@ -98,7 +98,7 @@ def topic(
     field_selector: str = "",
     since: str = "",
 ) -> str:
-    """The topic of a list (see live.py): of the control plane, or of a member. `since`: the version that is shown."""
+    """Return the topic of a list (see live.py) of the control plane or a member. `since`: the version that is shown."""
     path = resource_path(gvr, namespace)
     if cluster:
         path = resource_path(Cluster.gvr, "", cluster, "proxy") + path

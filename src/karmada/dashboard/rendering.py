@@ -34,7 +34,7 @@ def environment(assets: Assets) -> Environment:
 
 
 def live(url: str, topics: Sequence[str]) -> Markup:
-    """The attributes of an element whose content is requested again from `url` when a topic changes (see live.py).
+    """Return the attributes of an element that is requested again from `url` when a topic changes (see live.py).
 
     What is there is morphed into the new content: focus, open details and typed text stay.
     """

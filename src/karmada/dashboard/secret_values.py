@@ -17,7 +17,7 @@ _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def without_secret_values(value: Any) -> Any:
-    """JSON data in which every Secret, also one inside of another object (a Work), has fingerprints for values."""
+    """Return JSON data in which every Secret, also one inside of a Work, has fingerprints for values."""
     if isinstance(value, list):
         return [without_secret_values(one) for one in value]
     if not isinstance(value, dict):

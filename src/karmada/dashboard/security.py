@@ -28,7 +28,7 @@ _HSTS: Final = "max-age=31536000"
 
 
 def content_security_policy(nonce: str) -> str:
-    """Only what is served here; `nonce` lets libraries add <style> elements that our own scripts have marked."""
+    """Allow only what is served here; `nonce` lets libraries add <style> elements that our own scripts have marked."""
     return "; ".join(
         (
             "default-src 'none'",
@@ -61,7 +61,7 @@ def response_headers(nonce: str, *, host: str) -> dict[str, str]:
 
 
 def host_of(header: str) -> str:
-    """The Host header without its port."""
+    """Return the Host header without its port."""
     if header.startswith("["):
         return header[1:].partition("]")[0].lower()
     return header.partition(":")[0].lower()
@@ -77,7 +77,7 @@ def is_loopback(host: str) -> bool:
 
 
 def host_refused(header: str, names: Collection[str]) -> str:
-    """Why a request with this Host header is refused; "" if it is not.
+    """Return why a request with this Host header is refused; "" if it is not.
 
     An address cannot be rebound, so any is accepted; a name only if the dashboard is known by it.
     """
@@ -94,7 +94,7 @@ def host_refused(header: str, names: Collection[str]) -> str:
 
 
 def cross_site(method: str, headers: Mapping[str, str], *, navigation: bool = False) -> str:
-    """Why a request seems to be caused by another site; "" if it does not.
+    """Return why a request seems to be caused by another site; "" if it does not.
 
     Links from elsewhere may open pages (`navigation`), which shows them to the viewer only.
     """
@@ -114,7 +114,7 @@ def cross_site(method: str, headers: Mapping[str, str], *, navigation: bool = Fa
 
 
 def path_refused(names: Iterable[str]) -> str:
-    """Why names of a request cannot be parts of an API path; "" if they can. A name must not lead to another path."""
+    """Return why names of a request cannot be parts of an API path, so that they lead elsewhere; "" if they can."""
     for name in names:
         if not _SEGMENT.fullmatch(name) or name in (".", ".."):
             return f"{name!r} is not a name"
@@ -122,8 +122,10 @@ def path_refused(names: Iterable[str]) -> str:
 
 
 def local(target: str) -> str:
-    """Where to go after the login: a path here, never another site. Browsers drop tabs and newlines in URLs and take a
-    backslash for a slash, so none of them is accepted."""
+    """Return where to go after the login: a path here, never another site.
+
+    Browsers drop tabs and newlines in URLs and take a backslash for a slash, so none of them is accepted.
+    """
     return target if _LOCAL.fullmatch(target) else "/"
 
 
@@ -145,7 +147,7 @@ class AttemptLimit:
         return max(0.0, used - (self._clock.monotonic() - then) / self._seconds)
 
     def wait(self, address: str) -> float:
-        """Seconds until the address may try again; 0 if it may now."""
+        """Return seconds until the address may try again; 0 if it may now."""
         return max(0.0, (self._current(address) - self._burst + 1) * self._seconds)
 
     def failed(self, address: str) -> None:

@@ -132,7 +132,7 @@ class Dashboard:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        """The security rules around every request, whatever it is for."""
+        """Return the security rules around every request, whatever it is for."""
         _NONCE.set(secrets.token_urlsafe(16))
         host = request.headers.get("Host", "")
         navigation = request.headers.get("Sec-Fetch-Mode") == "navigate"
@@ -150,7 +150,7 @@ class Dashboard:
         return response
 
     async def _nowhere(self, request: web.Request) -> web.StreamResponse:
-        """A page for who is logged in and a person; otherwise a word, which says nothing of what there is."""
+        """Return a page for who is logged in and a person; otherwise a word, which says nothing of what there is."""
         session = await self._session_of(request, touch=False)
         if session is None or request.headers.get("Sec-Fetch-Mode") != "navigate":
             return self._plain_error(404, "Not Found")
@@ -248,7 +248,7 @@ class Dashboard:
         return web.Response(body=body, content_type=asset.content_type, charset="utf-8", headers=headers)
 
     async def _icon(self, _request: web.Request) -> web.Response:
-        """For responses that are no pages, where browsers look for it here."""
+        """Return the icon for responses that are no pages, where browsers look for it here."""
         return View.redirect(self._assets.url("static/icon.svg"))
 
     # login
@@ -271,7 +271,7 @@ class Dashboard:
         return web.Response(text=text, content_type="text/html", status=status, headers={"Cache-Control": "no-store"})
 
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
-        """The request is known to come from our own page; there is no session yet whose token it could have."""
+        """Return the request is known to come from our own page; there is no session yet whose token it could have."""
         address = request.remote or ""
         wait = self._attempts.wait(address)
         if wait > 0:
@@ -338,7 +338,7 @@ class Dashboard:
 
 
 async def _relay(events: AsyncGenerator[tuple[str, str], None], response: web.StreamResponse) -> None:
-    """Until the session ends, or the page is gone: then the handler is cancelled, or a write fails."""
+    """Relay events until the session ends, or the page is gone: then the handler is cancelled, or a write fails."""
     following = asyncio.ensure_future(anext(events, None))
     try:
         while True:
@@ -359,7 +359,7 @@ async def _relay(events: AsyncGenerator[tuple[str, str], None], response: web.St
 
 
 async def _protect(request: web.Request, response: web.StreamResponse) -> None:
-    """Every response, streams and errors too, has the headers of security.py."""
+    """Add the headers of security.py to every response, streams and errors too."""
     host = security.host_of(request.headers.get("Host", ""))
     response.headers.update(security.response_headers(_NONCE.get(), host=host))
 
@@ -373,7 +373,7 @@ def _names_in(request: web.Request, route: Route) -> list[str]:
 
 
 async def _login_fields(request: web.Request) -> dict[str, str]:
-    """The fields of the form and the content of its files, in memory: aiohttp's own way puts files on the disk."""
+    """Return the fields of the form and the content of its files, in memory: aiohttp would put files on the disk."""
     size = request.content_length
     if size is None or size > security.MAX_LOGIN:
         raise web.HTTPRequestEntityTooLarge(max_size=security.MAX_LOGIN, actual_size=size or 0)

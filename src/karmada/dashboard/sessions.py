@@ -47,7 +47,7 @@ class Sessions:
         return len(self._sessions)
 
     async def open(self, viewer: Viewer) -> tuple[str, Session]:
-        """A session and its id, which nobody else has; if there are too many, the one that is idle for longest ends."""
+        """Return a session and its id, which nobody else has; of too many, the one that is idle for longest ends."""
         await self.expire()
         name = viewer.identity.name
         own = [key for key, session in self._sessions.items() if session.viewer.identity.name == name]
@@ -61,7 +61,7 @@ class Sessions:
         return secret, session
 
     async def find(self, secret: str, *, touch: bool = True) -> Session | None:
-        """None when it never was, or has ended. `touch`: the viewer did something, so it is not idle."""
+        """Return the session; None if there is none any more. `touch`: the viewer did something, so it is not idle."""
         key = _key(secret)
         session = self._sessions.get(key)
         if session is None:

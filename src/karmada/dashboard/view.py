@@ -66,11 +66,11 @@ class View:
         return self.request.query
 
     async def form(self) -> Mapping[str, str]:
-        """Text fields of a form."""
+        """Return the text fields of a form."""
         return {key: value for key, value in (await self.request.post()).items() if isinstance(value, str)}
 
     async def clusters(self) -> Listing:
-        """All clusters by name, read once per request."""
+        """Return all clusters by name, read once per request."""
         if self._clusters is None:
             self._clusters = await reads.clusters(self.client)
         return self._clusters
@@ -84,7 +84,7 @@ class View:
         )
 
     async def predicted(self, predict: Callable[[], Awaitable[T]]) -> T:
-        """In its turn: see predictions.py."""
+        """Return a prediction, computed in its turn: see predictions.py."""
         return await self.predictions.run(self.viewer.identity.name, predict)
 
     @contextmanager
@@ -109,14 +109,14 @@ class View:
     # responses
 
     def page(self, template: str, *, title: str, status: int = 200, **data: Any) -> web.Response:
-        """A whole page: a template that extends layout.html."""
+        """Return a whole page: a template that extends layout.html."""
         path = self.request.path
         section = max((url for url, _ in self.nav if path == url or path.startswith(f"{url.rstrip('/')}/")), default="")
         text = self._render(template, title=title, nav=self.nav, section=section, **data)
         return web.Response(text=text, content_type="text/html", status=status, headers={"Cache-Control": "no-store"})
 
     def part(self, template: str, **data: Any) -> web.Response:
-        """A part of a page, requested again by it; 204 when it already has exactly this."""
+        """Return a part of a page, requested again by it; 204 when it already has exactly this."""
         text = self._render(template, **data)
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         headers = {"Cache-Control": "no-store", "X-Part": digest}

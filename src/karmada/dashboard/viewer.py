@@ -66,7 +66,7 @@ class Viewer:
         self._kept.clear()
 
     def member(self, cluster: str) -> Client:
-        """A member as the viewer sees it; requests fail as the control plane's proxy says."""
+        """Return a member as the viewer sees it; requests fail as the control plane's proxy says."""
         found = self._members.get(cluster)
         if found is None:
             while len(self._members) >= _MEMBERS_KEPT:

@@ -114,7 +114,7 @@ class Workload:
 
 
 async def read(client: Client, ref: Ref) -> Workload:
-    """NotFound when there is neither template nor binding."""
+    """Read a workload; NotFound when there is neither template nor binding."""
     template, binding = await asyncio.gather(
         reads.existing(reads.allowed(client.get(ref.gvr, ref.name, ref.namespace))),
         reads.existing(reads.allowed(client.get(binding_kind(ref), binding_name(ref), ref.namespace))),
@@ -151,7 +151,7 @@ async def _works(client: Client, ref: Ref, clusters: Iterable[str]) -> dict[str,
 
 
 def policy_of(obj: Obj | None) -> PolicyRef | None:
-    """That has claimed a template or a binding."""
+    """Return the policy that has claimed a template or a binding."""
     annotations = meta.annotations(obj) if obj is not None else {}
     if annotations.get(well_known.POLICY_NAME):
         namespace = str(annotations.get(well_known.POLICY_NAMESPACE) or "")

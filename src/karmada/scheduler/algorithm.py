@@ -122,7 +122,7 @@ _default: list[Profile] = []
 
 
 def default_profile() -> Profile:
-    """All that is built in and on by default."""
+    """Return all that is built in and on by default."""
     if not _default:
         from karmada.scheduler.plugins import builtin_profile
 

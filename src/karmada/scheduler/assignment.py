@@ -109,7 +109,7 @@ class Aggregated(DynamicWeight):
 
 
 def static_weights(job: Job) -> dict[str, int]:
-    """The greatest weight that a rule gives to each cluster; 1 for all when there are no preferences."""
+    """Return the greatest weight that a rule gives to each cluster; 1 for all when there are no preferences."""
     plan, fleet = job.request.plan, job.fleet
     rules = plan.static_rules
     if rules is None:

@@ -55,7 +55,7 @@ class FilterSet:
     # what the filters say of each cluster
 
     def answers(self, one: ClusterFilter, request: Request, fleet: Fleet, meter: Meter = NO_METRICS) -> Ints:
-        """For each slot the number of the reason why this filter refuses it."""
+        """Return for each slot the number of the reason why this filter refuses it."""
 
         def compute(fleet: Fleet, rows: Ints) -> list[int]:
             began = meter.now()
@@ -66,7 +66,7 @@ class FilterSet:
         return fleet.arrays.array((self.token, one.name, one.key(request)), one.facet, fleet, compute)
 
     def _together(self, request: Request, fleet: Fleet, meter: Meter) -> Ints:
-        """For each slot whether it passes, passes if the resource is there already, or fails."""
+        """Return for each slot whether it passes, passes if the resource is there already, or fails."""
 
         def compute(fleet: Fleet, rows: Ints) -> Ints:
             worst = np.zeros(len(rows), np.int64)
@@ -146,7 +146,7 @@ class Candidates:
             yield name, [one.name for one, answer in found if not (here and one.spares_targets) and answer(slot, name)]
 
     def _refused(self) -> Iterator[tuple[int, str, bool]]:
-        """Slot, name, and whether the resource is there already."""
+        """Yield slot, name, and whether the resource is there already, of each cluster that is refused."""
         fleet, previous = self.fleet, self.request.previous
         others = {*self.slots.tolist(), *np.flatnonzero(fleet.deleting).tolist()}
         for slot in fleet.by_name.tolist():

@@ -19,7 +19,7 @@ from karmada.kube.objects.types import Obj
 
 
 def left_over(summary: Obj, name: str) -> Quantity:
-    """allocatable − allocated − allocating of one resource, which may be below zero."""
+    """Return allocatable − allocated − allocating of one resource, which may be below zero."""
     total = quantity(summary["allocatable"][name])
     for taken in ("allocated", "allocating"):
         total = total - quantity((summary.get(taken) or {}).get(name, ZERO))
@@ -71,7 +71,7 @@ class Capacity:
         """The least that a node of each grade has, by resource; a row for each cluster."""
 
     def refreshed(self, version: int, clusters: Sequence[Obj | None], rows: Iterable[int]) -> Capacity:
-        """With these rows read anew, for so many clusters."""
+        """Return the next capacity, with these rows read anew, for so many clusters."""
         changed = list(rows)
         grades = {row: _grades_or_none(clusters[row]) for row in changed}
         size, width = len(clusters), max([self.counts.shape[1], *(len(found or ()) for found in grades.values())])
@@ -112,7 +112,7 @@ class Capacity:
         return columns[name]
 
     def rows(self, rows: Ints) -> Capacity:
-        """A copy of some rows, for what is true of one binding only."""
+        """Return a copy of some rows, for what is true of one binding only."""
         new = Capacity()
         new.version = self.version
         new.known, new.modelled = self.known[rows], self.modelled[rows]

@@ -34,7 +34,7 @@ class ClusterArrays:
         """The texts that numbers in arrays stand for."""
 
     def number(self, texts: tuple[str, ...]) -> int:
-        """The number that stands for some texts."""
+        """Return the number that stands for some texts."""
         found = self._numbers.get(texts)
         if found is None:
             found = self._numbers[texts] = len(self.symbols)
@@ -42,7 +42,7 @@ class ClusterArrays:
         return found
 
     def array(self, key: Hashable, facet: Facet, fleet: Fleet, compute: Compute) -> Ints:
-        """The values for all slots; those of empty slots mean nothing. Not to be written to."""
+        """Return the values for all slots; those of empty slots mean nothing. Not to be written to."""
         found = self._arrays.get(key)
         if found is None:
             values = _computed(fleet, fleet.by_name, None, compute)

@@ -48,12 +48,12 @@ class ByRoom(NamedTuple):
 
 
 def duplicate(replicas: int, clusters: Iterable[str]) -> Shares:
-    """Everybody gets all."""
+    """Give all replicas to each cluster."""
     return dict.fromkeys(clusters, replicas)
 
 
 def static_weights(weights: Mapping[str, int]) -> Mapping[str, int]:
-    """The clusters that take part and their weights: those with one, or all alike when none has."""
+    """Return the clusters that take part and their weights: those with one, or all alike when none has."""
     if 0 not in weights.values():
         return weights
     return {name: weight for name, weight in weights.items() if weight > 0} or dict.fromkeys(weights, 1)
@@ -68,7 +68,7 @@ def divide_by_room(
     fresh: bool = False,
     descending: bool = False,
 ) -> ByRoom | Failure:
-    """In proportion to `room` (for further replicas), or, if `aggregated`, in as few clusters as have room enough.
+    """Divide in proportion to `room` (for further replicas), or, if `aggregated`, in as few clusters as have room.
 
     `previous` is where replicas are now; those in clusters without an entry in `room` are placed anew.
     """
@@ -95,7 +95,7 @@ def divide_by_room(
 
 
 def fewest(target: int, room: Mapping[str, int], *, first: Mapping[str, int]) -> Shares:
-    """The shortest row of clusters with room for all: those that have replicas already first, then by room."""
+    """Return the shortest row of clusters with room for all: those that have replicas already first, then by room."""
     row = sorted(room.items(), key=itemgetter(1), reverse=True)
     if first:
         row.sort(key=lambda entry: not first.get(entry[0]))

@@ -68,7 +68,7 @@ class Explanation:
 
 
 def explain(decision: Decision) -> list[Explanation]:
-    """One explanation for each attempt, in order."""
+    """Return one explanation for each attempt, in order."""
     return [explain_attempt(attempt) for attempt in decision.attempts]
 
 
@@ -129,7 +129,7 @@ def _estimates(attempt: Attempt) -> dict[int, dict[str, int]]:
 
 
 def _room(room: int, estimates: Mapping[str, int]) -> str:
-    """With the estimator that decided, and what others report."""
+    """Return the room with the estimator that decided, and what others report."""
     if room >= MAX_REPLICAS:
         return "room for any number of replicas"
     text = f"room for {room} more replica(s)"

@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
 
 
 def no_fit(clusters: int, reasons: Iterable[str]) -> Failure:
-    """No cluster passed the filters; `reasons` has one for each cluster."""
+    """Return the failure that no cluster passed the filters; `reasons` has one for each cluster."""
     counted = sorted(f"{count} {reason}" for reason, count in Counter(reasons).items())
     texts = ", ".join(counted) or "no cluster exists"
     return Failure(Reason.NO_CLUSTER_FIT, f"0/{clusters} clusters are available: {texts}.")
@@ -94,7 +94,7 @@ def is_quota_exceeded(wrong: Exception) -> bool:
 
 
 def together(failure: Failure | None, writes: Sequence[Exception]) -> str:
-    """One text of several errors; each text once, in brackets when there are several."""
+    """Return one text of several errors; each text once, in brackets when there are several."""
     texts = ([failure.text] if failure is not None else []) + [str(wrong) for wrong in writes]
     distinct = list(dict.fromkeys(texts))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

@@ -85,7 +85,7 @@ class Fleet:
         return found
 
     def updated(self, changes: Mapping[str, Obj | None]) -> Fleet:
-        """With these clusters added or replaced, or, where there is None, removed."""
+        """Return the next fleet, with these clusters added or replaced, or, where there is None, removed."""
         clusters = list(self.clusters)
         slots, places = self._placed(changes)
         clusters += [None] * (len(places) and max(places.values()) + 1 - len(clusters))
@@ -109,7 +109,7 @@ class Fleet:
         return new
 
     def _placed(self, changes: Mapping[str, Obj | None]) -> tuple[Mapping[str, int], dict[str, int]]:
-        """The slots of all clusters afterwards, and those that the changes are about. A slot is used again."""
+        """Return the slots of all clusters afterwards, and those that the changes are about. A slot is used again."""
         added = [name for name, cluster in changes.items() if cluster is not None and name not in self.slots]
         removed = [name for name, cluster in changes.items() if cluster is None and name in self.slots]
         places = {name: self.slots[name] for name in changes if name in self.slots}
@@ -138,7 +138,7 @@ class Fleet:
         self.rank[self.by_name] = np.arange(len(self.by_name))
 
     def changed_since(self, version: int, facet: Facet) -> Ints:
-        """The slots of clusters that have changed since a version; not of those that have gone."""
+        """Return the slots of clusters that have changed since a version; not of those that have gone."""
         rows = np.flatnonzero(self._changed[facet] > version)
         return (
             rows

@@ -25,7 +25,7 @@ class Group(NamedTuple):
 
 
 def choose(groups: Sequence[Group], least: int, most: int, target: int) -> list[Group] | None:
-    """`least` to `most` groups with `target` clusters together, the heaviest first; None if there is no way."""
+    """Return `least` to `most` groups with `target` clusters together, the heaviest first; None if there is no way."""
     if len(groups) < least or most < least:
         return None
     row = sorted(groups, key=lambda group: (group.value, -group.weight, group.name))
@@ -51,7 +51,7 @@ def _is_way(groups: Sequence[Group], least: int, target: int) -> bool:
 
 
 def _best_way(row: list[Group], least: int, most: int, target: int) -> list[Group] | None:
-    """Walks backwards over the row; `weight[c, s]` is the best still to come with c groups and s clusters so far.
+    """Walk backwards over the row; `weight[c, s]` is the best still to come with c groups and s clusters so far.
 
     A way longer than `least` has fewer than `target` clusters before its last group, so it has at most `target` groups.
     Ties go to taking a group, since that makes the way that is found first.

@@ -28,15 +28,15 @@ class Meter(Protocol):
     def assigned(self, seconds: float) -> None: ...
 
     def plugin(self, name: str, point: str, outcome: str, seconds: float) -> None:
-        """A filter or a score has run."""
+        """Note that a filter or a score has run."""
         ...
 
     def estimated(self, seconds: float, *, sets: bool, failed: bool) -> None:
-        """All estimators have answered; `failed`: or some of them have not."""
+        """Note that all estimators have answered; `failed`: or some of them have not."""
         ...
 
     def estimator(self, name: str, seconds: float, *, sets: bool) -> None:
-        """One of them has."""
+        """Note that one estimator has answered."""
         ...
 
 

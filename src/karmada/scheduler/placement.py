@@ -118,13 +118,13 @@ class Plan:
     # affinities
 
     def term(self, name: str) -> Obj | None:
-        """The group of clusters with a name."""
+        """Return the group of clusters with a name."""
         if not self.terms or not name:
             return None
         return next((term for term in self.terms if term.get("affinityName") == name), None)
 
     def first_term(self, observed: str) -> int:
-        """Where to begin among the groups: where it ended last time."""
+        """Return where to begin among the groups: where it ended last time."""
         names = [term.get("affinityName") for term in self.terms]
         return names.index(observed) if observed in names else 0
 

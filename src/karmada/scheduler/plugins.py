@@ -97,7 +97,7 @@ _PROTOCOLS: dict[str, Callable[[], tuple[type, ...]]] = {
 
 
 def switched(flag: Sequence[str], registered: Sequence[str]) -> list[str]:
-    """The names that the values of --plugins leave on, in the order they are registered.
+    """Return the names that the values of --plugins leave on, in the order they are registered.
 
     `*` stands for all and counts before anything else; then a name switches on and a name after dashes switches off,
     one after the other. Switching off does nothing while nothing is on.
@@ -182,7 +182,7 @@ def profile_of(
 
 
 def estimators_of(registry: Registry, flag: Sequence[str] = (EVERYTHING,)) -> list[Estimator]:
-    """The estimators of other packages that are switched on."""
+    """Return the estimators of other packages that are switched on."""
     return registry.enabled(ESTIMATORS, switched(flag, registry.names))
 
 

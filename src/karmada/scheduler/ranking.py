@@ -34,7 +34,7 @@ class Ranking:
         return names
 
     def groups(self, topology: Topology) -> dict[str, list[int]]:
-        """The places of each group, in order; a cluster in several zones is in several groups."""
+        """Return the places of each group, in order; a cluster in several zones is in several groups."""
         numbers = self._numbers(topology)
         order = np.argsort(numbers, kind="stable")
         by_number = numbers[order]
@@ -55,12 +55,12 @@ class Ranking:
         return found
 
     def groups_at(self, places: Ints, topology: Topology) -> set[str]:
-        """The groups that some places are in."""
+        """Return the groups that some places are in."""
         symbols = self.fleet.arrays.symbols
         return {name for number in set(self._numbers(topology)[places].tolist()) for name in symbols[number]}
 
     def _numbers(self, topology: Topology) -> Ints:
-        """For each place a number that stands for the groups it is in."""
+        """Return for each place a number that stands for the groups it is in."""
 
         def compute(fleet: Fleet, rows: Ints) -> list[int]:
             return [fleet.arrays.number(groups_of(fleet.cluster(row), topology)) for row in rows.tolist()]
@@ -71,7 +71,7 @@ class Ranking:
 
 
 def groups_of(cluster: Obj, topology: Topology) -> tuple[str, ...]:
-    """The groups that a cluster is in."""
+    """Return the groups that a cluster is in."""
     spec = cluster.get("spec") or {}
     if topology.field == ZONE:
         return tuple(dict.fromkeys(spec.get("zones") or ()))
@@ -83,7 +83,7 @@ def groups_of(cluster: Obj, topology: Topology) -> tuple[str, ...]:
 
 
 def rank(request: Request, fleet: Fleet, slots: Ints, score: Ints | None, room: Ints) -> Ranking:
-    """`slots` come in the order of names, `score` (None if all alike) and `room` go with them."""
+    """Rank clusters; `slots` come in the order of names, `score` (None if all alike) and `room` go with them."""
     available = room
     if request.previous:
         here = np.zeros(fleet.size, np.int64)

@@ -21,7 +21,7 @@ class Peers(Protocol):
     """Where the bindings of a group are found; filters.workload_affinity says what they raise when that fails."""
 
     def affinity(self, group: str) -> Iterable[Obj]:
-        """The ResourceBindings, as new as they are known, whose affinityGroup it is."""
+        """Return the ResourceBindings, as new as they are known, whose affinityGroup it is."""
         ...
 
     def anti_affinity(self, group: str) -> Iterable[Obj]:

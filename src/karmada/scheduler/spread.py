@@ -30,7 +30,7 @@ _ANY_NUMBER = Bounds(0, NO_LIMIT)
 
 
 def select(request: Request, ranking: Ranking, *, sets: bool) -> Ints | Failure:
-    """Places in the ranking, in the order of selection. `sets`: complete sets of components count, not replicas."""
+    """Return places in the ranking, in the order of selection. `sets`: count complete sets of components."""
     plan = request.plan
     if plan.spread_ignored:
         return np.arange(len(ranking.slots))
@@ -67,7 +67,7 @@ def _meets(ranking: Ranking, places: Ints, topologies: Sequence[Topology]) -> bo
 
 
 def by_cluster(available: Ints, bounds: Bounds, need: int) -> Ints | Failure:
-    """The first ones; from the last of them on, each gives way to the one with most room while room is wanting."""
+    """Return the first places; from the last on, each gives way to that with most room while room is wanting."""
     if len(available) < bounds.least:
         return error(TOO_FEW_CLUSTERS)
     count = min(len(available), bounds.most)
@@ -92,7 +92,7 @@ def by_cluster(available: Ints, bounds: Bounds, need: int) -> Ints | Failure:
 
 
 def by_groups(request: Request, ranking: Ranking, topology: Topology) -> Ints | Failure:
-    """The best cluster of each chosen group, then the best of the others in these groups."""
+    """Return the best cluster of each chosen group, then the best of the others in these groups."""
     groups = ranking.groups(topology)
     if len(groups) < topology.bounds.least:
         return error(f"the number of feasible {topology.title} is less than spreadConstraint.MinGroups")

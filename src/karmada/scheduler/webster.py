@@ -25,7 +25,7 @@ _BATCHES = 4
 
 
 def dispense(seats: int, weights: Mapping[str, int], *, descending: bool = False) -> dict[str, int]:
-    """Seats by name, in the order of names; ties go to the first name, or to the last if `descending`.
+    """Return seats by name, in the order of names; ties go to the first name, or to the last if `descending`.
 
     Empty when no weight is positive.
     """
@@ -35,7 +35,7 @@ def dispense(seats: int, weights: Mapping[str, int], *, descending: bool = False
 
 
 def apportion(seats: int, weights: Sequence[int], *, descending: bool = False) -> list[int]:
-    """Seats for weights, ties to the earlier (or, if `descending`, the later) of them; empty when all weights are 0."""
+    """Return seats for weights, ties to the earlier (or, if `descending`, the later); empty when all weights are 0."""
     if not any(weights):
         return []
     if descending:
@@ -87,7 +87,7 @@ def in_bulk(seats: int, weights: Sequence[int]) -> list[int]:
 
 
 def _above_a_limit(seats: int, parties: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """All seats whose quotient is above a limit; never more than there are, and with a good limit almost as many.
+    """Return all seats whose quotient is above a limit: never more than there are, with a good limit almost as many.
 
     With a limit of 1/x a party has (w·x ± 1)/2 seats, about w·x/2. So x is first a little below 2·seats/Σw, and then
     corrected by what it gave; the best that does not give too much is kept. (2·seats − parties)/Σw never gives too much
@@ -122,7 +122,7 @@ def _above_a_limit(seats: int, parties: npt.NDArray[np.float64]) -> npt.NDArray[
 
 
 def _count_above(limit: float, parties: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """For each party, how many s from 0 on have weight/(2s+1) > limit; as a quotient is rounded, looked at again."""
+    """Return for each party how many s from 0 on have weight/(2s+1) > limit; rounded quotients are checked again."""
     import numpy as np
 
     count = np.maximum(np.ceil((parties / limit - 1.0) * 0.5), 0.0)
@@ -145,7 +145,7 @@ def _batch(left: int, parties: npt.NDArray[np.float64], given: npt.NDArray[np.in
 
 
 def _rest(left: int, parties: npt.NDArray[np.float64], given: npt.NDArray[np.int64]) -> None:
-    """The last seats one by one: only as many parties as there are seats can get any."""
+    """Give the last seats one by one: only as many parties as there are seats can get any."""
     import numpy as np
 
     quotients = parties / (2 * given + 1)

@@ -45,7 +45,7 @@ def state_of(cluster: Obj) -> State:
 
 
 def taint_text(taint: Obj) -> str:
-    """As kubectl writes it: key=value:effect."""
+    """Return a taint as kubectl writes it: key=value:effect."""
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
 

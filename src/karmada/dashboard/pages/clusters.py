@@ -123,7 +123,7 @@ def node_of(node: Obj) -> Node:
 
 
 async def nodes_of(view: View, name: str) -> Nodes:
-    """Through the proxy, with the viewer's own rights in the member."""
+    """Read the nodes through the proxy, with the viewer's own rights in the member."""
     try:
         found = await reads.page(view.viewer.member(name), NODES, limit=_MOST_NODES)
     except Forbidden as error:
@@ -142,7 +142,7 @@ async def events_of(view: View, name: str) -> reads.Page | None:
 
 
 def _about(name: str) -> str:
-    """The field selector of a Cluster's events."""
+    """Return the field selector of a Cluster's events."""
     return f"involvedObject.kind=Cluster,involvedObject.name={name}"
 
 
@@ -182,7 +182,7 @@ async def part(view: View) -> web.Response:
 
 
 async def nodes(view: View) -> web.Response:
-    """Requested by the page once it is shown: a member may be slow, and must not keep the rest waiting."""
+    """Show the nodes, once the page is shown: a member may be slow, and must not keep the rest waiting."""
     return view.part("partials/nodes.html", nodes=await nodes_of(view, view.path["name"]))
 
 

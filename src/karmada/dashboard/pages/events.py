@@ -89,7 +89,7 @@ def _has(event: Obj, words: Sequence[str]) -> bool:
 
 
 def histogram(events: Sequence[Obj], now: float) -> list[Minute]:
-    """The last hour, oldest minute first."""
+    """Return the last hour, oldest minute first."""
     counts: dict[bool, Counter[int]] = {True: Counter(), False: Counter()}
     for event in events:
         ago = int((now - _seconds(event["at"])) // 60)

@@ -43,7 +43,7 @@ class Segment:
 
 
 def segments_of(timeline: Sequence[Obj], lasted: float) -> list[Segment]:
-    """Bad where nothing serves, warn where less serves than before."""
+    """Return the pieces of a timeline: bad where nothing serves, warn where less serves than before."""
     full = timeline[0]["serving"] if timeline else 0
     ends = [*(one["seconds"] for one in timeline[1:]), lasted]
     return [
@@ -97,7 +97,7 @@ async def evicting(view: View) -> web.StreamResponse:
 
 
 async def drill(view: View) -> web.StreamResponse:
-    """Nothing in the fleet is changed: it may be run in a read-only dashboard, too."""
+    """Run a drill, which changes nothing in the fleet: a read-only dashboard has it, too."""
     form = await view.request.post()
     failing = [str(one) for one in form.getall("fail", [])]
     known = {one["metadata"]["name"] for one in (await view.clusters()).items}

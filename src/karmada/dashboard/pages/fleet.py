@@ -150,7 +150,7 @@ def _sum(usages: Iterable[Usage]) -> Usage:
 
 
 def ordered(tiles: Sequence[Tile], by: str) -> list[Tile]:
-    """For the table: the fullest and the worst first, names upwards."""
+    """Return tiles for the table: the fullest and the worst first, names upwards."""
     keys = {
         "state": lambda tile: (ORDER.index(tile.state.kind), tile.name),
         "region": lambda tile: (tile.provider, tile.region, tile.zone, tile.name),

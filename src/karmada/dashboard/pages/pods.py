@@ -78,7 +78,7 @@ def _stream(view: View) -> Transport:
 
 
 async def _read(view: View) -> tuple[Obj, Sequence[Obj] | None]:
-    """The pod, and its events; None without the right to see them."""
+    """Return the pod, and its events; None without the right to see them."""
     path = view.path
     member = view.viewer.member(path["cluster"])
     pod = await member.get(PODS, path["name"], path["namespace"])
@@ -109,7 +109,7 @@ async def show(view: View) -> web.StreamResponse:
 
 
 async def logs(view: View) -> web.StreamResponse:
-    """As text, while they are written, until the browser has enough."""
+    """Send logs as text, while they are written, until the browser has enough."""
     path, query = view.path, view.query
     tail = query.get("tail", str(_TAIL))
     if not tail.isdigit() or int(tail) > _MOST_TAIL:
@@ -162,7 +162,7 @@ async def terminal(view: View) -> web.StreamResponse:
 
 
 async def _typed(socket: web.WebSocketResponse, command: RemoteCommand) -> None:
-    """Until the browser leaves, or sends what is no size: then the shell ends."""
+    """Pass on what is typed until the browser leaves, or sends what is no size: then the shell ends."""
     try:
         async for message in socket:
             if message.type is WSMsgType.BINARY:
@@ -175,7 +175,7 @@ async def _typed(socket: web.WebSocketResponse, command: RemoteCommand) -> None:
 
 
 def size_of(text: str) -> tuple[int, int]:
-    """Columns and rows; ValueError."""
+    """Return columns and rows; ValueError for anything else."""
     given = orjson.loads(text)
     columns, rows = (given.get("columns"), given.get("rows")) if isinstance(given, dict) else (None, None)
     if (

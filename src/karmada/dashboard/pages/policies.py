@@ -61,7 +61,7 @@ def row_of(policy: Obj, kind: str) -> Row:
 
 
 def selects_in_words(spec: Obj) -> str:
-    """Deployment web, Service in prod, ConfigMap with app=web."""
+    """Return what a policy selects: Deployment web, Service in prod, ConfigMap with app=web."""
     return ", ".join(_selector(one) for one in spec.get("resourceSelectors") or ())
 
 
@@ -80,7 +80,7 @@ def _selector(selector: Obj) -> str:
 
 
 def places_in_words(spec: Obj) -> str:
-    """member1, member2; region eu; by labels. Then how replicas are divided."""
+    """Return where a policy places: member1, member2; region eu; by labels. Then how replicas are divided."""
     placement = spec.get("placement") or {}
     affinity = placement.get("clusterAffinity") or {}
     names = affinity.get("clusterNames") or ()
@@ -139,7 +139,7 @@ async def _editor(
 
 
 def _editable(policy: Obj) -> Obj:
-    """Without what servers fill in; the resourceVersion stays, so that two who edit do not overwrite each other."""
+    """Return it without what servers fill in; the resourceVersion stays, so that two who edit do not collide."""
     hidden = ("managedFields", "uid", "generation", "creationTimestamp", "selfLink")
     metadata = {key: value for key, value in policy["metadata"].items() if key not in hidden}
     annotations = {key: value for key, value in meta.annotations(policy).items() if key != _LAST_APPLIED}

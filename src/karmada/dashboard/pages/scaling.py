@@ -79,7 +79,7 @@ def autoscaler_of(obj: Obj) -> Autoscaler:
 
 
 def metrics_of(wanted: Iterable[Obj], current: Iterable[Obj]) -> list[Metric]:
-    """Each metric of the spec with what was measured last."""
+    """Return each metric of the spec with what was measured last."""
     known = {_name(one): _value((_part(one) or {}).get("current") or {}) for one in current}
     return [Metric(_name(one), known.get(_name(one), "–"), _target(one)) for one in wanted]
 
@@ -207,7 +207,7 @@ async def autoscaler(view: View) -> web.StreamResponse:
 
 
 def replicas_of(events: Iterable[Obj], current: int, now: float) -> list[list[float]]:
-    """Times and replicas of the last hour: a step for each rescaling, up to now."""
+    """Return times and replicas of the last hour: a step for each rescaling, up to now."""
     steps = []
     for event in events:
         size = _RESCALED.search(str(event.get("message") or ""))

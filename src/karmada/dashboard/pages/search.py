@@ -22,7 +22,7 @@ def query_of(given: Any) -> dict[str, str]:
 
 
 def link_of(item: Obj) -> str:
-    """Where the dashboard shows it; "" if nowhere."""
+    """Return where the dashboard shows an item; "" if nowhere."""
     return f"/pods/{item['cluster']}/{item['namespace']}/{item['name']}" if item["kind"] == "Pod" else ""
 
 

@@ -48,7 +48,7 @@ async def _ref(view: View) -> Ref:
 
 
 def _topics(workload: Workload) -> list[str]:
-    """Template and binding, which has what the clusters report."""
+    """Return the topics of template and binding, which has what the clusters report."""
     ref = workload.ref
     return [
         reads.topic(ref.gvr, ref.namespace, name=ref.name),
@@ -64,7 +64,7 @@ async def show(view: View) -> web.StreamResponse:
 
 
 async def summary(view: View) -> web.StreamResponse:
-    """The part of the page that follows changes."""
+    """Return the part of the page that follows changes."""
     workload = await read(view.client, await _ref(view))
     return view.part("partials/workload_summary.html", work=workload)
 
@@ -213,7 +213,7 @@ async def _pod(view: View, ref: Ref, rest: str) -> Node:
 
 
 async def _events(view: View, obj: Obj, cluster: str = "") -> Sequence[Obj]:
-    """The latest first; none for those who may not read them."""
+    """Return the latest first; none for those who may not read them."""
     client = view.viewer.member(cluster) if cluster else view.client
     return (await events_of(client, obj) or [])[:_MOST_EVENTS]
 

@@ -63,7 +63,7 @@ async def _row(mapper: RESTMapper, binding: Obj) -> Row:
 
 
 def state_of(binding: Obj) -> tuple[str, str]:
-    """The worst that is known of it."""
+    """Return the worst that is known of it."""
     scheduled = meta.get_condition((binding.get("status") or {}).get("conditions"), "Scheduled")
     if scheduled is None:
         return "warn", "Not scheduled yet"

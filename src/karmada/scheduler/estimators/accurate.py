@@ -66,7 +66,7 @@ class AccurateEstimator:
         """When a workload in a cluster last reported a change."""
 
     def changed(self, cluster: str) -> None:
-        """A workload there reports another status."""
+        """Note that a workload in the cluster reports another status."""
         self._changed[cluster] = self._clock.monotonic()
 
     async def estimate(self, request: EstimateRequest) -> Mapping[str, int]:
@@ -80,7 +80,7 @@ class AccurateEstimator:
         return {name: _without(answers[name], taken) for name, (_, taken) in shared.items()}
 
     def _answers(self, names: Sequence[str], request: EstimateRequest) -> dict[str, tuple[_Shared, int]]:
-        """For each cluster the answer to use, with what is to be subtracted from it; what is missing is called for."""
+        """Return for each cluster the answer to use and what to subtract from it; what is missing is called for."""
         now, assumed = self._clock.monotonic(), request.assumed
         known = self._of(request)
         found: dict[str, tuple[_Shared, int]] = {}
@@ -101,7 +101,7 @@ class AccurateEstimator:
     def _taken(
         self, one: _Shared, name: str, now: float, assumed: Sequence[Assumption], request: EstimateRequest
     ) -> int | None:
-        """The replicas that were assumed since the answer; None when it does not count any more."""
+        """Return the replicas that were assumed since the answer; None when it does not count any more."""
         if now - one.began >= SHARED_SECONDS or one.began <= self._changed.get(name, -1.0):
             return None
         if one.future.done() and isinstance(one.future.result(), EstimateError):
@@ -148,7 +148,7 @@ def _addressed(name: str, request: EstimateRequest) -> bytes:
 
 
 def _replicas_since(before: Sequence[Assumption], now: Sequence[Assumption], request: EstimateRequest) -> int | None:
-    """The replicas that were assumed since; None if they are not the only difference, or need something else."""
+    """Return the replicas that were assumed since; None if they are not the only difference, or need something else."""
     if request.sets:
         return None
     known = {id(one) for one in before}

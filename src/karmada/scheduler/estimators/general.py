@@ -105,7 +105,7 @@ class _Left:
 
 
 def replicas_in(room: Capacity, demand: Demand | None, models: bool) -> Ints:
-    """How many replicas fit into each row."""
+    """Return how many replicas fit into each row."""
     if demand is None:
         return np.minimum(room.pods, MAX_REPLICAS)
     most = _by_summary(room, demand)

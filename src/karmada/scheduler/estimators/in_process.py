@@ -29,11 +29,11 @@ class VersionedEstimator(MemberEstimator, Protocol):
         ...
 
     def replicas_on_nodes(self, requirements: Obj | None, /) -> int:
-        """How many more replicas the nodes have capacity for, whatever quotas allow."""
+        """Return how many more replicas the nodes have capacity for, whatever quotas allow."""
         ...
 
     def quotas(self, namespace: str, /) -> list[Obj]:
-        """The ResourceQuotas of a namespace that estimates depend on."""
+        """Return the ResourceQuotas of a namespace that estimates depend on."""
         ...
 
 

@@ -25,7 +25,7 @@ class Estimate:
 
 
 def nothing_to_estimate(request: EstimateRequest) -> bool:
-    """Without replicas there is room everywhere."""
+    """Return whether there are no replicas: then there is room everywhere."""
     return not request.workload.replicas and not request.workload.components
 
 
@@ -51,7 +51,7 @@ def estimate_locally(
 
 
 def take(estimate: Estimate, name: str, answer: Ints) -> None:
-    """UNKNOWN, read as a number without a sign, is the greatest there is: so the smaller of two is the one to take."""
+    """Take the smaller of two: UNKNOWN, read as a number without a sign, is the greatest there is."""
     estimate.answers.append((name, answer))
     room = estimate.room.view(np.uint64)
     np.minimum(room, np.asarray(answer, np.int64).view(np.uint64), out=room)
@@ -62,6 +62,6 @@ def by_slot(request: EstimateRequest, answer: Mapping[str, int]) -> Ints:
 
 
 def settle(estimate: Estimate, request: EstimateRequest) -> Estimate:
-    """Where there is no estimate, all replicas fit."""
+    """Return the estimate with all replicas where there is none."""
     estimate.room[estimate.room == MAX_REPLICAS] = request.workload.replicas
     return estimate

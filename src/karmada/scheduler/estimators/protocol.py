@@ -51,7 +51,7 @@ class EstimateRequest:
         return self.workload.resource.get("namespace") or ""
 
     def key(self) -> bytes:
-        """Equal for requests that differ at most in their clusters and in what is assumed there."""
+        """Return what is equal for requests that differ at most in their clusters and in what is assumed there."""
         if self.sets:
             return orjson.dumps([self.namespace, self.components])
         return orjson.dumps(self.requirements)
@@ -66,7 +66,7 @@ class LocalEstimator(Protocol):
     name: str
 
     def estimate(self, request: EstimateRequest) -> Ints:
-        """A number for each of the request's slots, in their order. May raise EstimateError."""
+        """Return a number for each of the request's slots, in their order. May raise EstimateError."""
         ...
 
 
@@ -75,7 +75,7 @@ class RemoteEstimator(Protocol):
     name: str
 
     async def estimate(self, request: EstimateRequest) -> Mapping[str, int]:
-        """Numbers by the name of the cluster. May raise EstimateError."""
+        """Return numbers by the name of the cluster. May raise EstimateError."""
         ...
 
 
@@ -84,7 +84,7 @@ class FollowsReports(Protocol):
     """An estimator that remembers answers, and may have to forget them."""
 
     def changed(self, cluster: str) -> None:
-        """A workload reports another status in this cluster."""
+        """Note that a workload reports another status in this cluster."""
         ...
 
 

@@ -55,7 +55,7 @@ def _bound(pods: int, left: dict[str, int], components: Sequence[Obj]) -> int:
 
 
 def _needs(components: Iterable[Obj]) -> tuple[int, dict[str, int]]:
-    """Pods and resources of one set."""
+    """Return pods and resources of one set."""
     pods, total = 0, dict[str, int]()
     for component in components:
         replicas = component.get("replicas") or 0

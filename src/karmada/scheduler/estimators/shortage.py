@@ -13,7 +13,7 @@ from karmada.scheduler.capacity import grades_of, left_over, summary_of
 
 
 def shortage(cluster: Obj, requirements: Obj | None, *, models: bool = True) -> str:
-    """The cause of no room; "" when the cluster's figures allow a replica."""
+    """Return the cause of no room; "" when the cluster's figures allow a replica."""
     summary = summary_of(cluster)
     if summary is None:
         return "the cluster reports no resourceSummary"

@@ -32,7 +32,7 @@ class ClusterFilter(Protocol):
         ...
 
     def check(self, request: Request, cluster: Obj) -> str:
-        """Empty if the cluster passes; otherwise why it does not."""
+        """Return why a cluster does not pass; "" if it does."""
         ...
 
 
@@ -53,7 +53,7 @@ class BindingFilter(Protocol):
     spares_targets: bool
 
     def refusal(self, request: Request) -> Refusal | None:
-        """None if all clusters pass."""
+        """Return which clusters do not pass, and why; None if all do."""
         ...
 
 

@@ -37,7 +37,7 @@ def _group(spec: Obj, which: str) -> str:
 
 
 def members(request: Request, peers: Peers, which: str) -> Iterator[tuple[Obj, set[str]]]:
-    """Every other member of the request's group, and the clusters it is in."""
+    """Yield every other member of the request's group, and the clusters it is in."""
     resource = request.resource
     group, namespace = _group(request.spec, which), resource.get("namespace") or ""
     own = binding_name(resource.get("kind") or "", resource.get("name") or "")

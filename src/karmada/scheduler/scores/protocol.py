@@ -22,5 +22,5 @@ class Score(Protocol):
     name: str
 
     def points(self, request: Request, fleet: Fleet, slots: Ints) -> Ints | None:
-        """For each of the slots, in their order; None for no points to anybody. May raise ScoreError."""
+        """Return points for the slots, in their order; None for no points to anybody. May raise ScoreError."""
         ...

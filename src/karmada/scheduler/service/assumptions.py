@@ -27,7 +27,7 @@ class Assumptions:
         self._changed: set[str] = set()
 
     def note(self, binding: Obj, targets: Sequence[Obj]) -> None:
-        """This is where a workload goes now."""
+        """Note where a workload goes now."""
         key = key_of(binding)
         self.forget(key)
         for target in targets:

@@ -26,9 +26,9 @@ class Context(Protocol):
     def follow_ups(self) -> FollowUps: ...
 
     def connect(self, name: str, /) -> Client:
-        """A client that writes under this name."""
+        """Return a client that writes under this name."""
         ...
 
     def recorder(self, component: str) -> EventRecorder:
-        """One for each name; the assembly of the process starts and stops it."""
+        """Return one for each name; the assembly of the process starts and stops it."""
         ...

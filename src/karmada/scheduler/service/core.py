@@ -91,7 +91,7 @@ class SchedulingEngine:
         return await estimates(request, self.fleet, local, remote, sets=in_sets(request, profile))
 
     def reported(self, old: Obj | None, new: Obj) -> None:
-        """A binding changed, perhaps its status."""
+        """Note that a binding changed, perhaps its status."""
         if self._following:
             for cluster in reported_changes(old, new):
                 for estimator in self._following:
@@ -100,7 +100,7 @@ class SchedulingEngine:
     # decisions
 
     async def decide(self, binding: Obj, request: Request) -> Decision:
-        """Where it goes. Where decisions depend on one another, the next one knows of this one before it is written."""
+        """Decide where a binding goes. If decisions depend on one another, the next knows of this one at once."""
         if self.peers is None and self.assumptions is None:
             return await self._decide(request)
         async with self._turn:
@@ -127,7 +127,7 @@ class SchedulingEngine:
         return schedule(request, self.fleet, local, profile)
 
     def _expect(self, binding: Obj, decision: Decision, is_workload: bool) -> None:
-        """Only if it will be written: what cannot be placed now stays where it is, unless no cluster fits any more."""
+        """Note a decision that will be written: what cannot be placed stays, unless no cluster fits any more."""
         failure, targets = decision.failure, decision.targets
         if failure is not None and failure.reason is not Reason.NO_CLUSTER_FIT:
             return

@@ -37,7 +37,7 @@ class Pauses(ABC):
         """True for a binding that waits for room."""
 
     def failed(self, key: Key, *, no_room: bool = False) -> float:
-        """Seconds until the next try."""
+        """Return seconds until the next try."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self._waiting[key] = no_room
@@ -45,23 +45,23 @@ class Pauses(ABC):
 
     @abstractmethod
     def _pause(self, failures: int, no_room: bool) -> float:
-        """After so many failures before this one."""
+        """Return the pause after so many failures before this one."""
 
     def triggered(self, key: Key) -> None:
-        """Something that concerns the binding has changed: it is scheduled at once."""
+        """Note that something that concerns the binding has changed: it is scheduled at once."""
         self._waiting.pop(key, None)
 
     def over(self, key: Key) -> None:
-        """It is being scheduled."""
+        """Note that the pause is over: the binding is being scheduled."""
         self._waiting.pop(key, None)
 
     def forget(self, key: Key) -> None:
-        """It succeeded, or is gone."""
+        """Forget a binding that was scheduled, or is gone."""
         self._failures.pop(key, None)
         self._waiting.pop(key, None)
 
     def counts(self) -> tuple[int, int]:
-        """How many wait to be tried again, and how many for room."""
+        """Return how many wait to be tried again, and how many for room."""
         without_room = sum(self._waiting.values())
         return len(self._waiting) - without_room, without_room
 
@@ -81,7 +81,7 @@ class Doubling(Pauses):
         return max(own, self._take_token())
 
     def _take_token(self) -> float:
-        """Seconds until there is one for this try."""
+        """Return seconds until there is one for this try."""
         now = self._clock.monotonic()
         limits = self._limits
         self._tokens = min(float(limits.burst), self._tokens + (now - self._filled) * limits.rate) - 1

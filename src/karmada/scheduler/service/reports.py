@@ -8,7 +8,7 @@ from karmada.kube.objects.types import Obj
 
 
 def reported_changes(old: Obj | None, new: Obj) -> list[str]:
-    """The clusters for which a binding has another status than before."""
+    """Return the clusters for which a binding has another status than before."""
     before, after = _statuses(old), _statuses(new)
     if before == after:
         return []

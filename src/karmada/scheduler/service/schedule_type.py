@@ -73,7 +73,7 @@ def placement_changed(placement: Obj, applied: str, observed: str) -> bool:
 
 
 def placement_text(placement: Obj) -> str:
-    """The placement as it is remembered in the annotation: compact, its parts in their usual order."""
+    """Return the placement as it is remembered in the annotation: compact, its parts in their usual order."""
     return orjson.dumps(said(placement)).decode().translate(_ESCAPES)
 
 
@@ -84,7 +84,7 @@ def applied_text(plan: Plan) -> str:
 
 
 def said(placement: Obj) -> Obj:
-    """The parts of a placement that say something, in their usual order: an empty list says as little as none."""
+    """Return the parts of a placement that say something, in their usual order: an empty list says nothing."""
     return {part: placement[part] for part in ORDER if placement.get(part) not in (None, [])}
 
 

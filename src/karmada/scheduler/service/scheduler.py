@@ -237,7 +237,7 @@ class BindingScheduler(Reconciler):
         return self._decided.get(key) == _made(binding) and key not in self._touched
 
     async def _schedule(self, key: Key, binding: Obj) -> Verdict | None:
-        """The outcome of a decision; None when there was nothing to decide."""
+        """Return the outcome of a decision; None when there was nothing to decide."""
         if meta.is_deleting(binding):
             return None
         if binding["spec"].get("placement") is None:
@@ -294,7 +294,7 @@ class BindingScheduler(Reconciler):
     async def _write_result(
         self, key: Key, binding: Obj, request: Request, decision: Decision
     ) -> tuple[Obj, list[Exception]]:
-        """The binding afterwards, and what went wrong. Without any cluster that fits, what was placed is withdrawn."""
+        """Return the binding afterwards, and what went wrong. Without a cluster that fits, placements are withdrawn."""
         if decision.failure is not None and decision.failure.reason is not Reason.NO_CLUSTER_FIT:
             return binding, []
         patch = writing.result_patch(binding, request.plan, decision.targets)
@@ -337,7 +337,7 @@ class BindingScheduler(Reconciler):
             self._emit(binding, WARNING, FAILED, text)
 
     def _report(self, binding: Obj, after: Obj, request: Request, decision: Decision, report: Verdict) -> None:
-        """Success is an event only when something was written; groups that failed have had theirs already."""
+        """Emit events: success only when something was written; groups that failed have had theirs already."""
         if report.status == "True":
             if after is not binding:
                 self._emit_success(binding, decision, report)
@@ -355,7 +355,7 @@ class BindingScheduler(Reconciler):
         )
 
     def _emit(self, binding: Obj, sort: str, reason: str, text: str | Callable[[], str]) -> None:
-        """On the binding, and on its resource."""
+        """Emit an event on the binding, and on its resource."""
         self._recorder.event(binding, sort, reason, text)
         resource = binding["spec"].get("resource") or {}
         parts = {key: resource[key] for key in ("name", "namespace", "uid", "resourceVersion") if resource.get(key)}

@@ -47,7 +47,7 @@ def index_by_placement(binding: Obj) -> Iterable[str]:
 
 
 def _group(binding: Obj, placement: Obj) -> str | None:
-    """The name of the group of clusters that was taken last; None while any may be taken, "" without groups."""
+    """Return the name of the group of clusters that was taken last; None while any may be taken, "" without groups."""
     if not placement.get("clusterAffinities"):
         return ""
     status = binding.get("status") or {}
@@ -172,7 +172,7 @@ class SchedulerSelector:
         return False
 
     def should_schedule(self, old: Obj | None, new: Obj | None) -> bool:
-        """A predicate for changes of bindings."""
+        """Return a predicate for changes of bindings."""
         if new is None or is_known(old, new) or not self(new):
             return False
         return old is None or _identity(old) != _identity(new) or not self(old)
@@ -189,7 +189,7 @@ def _identity(binding: Obj) -> tuple[str | None, int | None]:
 
 
 def concerns_bindings(old: Obj | None, new: Obj | None) -> list[Obj]:
-    """A changed cluster as bindings should be matched with it: as it was and as it is, or not at all."""
+    """Return a changed cluster as bindings should be matched with it: as it was and as it is, or not at all."""
     if old is None or new is None:
         return []
     if meta.is_deleting(new) and not meta.is_deleting(old):
@@ -200,7 +200,7 @@ def concerns_bindings(old: Obj | None, new: Obj | None) -> list[Obj]:
 
 
 def _selectable(cluster: Obj) -> object:
-    """All that an affinity can select a cluster by, besides its name."""
+    """Return all that an affinity can select a cluster by, besides its name."""
     spec = cluster.get("spec") or {}
     return meta.labels(cluster), [spec.get(field) for field in ("provider", "region", "zone", "zones")]
 

@@ -25,7 +25,7 @@ SCHEDULED = "Scheduled"
 
 
 def result_patch(binding: Obj, plan: Plan, targets: Sequence[Obj]) -> Obj:
-    """Annotation and clusters, where they are to become others."""
+    """Return annotation and clusters, where they are to become others."""
     text, clusters = applied_text(plan), list(targets)
     patch: Obj = {}
     if meta.annotations(binding).get(well_known.APPLIED_PLACEMENT) != text:
@@ -36,7 +36,7 @@ def result_patch(binding: Obj, plan: Plan, targets: Sequence[Obj]) -> Obj:
 
 
 async def write(client: Client, gvr: GVR, binding: Obj, patch: Obj) -> Obj:
-    """The binding as it is afterwards. ApiError when it is refused."""
+    """Return the binding as it is afterwards. ApiError when it is refused."""
     metadata = binding["metadata"]
     return await client.patch(gvr, metadata["name"], metadata.get("namespace", ""), patch, type="merge")
 
@@ -69,7 +69,7 @@ async def write_status(
 def reported_status(
     status: Obj, report: Verdict, now: float, *, observed: int, affinity_name: str = "", again: bool = False
 ) -> Obj:
-    """The condition, and on success what was observed; `again`: the time is new even if nothing else changed."""
+    """Return the condition, and on success what was observed; `again`: the time is new even if nothing else changed."""
     condition = {"type": SCHEDULED, "status": report.status, "reason": report.reason, "message": report.message}
     new = {**status, "conditions": meta.set_condition(status.get("conditions"), condition, now)}
     if affinity_name:
@@ -82,7 +82,7 @@ def reported_status(
 
 
 async def write_observed(client: Client, gvr: GVR, binding: Obj, now: float) -> Obj:
-    """Nothing has to be scheduled: this generation is as good as scheduled.
+    """Write that nothing has to be scheduled: this generation is as good as scheduled.
 
     The condition is written, too, if there is none yet, or if it says that scheduling failed: then the status of the
     clusters was not written, or the binding no longer wants what failed.
