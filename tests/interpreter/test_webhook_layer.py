@@ -397,10 +397,10 @@ async def test_where_a_service_is_found(spec: Obj | None, expected: Address | st
     services = Services(NoInformers(*known))  # type: ignore[arg-type]
     await services.synced()
     if isinstance(expected, Address):
-        assert services.resolve("tools", "hook", 443) == expected
+        assert await services.resolve("tools", "hook", 443) == expected
     else:
         with pytest.raises(Unroutable) as failure:
-            services.resolve("tools", "hook", 443)
+            await services.resolve("tools", "hook", 443)
         assert str(failure.value) == expected
 
 

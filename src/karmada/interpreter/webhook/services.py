@@ -31,7 +31,7 @@ class Services:
             self._informer.start()
         await self._informer.wait_synced()
 
-    def resolve(self, namespace: str, name: str, port: int) -> Address:
+    async def resolve(self, namespace: str, name: str, port: int) -> Address:
         assert self._informer is not None, "Services are not synced"
         service = self._informer.get(Key(namespace, name))
         if service is None:

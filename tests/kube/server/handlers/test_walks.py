@@ -17,6 +17,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import time_slice
 from karmada.kube.schema.builtin import Definitions
+from karmada.kube.server.addresses.service_routing import ServiceRouter
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.http.list_encoding import encode_list
@@ -26,6 +27,7 @@ from karmada.kube.server.http.results import ListResult
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
 
 CONFIG_MAPS, PODS, NAMESPACES = GVR("", "v1", "configmaps"), GVR("", "v1", "pods"), GVR("", "v1", "namespaces")
+SERVICES, SLICES = GVR("", "v1", "services"), GVR("discovery.k8s.io", "v1", "endpointslices")
 BUDGETS = GVR("policy", "v1", "poddisruptionbudgets")
 AUTOSCALERS = GVR("autoscaling", "v1", "horizontalpodautoscalers")
 OBJECTS_OF_A_SLICE = 20
@@ -140,6 +142,14 @@ async def test_evictions_among_many_budgets(client: Client, server: ApiServer, l
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "o0000", "namespace": "many"}}
     evicted = client.create_subresource(PODS, "o0000", "many", "eviction", eviction)
     assert await most_at_once(looks, evicted) <= TWO_SLICES
+    assert looks.number - before >= number
+
+
+async def test_the_endpoints_of_a_service(client: Client, server: ApiServer, looks: Looks, number: int) -> None:
+    await store(server, SERVICES, "Service", 1, spec={"clusterIP": "10.0.0.7", "ports": [{"port": 443}]})
+    await store(server, SLICES, "EndpointSlice", number, endpoints=[], ports=[])
+    before = looks.number
+    assert await most_at_once(looks, ServiceRouter(server.cache).resolve("many", "o0000", 443)) <= TWO_SLICES
     assert looks.number - before >= number
 
 

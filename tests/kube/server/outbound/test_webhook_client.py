@@ -156,23 +156,23 @@ def test_an_answer_that_is_no_json_object_is_a_failed_call(answer: bytes) -> Non
 # services
 
 
-def test_an_external_name_is_dialled_as_it_is(state: State) -> None:
+async def test_an_external_name_is_dialled_as_it_is(state: State) -> None:
     state.put(service("hook", "tools", type="ExternalName", externalName="hooks.example"))
-    assert ServiceRouter(state).resolve("tools", "hook", 8443) == Address("hooks.example", 8443)
+    assert await ServiceRouter(state).resolve("tools", "hook", 8443) == Address("hooks.example", 8443)
 
 
-def test_a_service_without_endpoint_objects_is_dialled_at_its_cluster_ip(state: State) -> None:
+async def test_a_service_without_endpoint_objects_is_dialled_at_its_cluster_ip(state: State) -> None:
     state.put(service("hook", "tools", type="ClusterIP", clusterIP="10.0.0.7", ports=[{"port": 443}]))
-    assert ServiceRouter(state).resolve("tools", "hook", 443) == Address("10.0.0.7", 443)
+    assert await ServiceRouter(state).resolve("tools", "hook", 443) == Address("10.0.0.7", 443)
 
 
-def test_endpoints_are_used_where_there_are_no_slices(state: State) -> None:
+async def test_endpoints_are_used_where_there_are_no_slices(state: State) -> None:
     state.put(service("hook", "tools", clusterIP="10.0.0.7", ports=[{"name": "web", "port": 443}, {"port": 80}]))
     meta = {"name": "hook", "namespace": "tools"}
     ports = [{"name": "metrics", "port": 9}, {"name": "web", "port": 9443}]
     subsets = [{"addresses": [{"ip": "10.1.1.1"}], "ports": ports}]
     state.put({"apiVersion": "v1", "kind": "Endpoints", "metadata": meta, "subsets": subsets})
-    assert ServiceRouter(state).resolve("tools", "hook", 443) == Address("10.1.1.1", 9443)
+    assert await ServiceRouter(state).resolve("tools", "hook", 443) == Address("10.1.1.1", 9443)
 
 
 @pytest.mark.parametrize(
@@ -187,11 +187,11 @@ def test_endpoints_are_used_where_there_are_no_slices(state: State) -> None:
           endpoint_slice("hook", "tools", 9443, ready=False)], 443, 'no endpoints available for service "hook"'),
     ],
 )  # fmt: skip
-def test_a_service_that_leads_nowhere_says_why(state: State, objects: list[Any], port: int, text: str) -> None:
+async def test_a_service_that_leads_nowhere_says_why(state: State, objects: list[Any], port: int, text: str) -> None:
     for obj in objects:
         state.put(obj)
     with pytest.raises(Unroutable) as caught:
-        ServiceRouter(state).resolve("tools", "hook", port)
+        await ServiceRouter(state).resolve("tools", "hook", port)
     assert str(caught.value) == text
 
 

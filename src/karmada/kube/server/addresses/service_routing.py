@@ -36,7 +36,7 @@ class ServiceRouter:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
-    def resolve(self, namespace: str, name: str, port: int) -> Address:
+    async def resolve(self, namespace: str, name: str, port: int) -> Address:
         service = self._reader.get(SERVICES, namespace, name)
         if service is None:
             raise Unroutable(f'service "{name}" not found')
@@ -46,7 +46,7 @@ class ServiceRouter:
         wanted = service_port(service, port)
         if wanted is None:
             raise Unroutable(f'no service port {port} found for service "{name}"')
-        subsets = list(self.subsets(namespace, name))
+        subsets = await self.subsets(namespace, name)
         if subsets:
             for address in ready_addresses(subsets, wanted.get("name") or ""):
                 return address
@@ -56,20 +56,20 @@ class ServiceRouter:
             raise Unroutable(f'no endpoints available for service "{name}"')
         return Address(cluster_ip, port)
 
-    def subsets(self, namespace: str, name: str) -> Iterator[Subset]:
-        """Yield the endpoints of a Service: ready addresses with their ports, of its slices, else of its Endpoints."""
+    async def subsets(self, namespace: str, name: str) -> list[Subset]:
+        """Return the endpoints of a Service: ready addresses with their ports, of its slices, else of its Endpoints."""
         slices = [
             found
-            for found in self._reader.list(ENDPOINT_SLICES, namespace)
+            async for found in self._reader.scan(ENDPOINT_SLICES, namespace)
             if (found["metadata"].get("labels") or {}).get(SERVICE_NAME) == name
         ]
         if slices:
-            yield from map(_of_slice, slices)
-            return
+            return list(map(_of_slice, slices))
         endpoints = self._reader.get(ENDPOINTS, namespace, name)
-        for subset in (endpoints or {}).get("subsets") or ():
-            hosts = tuple(address["ip"] for address in subset.get("addresses") or ())
-            yield Subset(hosts, tuple(subset.get("ports") or ()))
+        return [
+            Subset(tuple(address["ip"] for address in subset.get("addresses") or ()), tuple(subset.get("ports") or ()))
+            for subset in (endpoints or {}).get("subsets") or ()
+        ]
 
 
 class Subset(NamedTuple):

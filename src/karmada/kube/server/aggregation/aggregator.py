@@ -128,7 +128,7 @@ class Aggregator:
         if inside is not None:
             return await inside.handle(request, version)
         try:
-            target = backend.target(self._router, self._outbound)
+            target = await backend.target(self._router, self._outbound)
         except Unroutable as error:
             _log.error("Cannot resolve the service of an API service", error, name=backend.name)
             return unavailable("service unavailable")

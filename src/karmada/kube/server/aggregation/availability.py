@@ -138,9 +138,9 @@ class Availability(Reconciler):
     # the checks
 
     async def examine(self, backend: Backend) -> Finding:
-        return self._routed(backend) or await self._answered(backend)
+        return await self._routed(backend) or await self._answered(backend)
 
-    def _routed(self, backend: Backend) -> Finding | None:
+    async def _routed(self, backend: Backend) -> Finding | None:
         """Return what is known from the Service and its endpoints alone; None: the backend has to be probed."""
         what = f'service/{backend.service.name} in "{backend.service.namespace}"'
         service = self._reader.get(SERVICES, *backend.service)
@@ -153,7 +153,7 @@ class Availability(Reconciler):
         port = service_port(service, backend.port)
         if port is None:
             return Finding(False, "ServicePortError", f"{what} is not listening on port {backend.port}")
-        subsets = list(self._router.subsets(*backend.service))
+        subsets = await self._router.subsets(*backend.service)
         if not subsets:
             return Finding(False, "EndpointsNotFound", f"cannot find endpointslices for {what}")
         name = port.get("name") or ""
@@ -163,7 +163,7 @@ class Availability(Reconciler):
 
     async def _answered(self, backend: Backend) -> Finding:
         try:
-            target = backend.target(self._router, self._outbound)
+            target = await backend.target(self._router, self._outbound)
         except (Unroutable, BadTrust) as error:
             name = f"{backend.service.name}.{backend.service.namespace}.svc"
             url = f"https://{name}:{backend.port}{backend.path}"

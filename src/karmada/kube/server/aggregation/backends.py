@@ -60,10 +60,10 @@ class Backend:
     def path(self) -> str:
         return f"/apis/{self.version}"
 
-    def target(self, router: Router, outbound: Outbound) -> Target:
+    async def target(self, router: Router, outbound: Outbound) -> Target:
         """Return where to connect now; raises Unroutable or BadTrust."""
         outbound.tls(self.trust)
-        address = router.resolve(*self.service, self.port)
+        address = await router.resolve(*self.service, self.port)
         return Target(address, f"{self.service.name}.{self.service.namespace}.svc", self.trust)
 
 

@@ -39,7 +39,7 @@ class WebhookCallFailed(ValueError):
 
 
 class Router(Protocol):
-    def resolve(self, namespace: str, name: str, port: int) -> Address: ...
+    async def resolve(self, namespace: str, name: str, port: int) -> Address: ...
 
 
 class WebhookClient:
@@ -67,7 +67,7 @@ class WebhookClient:
         base, server_name = endpoint_url(place)
         url = f"{base}?timeout={format_duration(timeout)}"
         try:
-            target = self._target(place, base, server_name, Trust(ca_pem))
+            target = await self._target(place, base, server_name, Trust(ca_pem))
         except (Unroutable, BadTrust) as error:
             raise WebhookCallFailed(f'Post "{url}": {error}') from error
         parts = urlsplit(url)
@@ -80,11 +80,11 @@ class WebhookClient:
             raise WebhookCallFailed(unexpected_answer(status, answer))
         return answer
 
-    def _target(self, place: str | Obj, base: str, server_name: str, trust: Trust) -> Target:
+    async def _target(self, place: str | Obj, base: str, server_name: str, trust: Trust) -> Target:
         self._outbound.tls(trust)
         if isinstance(place, str):
             return Target(Address(server_name, urlsplit(base).port or 443), server_name, trust)
-        address = self._router.resolve(place["namespace"], place["name"], place.get("port") or 443)
+        address = await self._router.resolve(place["namespace"], place["name"], place.get("port") or 443)
         return Target(address, server_name, trust)
 
     async def _post(self, target: Target, path: str, host: str, body: bytes) -> tuple[int, bytes]:

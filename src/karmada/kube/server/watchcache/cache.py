@@ -329,5 +329,7 @@ class Cache:
         return [entry.object() for entry in self.collection(resource).list(namespace)]
 
     async def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[Obj]:
-        async for entry in in_slices(self.collection(resource).list(namespace)):
+        collection = self.collection(resource)
+        await collection.loaded()
+        async for entry in in_slices(collection.list(namespace)):
             yield entry.object()
