@@ -168,6 +168,102 @@ MUTATIONS = [
         "for place in groups[group.name])",
         "scheduler",
     ),
+    Mutation(
+        "apiserver/agent_isolation.py",
+        "if well_known.cluster_of_namespace(info.namespace) not in (None, cluster):",
+        "if False:",
+        "apiserver/test_agent_isolation.py",
+    ),
+    Mutation(
+        "apiserver/agent_isolation.py",
+        'return found is None or found["spec"].get("username") == user.name',
+        "return True",
+        "apiserver/test_agent_isolation.py",
+    ),
+    Mutation(
+        "apiserver/agent_isolation.py",
+        "own = namespace == well_known.NAMESPACE_CLUSTER and name == cluster",
+        "own = namespace == well_known.NAMESPACE_CLUSTER",
+        "apiserver/test_agent_isolation.py",
+    ),
+    Mutation(
+        "apiserver/agent_isolation.py",
+        "own = requested_user(obj) == attributes.user.name",
+        "own = True",
+        "apiserver/test_agent_isolation.py",
+    ),
+    Mutation(
+        "apiserver/agent_isolation.py",
+        'f"{given},{own}" if given else own',
+        "given or own",
+        "apiserver/test_agent_isolation.py",
+    ),
+    Mutation(
+        "controllers/agent_csr_approving.py",
+        "and request.organizations == (well_known.AGENT_GROUP,)",
+        "and well_known.AGENT_GROUP in request.organizations",
+        "controllers/test_agent_csr_approving.py",
+    ),
+    Mutation(
+        "controllers/agent_csr_approving.py",
+        "        and not any(other_names)\n",
+        "",
+        "controllers/test_agent_csr_approving.py",
+    ),
+    Mutation(
+        "controllers/agent_csr_approving.py",
+        'if not r.own or request.common_name == spec.get("username")]',
+        "if True]",
+        "controllers/test_agent_csr_approving.py",
+    ),
+    Mutation(
+        "kube/server/auth/bootstrap_tokens.py",
+        "    if _expired(secret, now):\n        raise",
+        "    if False:\n        raise",
+        "kube/server/auth/test_bootstrap_tokens.py",
+    ),
+    Mutation(
+        "kube/server/auth/bootstrap_tokens.py",
+        "if not _GROUP.fullmatch(group)",
+        "if not _GROUP.match(group)",
+        "kube/server/auth/test_bootstrap_tokens.py",
+    ),
+    Mutation(
+        "kube/server/auth/service_accounts.py",
+        "for audience in wanted if audience in verified.audiences)",
+        "for audience in wanted)",
+        "kube/server/auth",
+    ),
+    Mutation("kube/server/auth/service_accounts.py", 'and ":" not in name else None', "else None", "kube/server/auth"),
+    Mutation("kube/server/auth/jwt.py", 'if "=" in token or not isinstance', "if not isinstance", "kube/server/auth"),
+    Mutation(
+        "kube/server/auth/csr_admission.py", "elif _outcome(old) == _outcome(new):", "elif True:", "kube/server/auth"
+    ),
+    Mutation("kube/server/auth/csr_admission.py", "!= attributes.user.info():", "is None:", "kube/server/auth"),
+    Mutation(
+        "kube/server/auth/frontproxy.py",
+        "allowed_names=(FRONT_PROXY_CLIENT,))",
+        "allowed_names=())",
+        "kube/server/auth",
+    ),
+    Mutation(
+        "kube/server/watchcache/history.py",
+        "self.floor = dropped.revision",
+        "self.floor = dropped.revision - 1",
+        "kube/server/watchcache",
+    ),
+    Mutation(
+        "kube/runtime/back_off.py",
+        "if now - self._last > self._reset_after",
+        "if now - self._last < self._reset_after",
+        "kube/runtime/test_back_off.py",
+    ),
+    Mutation(
+        "controllers/cluster/monitor.py",
+        "grace = settings.cluster_startup_grace_period if never",
+        "grace = settings.cluster_monitor_grace_period if never",
+        "controllers/cluster",
+    ),
 ]
 
 

@@ -51,6 +51,7 @@ def test_a_bootstrap_token_gives_a_user_with_its_groups() -> None:
         token_secret({**GOOD, "expiration": "tomorrow"}),
         token_secret({**GOOD, "auth-extra-groups": "system:masters"}),
         token_secret({**GOOD, "auth-extra-groups": "system:bootstrappers:a,system:bootstrappers:"}),
+        token_secret({**GOOD, "auth-extra-groups": "system:bootstrappers:a b"}),
         token_secret(GOOD, kind="Opaque"),
         token_secret(GOOD, deletionTimestamp="2023-11-14T22:13:19Z"),
         token_secret(GOOD, namespace="default"),
