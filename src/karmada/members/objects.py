@@ -22,6 +22,7 @@ from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFo
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import converge
+from karmada.kube.runtime.handled import Handled
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.writes import Write
@@ -72,7 +73,7 @@ class KindInMember:
         self._client = member.client
         self._retain = retain
         self._clock = clock
-        self._versions: dict[Key, str] = {}
+        self._applied: Handled[Key, str] = Handled()
         self._changed = changed
         self._applying: set[Key] = set()
         """Objects that are being written: what comes of them meanwhile is looked at afterwards."""
@@ -100,7 +101,7 @@ class KindInMember:
     def observe(self, key: Key) -> Observed:
         """The newest known state, without a request to the member."""
         self._check_history()
-        if self.informer is None or (not self.informer.synced and key not in self._versions):
+        if self.informer is None or (not self.informer.synced and key not in self._applied):
             return UNKNOWN
         return self._shown(key)
 
@@ -116,12 +117,12 @@ class KindInMember:
     def settled(self, manifest: Obj, observed: Obj) -> bool:
         """Whether the object has not changed since it was last found to be as it should."""
         self._check_history()
-        return self._versions.get(key_of(observed)) == version_of(observed) and carries(observed, manifest)
+        return self._applied.is_done(key_of(observed), version_of(observed)) and carries(observed, manifest)
 
     def _check_history(self) -> None:
         if self._history != self._member.history:
             self._history = self._member.history
-            self._versions.clear()
+            self._applied.clear()
 
     # writing
 
@@ -140,7 +141,7 @@ class KindInMember:
             informer = self.watch()
             if history == self._member.history:
                 self._check_history()
-                self._versions[key] = version_of(last)
+                self._applied.done(key, version_of(last))
                 informer.wrote(last)
             return write
         finally:
@@ -218,4 +219,4 @@ class KindInMember:
         self.forget(key)
 
     def forget(self, key: Key) -> None:
-        self._versions.pop(key, None)
+        self._applied.forget(key)

@@ -158,4 +158,4 @@ async def test_a_refused_binding_leaves_nothing_behind(plane: Scheduling) -> Non
     wrong["spec"]["resource"]["namespace"] = "elsewhere"
     with pytest.raises(Exception, match="must be the namespace of the binding"):
         await plane.client.create(BINDINGS, wrong)
-    assert plane.scheduler._at_creation._decided == {}
+    assert plane.scheduler._at_creation._decided._done == {}

@@ -19,6 +19,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.follow_ups import FollowUp
+from karmada.kube.runtime.handled import Handled
 from karmada.kube.runtime.keys import key_of
 
 
@@ -28,7 +29,7 @@ class Claiming:
     def __init__(self, policies: Policies, namespaces: SkippedNamespaces) -> None:
         self._policies = policies
         self._namespaces = namespaces
-        self._claimed: dict[str, int] = {}
+        self._claimed: Handled[str, int] = Handled()
         """By the uid of a template, until its event has come: how often policies had changed when it was claimed."""
         self._outdated: set[Ref] = set()
 
@@ -43,15 +44,15 @@ class Claiming:
         changes = claiming_changes(template, *found)
         if changes is None:
             return None
-        self._claimed[meta.uid(template)] = self._policies.changes
+        self._claimed.done(meta.uid(template), self._policies.changes)
         return FollowUp(CONTROLLER_MANAGER, changes)
 
     def abandoned(self, template: Obj) -> None:
-        self._claimed.pop(meta.uid(template), None)
+        self._claimed.forget(meta.uid(template))
 
     def arrived(self, ref: Ref, template: Obj) -> None:
         """The event of a new template: from now on a changed policy finds it."""
-        changes = self._claimed.pop(meta.uid(template), None)
+        changes = self._claimed.take(meta.uid(template))
         if changes is not None and changes != self._policies.changes:
             self._outdated.add(ref)
 

@@ -18,7 +18,7 @@ change: it may have been made while no detector ran.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from karmada.api import well_known
 from karmada.api.matching import MISMATCH
@@ -44,6 +44,7 @@ from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.handled import Generation, Handled, generation_of
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.queue import Priority
@@ -53,21 +54,13 @@ from karmada.kube.runtime.time_slice import in_slices
 DETECTOR: Final = "resource-detector"
 
 
-class _Source(NamedTuple):
-    """What a binding was built from: the template as claimed, and the policies.
+_Source: TypeAlias = tuple[str, Generation, Generation | None]
+"""What a binding was built from: the version of the template as claimed, and the policies."""
 
-    Kept only until the event of the claim is reconciled, which then has nothing to do.
-    """
 
-    template_version: str
-    policy_uid: str
-    policy_generation: int
-    replica_policy: tuple[str, int] | None
-
-    @classmethod
-    def of(cls, template: Obj, policy: Obj, replica_policy: Obj | None) -> _Source:
-        replicas = None if replica_policy is None else (meta.uid(replica_policy), meta.generation(replica_policy))
-        return cls(meta.resource_version(template), meta.uid(policy), meta.generation(policy), replicas)
+def _source(template: Obj, policy: Obj, replica_policy: Obj | None) -> _Source:
+    replicas = None if replica_policy is None else generation_of(replica_policy)
+    return meta.resource_version(template), generation_of(policy), replicas
 
 
 class Detector(Reconciler):
@@ -97,7 +90,8 @@ class Detector(Reconciler):
             *reinterpretation(self._requeue_kinds),
         )
         """The templates themselves are watched by `kinds`."""
-        self._built_from: dict[Ref, _Source] = {}
+        self._built: Handled[Ref, _Source] = Handled()
+        """Bindings, until the event of the template's claim is reconciled, which then has nothing to do."""
         self._add: Callable[[Key, int], None] | None = None
 
     # from changes to keys
@@ -159,7 +153,7 @@ class Detector(Reconciler):
     async def reconcile(self, key: Key) -> Result:
         ref, lazily = unqueued(key)
         template = await self.kinds.find(ref)
-        source = self._built_from.pop(ref, None)
+        source = self._built.take(ref)
         if template is None or meta.labels(template).get(well_known.CLAIMED_BY):
             self.waiting.discard(ref)
             return Done
@@ -191,7 +185,7 @@ class Detector(Reconciler):
             return
         if meta.is_deleting(policy):
             raise NotYet(f"{kind.title(policy)} is being deleted")
-        if source is not None and source == _Source.of(template, policy, self.replica_policies.of(template)):
+        if source == _source(template, policy, self.replica_policies.of(template)):
             return
         if not selects(policy, template):
             return
@@ -217,7 +211,7 @@ class Detector(Reconciler):
             self.recorder.event(template, WARNING, "ApplyPolicyFailed", f"Apply {kind.title(policy)} failed: {error}")
             raise
         if claimed is not None:
-            self._built_from[ref] = _Source.of(claimed, policy, replica_policy)
+            self._built.done(ref, _source(claimed, policy, replica_policy))
         if outcome != "unchanged":
             self.recorder.event(whole, NORMAL, "ApplyPolicySucceed", f"Apply {kind.title(policy)} succeed")
 

@@ -51,6 +51,7 @@ from karmada.kube.runtime.controller import (
     Watch,
     requeue,
 )
+from karmada.kube.runtime.handled import Generation, Handled, generation_of
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
@@ -139,7 +140,7 @@ class Execution(Reconciler):
         self._outages = Outages(context.clock)
         self._events = ExecutionEvents(context.recorder(CONTROLLER))
         self._reflector = Reflector(interpreter, context.recorder(STATUS_CONTROLLER))
-        self._applied: dict[Key, tuple[str, int]] = {}
+        self._applied: Handled[Key, Generation] = Handled()
         self._queue: WorkQueue[Key]
         self.watches: Sequence[Watch] = (
             Watch(Work.gvr, when=generation_or_deletion_changed),
@@ -189,7 +190,7 @@ class Execution(Reconciler):
 
     def _forgotten(self, keys: Iterable[Key]) -> Iterator[Key]:
         for key in keys:
-            self._applied.pop(key, None)
+            self._applied.forget(key)
             yield key
 
     # a Work
@@ -197,7 +198,7 @@ class Execution(Reconciler):
     async def reconcile(self, key: Key) -> Result:
         work = self._works.get(key)
         if work is None:
-            self._applied.pop(key, None)
+            self._applied.forget(key)
             return Done
         name = well_known.cluster_of_namespace(key.namespace)
         if name is None:
@@ -285,8 +286,7 @@ class Execution(Reconciler):
     # applying
 
     async def _apply_all(self, key: Key, work: Obj, cluster: str, draft: Draft) -> list[_Outcome]:
-        generation = (meta.uid(work), meta.generation(work))
-        current = self._applied.get(key) == generation
+        current = self._applied.is_done(key, generation_of(work))
         was_applied = draft.status_of(APPLIED) == "True"
         manifests = manifests_of(work)
         outcomes = [
@@ -296,10 +296,10 @@ class Execution(Reconciler):
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         recreated = any(outcome.recreated for outcome in outcomes)
         if errors:
-            self._applied.pop(key, None)
+            self._applied.forget(key)
             self._report_failure(draft, work, cluster, outcomes, errors)
             return outcomes
-        self._applied[key] = generation
+        self._applied.done(key, generation_of(work))
         if was_applied and not any(outcome.written for outcome in outcomes):
             return outcomes
         if recreated:
@@ -434,7 +434,7 @@ class Execution(Reconciler):
             log.v(1).info("Not deleting yet", work=str(key), err=f"cluster({name}) not ready")
             return self._wait_for(name, key)
         await self._write_to_plane(self._without_finalizer(work))
-        self._applied.pop(key, None)
+        self._applied.forget(key)
         return Done
 
     async def _without_finalizer(self, work: Obj) -> Obj:

@@ -269,7 +269,8 @@ class Informer(Reflector):
         else:
             transform = self._transform
             self._store(key, obj if transform is None else transform(obj), same_history=not self._version_unavailable)
-        self._note_change()
+        if self._changed is not None:
+            self._note_change()
 
     def _check_ahead(self) -> None:
         """What was written here comes as an event before the watch gets past it, or the server is another one."""
@@ -345,7 +346,8 @@ class Informer(Reflector):
         calls, self._when_synced = self._when_synced, []
         for call in calls:
             call()
-        self._note_change()
+        if self._changed is not None:
+            self._note_change()
 
     async def _take(self, items: Iterable[Obj], seen: set[Key], *, same_history: bool) -> None:
         """After a jump to another history (a restored server), equal versions do not mean equal objects."""
@@ -411,7 +413,8 @@ class Informer(Reflector):
         else:
             self._apply_change(kind, obj)
             self.resource_version = obj["metadata"]["resourceVersion"]
-            self._note_change()
+            if self._changed is not None:
+                self._note_change()
         if self._ahead:
             self._check_ahead()
 
@@ -434,10 +437,9 @@ class Informer(Reflector):
             raise WatchFailed(f"unknown event type {kind!r}")
 
     def _note_change(self) -> None:
-        if self._changed is not None:
-            if not self._changed.done():
-                self._changed.set_result(None)
-            self._changed = None
+        changed, self._changed = self._changed, None
+        if changed is not None and not changed.done():
+            changed.set_result(None)
 
 
 class _Listing:

@@ -18,6 +18,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.follow_ups import FollowUp
+from karmada.kube.runtime.handled import Handled
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.failures import Verdict, verdict
 from karmada.scheduler.fleet import Fleet
@@ -48,7 +49,7 @@ class AtCreation:
         self._clock = clock
         self._manager = manager
         self._running = running
-        self._decided: dict[str, Decided] = {}
+        self._decided: Handled[str, Decided] = Handled()
         """Decisions by the uid of the binding, until its event has come."""
 
     def follow_up(self, binding: Obj) -> FollowUp | None:
@@ -60,7 +61,8 @@ class AtCreation:
         if decision.failed_attempts:
             return None
         report = verdict(None)
-        self._decided[meta.uid(binding)] = Decided(generation, self._core.fleet, request, decision, report, began)
+        decided = Decided(generation, self._core.fleet, request, decision, report, began)
+        self._decided.done(meta.uid(binding), decided)
         status = writing.reported_status(
             {}, report, self._clock.now(), observed=generation, affinity_name=decision.affinity_name
         )
@@ -73,11 +75,11 @@ class AtCreation:
         return self._ours(binding) and bool(spec.get("placement")) and not decided
 
     def abandoned(self, binding: Obj) -> None:
-        self._decided.pop(meta.uid(binding), None)
+        self._decided.forget(meta.uid(binding))
 
     def take(self, binding: Obj) -> Decided | None:
         """Return, once, what was decided when this binding was created."""
-        return self._decided.pop(meta.uid(binding), None) if self._decided else None
+        return self._decided.take(meta.uid(binding))
 
     def holds(self, decided: Decided, binding: Obj) -> bool:
         """Return whether the decision is on this state of the binding and on the clusters as they are."""

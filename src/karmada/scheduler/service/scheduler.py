@@ -19,6 +19,7 @@ from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.handled import Generation, Handled, generation_of
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import WorkQueue
@@ -87,8 +88,8 @@ class BindingScheduler(Reconciler):
         self.metrics: SchedulerMetrics = metrics
         self.name = f"{core.options.name}-{kind.info.plural}"
         self._ours = SchedulerSelector(core.options.name)
-        self._decided: dict[Key, tuple[str, int]] = {}
-        """Per binding, the uid and the generation that the last decision made: its event needs no other decision.
+        self._decided: Handled[Key, Generation] = Handled()
+        """Bindings as the last decision made them: their events need no other decision.
 
         Set before the write, whose event may come before its response.
         """
@@ -149,7 +150,7 @@ class BindingScheduler(Reconciler):
         if new is None or not self._ours.should_schedule(old, new):
             return False
         key = key_of(new)
-        if _made(new) == self._decided.get(key):
+        if self._decided.is_done(key, generation_of(new)):
             return False
         decided = self._at_creation.take(new)
         if decided is not None and self._was_decided(new, decided):
@@ -165,7 +166,7 @@ class BindingScheduler(Reconciler):
         self._emit_success(binding, decided.decision, decided.report)
         holds = self._at_creation.holds(decided, binding)
         if holds:
-            self._decided[key_of(binding)] = _made(binding)
+            self._decided.done(key_of(binding), generation_of(binding))
         return holds
 
     def _priority(self, binding: Obj) -> int:
@@ -183,7 +184,7 @@ class BindingScheduler(Reconciler):
         binding = new or old
         assert binding is not None
         key = key_of(binding)
-        self._decided.pop(key, None)
+        self._decided.forget(key)
         self._touched.discard(key)
         self._forget_refusal(key)
         self._core.pauses.forget(key)
@@ -215,7 +216,7 @@ class BindingScheduler(Reconciler):
         if binding is None or not self._ours.served(binding) or self._is_decided(key, binding):
             return self._settled(key)
         self._touched.discard(key)
-        self._decided.pop(key, None)
+        self._decided.forget(key)
         self._core.pauses.over(key)
         self._forget_refusal(key)
         try:
@@ -234,7 +235,7 @@ class BindingScheduler(Reconciler):
         return self._again(key, binding, no_room=report.reason == Reason.UNSCHEDULABLE)
 
     def _is_decided(self, key: Key, binding: Obj) -> bool:
-        return self._decided.get(key) == _made(binding) and key not in self._touched
+        return self._decided.is_done(key, generation_of(binding)) and key not in self._touched
 
     async def _schedule(self, key: Key, binding: Obj) -> Verdict | None:
         """Return the outcome of a decision; None when there was nothing to decide."""
@@ -259,7 +260,7 @@ class BindingScheduler(Reconciler):
         try:
             return await self._decide(key, binding, request)
         except BaseException:
-            self._decided.pop(key, None)
+            self._decided.forget(key)
             raise
 
     async def _decide(self, key: Key, binding: Obj, request: Request) -> Verdict:
@@ -284,9 +285,9 @@ class BindingScheduler(Reconciler):
             self._wrote(binding, after)
         self._report(binding, after, request, decision, report)
         if current and not report.retry:
-            self._decided[key] = _made(written)
+            self._decided.done(key, generation_of(written))
         else:
-            self._decided.pop(key, None)
+            self._decided.forget(key)
         if not current:
             self._add(key, self._priority(written))
         return report
@@ -301,7 +302,7 @@ class BindingScheduler(Reconciler):
         if not patch:
             return binding, []
         if "spec" in patch:
-            self._decided[key] = (meta.uid(binding), meta.generation(binding) + 1)
+            self._decided.done(key, (meta.uid(binding), meta.generation(binding) + 1))
         written: Obj | None = None
         try:
             written = await writing.write(self._client, self._kind.gvr, binding, patch)
@@ -383,7 +384,3 @@ class BindingScheduler(Reconciler):
     def _again(self, key: Key, binding: Obj, *, no_room: bool = False) -> Result:
         self.metrics.incoming("ScheduleAttemptFailure")
         return requeue(self._core.pauses.failed(key, no_room=no_room), self._priority(binding))
-
-
-def _made(binding: Obj) -> tuple[str, int]:
-    return meta.uid(binding), meta.generation(binding)
