@@ -10,7 +10,7 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK, GVR
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Terminal, Watch
+from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Terminal, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.manager import Manager
 from karmada.scheduler.assignment import Division
@@ -26,6 +26,7 @@ __all__ = [
     "BindingFilter",
     "Client",
     "ClusterFilter",
+    "ControllerOptions",
     "Division",
     "Done",
     "EstimateRequest",
