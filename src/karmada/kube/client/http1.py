@@ -49,8 +49,8 @@ class OpeningTimedOut(TimeoutError):
     """No connection within the time there was for it."""
 
 
-class Place(NamedTuple):
-    """Where connections lead; with the same place they are alike."""
+class Origin(NamedTuple):
+    """Where connections lead; with the same origin they are alike."""
 
     host: str
     port: int
@@ -108,8 +108,8 @@ def _text(value: bytes) -> str:
 class Connection(asyncio.Protocol):
     """One request at a time; received bytes are buffered until they are read, up to a limit."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
         self.used = False
         """Before: it may have been closed since by the other side."""
         self.idle_since = 0.0
@@ -475,22 +475,22 @@ class Connections:
     """The connections of an event loop, shared by all clients of the same server."""
 
     def __init__(self) -> None:
-        self._idle: dict[Place, deque[Connection]] = {}
-        self._users: Counter[Place] = Counter()
+        self._idle: dict[Origin, deque[Connection]] = {}
+        self._users: Counter[Origin] = Counter()
 
-    def enter(self, place: Place) -> None:
-        self._users[place] += 1
+    def enter(self, origin: Origin) -> None:
+        self._users[origin] += 1
 
-    def leave(self, place: Place) -> None:
+    def leave(self, origin: Origin) -> None:
         """The last one closes what is left."""
-        self._users[place] -= 1
-        if self._users[place] == 0:
-            del self._users[place]
-            for connection in self._idle.pop(place, ()):
+        self._users[origin] -= 1
+        if self._users[origin] == 0:
+            del self._users[origin]
+            for connection in self._idle.pop(origin, ()):
                 connection.close()
 
-    def idle(self, place: Place) -> Connection | None:
-        waiting = self._idle.get(place)
+    def idle(self, origin: Origin) -> Connection | None:
+        waiting = self._idle.get(origin)
         while waiting:
             connection = waiting.pop()
             if not _is_stale(connection):
@@ -499,11 +499,11 @@ class Connections:
         return None
 
     def give_back(self, connection: Connection) -> None:
-        if not connection.reusable or connection.place not in self._users:
+        if not connection.reusable or connection.origin not in self._users:
             connection.close()
             return
         connection.idle_since = time.monotonic()
-        waiting = self._idle.setdefault(connection.place, deque())
+        waiting = self._idle.setdefault(connection.origin, deque())
         waiting.append(connection)
         while waiting and _is_stale(waiting[0]):  # the one that has waited longest
             waiting.popleft().close()
@@ -513,39 +513,39 @@ def _is_stale(connection: Connection) -> bool:
     return not connection.reusable or time.monotonic() - connection.idle_since > _IDLE_SECONDS
 
 
-async def open_connection(place: Place, seconds: float | None) -> Connection:
+async def open_connection(origin: Origin, seconds: float | None) -> Connection:
     """A new one; OSError, ssl.SSLError, BrokenAnswer or OpeningTimedOut."""
     try:
         async with asyncio.timeout(seconds):
-            if place.proxy is None:
-                return await _connected(place, await _dial(place.host, place.port), place.tls, place.name)
-            return await _through(place.proxy, place)
+            if origin.proxy is None:
+                return await _connected(origin, await _dial(origin.host, origin.port), origin.tls, origin.name)
+            return await _through(origin.proxy, origin)
     except TimeoutError as error:
         if isinstance(error, OSError) and error.errno is not None:  # the system's own, before ours
             raise
         raise OpeningTimedOut from error
 
 
-async def _through(proxy: Proxy, place: Place) -> Connection:
+async def _through(proxy: Proxy, origin: Origin) -> Connection:
     """A connection that leads through a proxy."""
     if proxy.is_socks:
-        return await _connected(place, await dial_socks(proxy, place.host, place.port), place.tls, place.name)
-    connection = await _connected(place, await _dial(proxy.host, proxy.port), proxy.tls, proxy.host)
-    if place.tls is not None:
-        target = f"[{place.host}]:{place.port}" if ":" in place.host else f"{place.host}:{place.port}"
+        return await _connected(origin, await dial_socks(proxy, origin.host, origin.port), origin.tls, origin.name)
+    connection = await _connected(origin, await _dial(proxy.host, proxy.port), proxy.tls, proxy.host)
+    if origin.tls is not None:
+        target = f"[{origin.host}]:{origin.port}" if ":" in origin.host else f"{origin.host}:{origin.port}"
         try:
             headers = (("Host", target), *proxy.authorization(), *proxy.headers)
-            await connection.tunnel(target, headers, place.tls, place.name)
+            await connection.tunnel(target, headers, origin.tls, origin.name)
         except BaseException:
             connection.close()
             raise
     return connection
 
 
-async def _connected(place: Place, made: socket.socket, tls: ssl.SSLContext | None, name: str) -> Connection:
+async def _connected(origin: Origin, made: socket.socket, tls: ssl.SSLContext | None, name: str) -> Connection:
     try:
         _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: Connection(place), sock=made, ssl=tls, server_hostname=name if tls else None
+            lambda: Connection(origin), sock=made, ssl=tls, server_hostname=name if tls else None
         )
     except BaseException:
         made.close()

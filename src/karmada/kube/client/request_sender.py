@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from karmada.kube.client import responses
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential
-from karmada.kube.client.http1 import Connection, Connections, OpeningTimedOut, Place, Response, open_connection
+from karmada.kube.client.http1 import Connection, Connections, OpeningTimedOut, Origin, Response, open_connection
 from karmada.kube.client.proxies import Proxy, parse_proxy, proxy_for
 from karmada.kube.client.tls import MaterialReader, client_context
 from karmada.kube.client.transport import ConnectionFailed
@@ -59,7 +59,7 @@ class RequestSender:
         self._material: tuple[bytes, bytes, bytes] | None = None
         self._context: ssl.SSLContext | None = None
         self._connections: Connections | None = None
-        self._place: Place | None = None
+        self._origin: Origin | None = None
         self._in_use: set[Connection] = set()
         self._closed = False
 
@@ -68,9 +68,9 @@ class RequestSender:
         self._closed = True
         for connection in [*self._in_use]:
             connection.close()
-        if self._connections is not None and self._place is not None:
-            self._connections.leave(self._place)
-        self._connections = self._place = None
+        if self._connections is not None and self._origin is not None:
+            self._connections.leave(self._origin)
+        self._connections = self._origin = None
 
     async def send(
         self, method: str, target: str, headers: Headers, data: bytes | None, credential: Credential, end: float | None
@@ -80,10 +80,10 @@ class RequestSender:
         Raises OSError, ValueError or ConnectionFailed.
         """
         address = _address(self.server)
-        place = self._settled(address, credential)
-        target, sent = self._request(address, place.proxy, target, headers, credential)
+        origin = self._settled(address, credential)
+        target, sent = self._request(address, origin.proxy, target, headers, credential)
         while True:
-            connection = self._open().idle(place) or await self._new(place, end)
+            connection = self._open().idle(origin) or await self._new(origin, end)
             self._in_use.add(connection)
             connection.limit(end)
             try:
@@ -134,30 +134,30 @@ class RequestSender:
             target = f"http://{address.named}{target}"
         return target, tuple(sent)
 
-    async def _new(self, place: Place, end: float | None) -> Connection:
+    async def _new(self, origin: Origin, end: float | None) -> Connection:
         with Deadline(None if end is None else max(0.0, end - asyncio.get_running_loop().time())):
-            connection = await open_connection(place, self._config.connect_timeout or self._config.timeout or None)
+            connection = await open_connection(origin, self._config.connect_timeout or self._config.timeout or None)
         if self._closed:
             connection.close()
             raise self._is_closed()
         return connection
 
-    def _settled(self, address: _Address, credential: Credential) -> Place:
+    def _settled(self, address: _Address, credential: Credential) -> Origin:
         """Where connections lead now. With other credentials those of before are not wanted any more."""
-        place, before = self._place_of(address, credential), self._place
-        if place != before:
+        origin, before = self._origin_of(address, credential), self._origin
+        if origin != before:
             connections = self._open()
-            connections.enter(place)
+            connections.enter(origin)
             if before is not None:
                 connections.leave(before)
-            self._place = place
-        return place
+            self._origin = origin
+        return origin
 
-    def _place_of(self, address: _Address, credential: Credential) -> Place:
+    def _origin_of(self, address: _Address, credential: Credential) -> Origin:
         tls = self._tls(credential) if address.secure else None
         proxy = self._parsed_proxy(tls) if self._proxy else None
         name = (self._config.tls_server_name or address.host) if tls else ""
-        return Place(address.host, address.port, tls, name, proxy)
+        return Origin(address.host, address.port, tls, name, proxy)
 
     def _parsed_proxy(self, tls: ssl.SSLContext | None) -> Proxy:
         proxy = parse_proxy(self._proxy, tuple(self._config.proxy_headers))

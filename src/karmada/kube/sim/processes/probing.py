@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from karmada.kube.client.grpc_extra import missing_grpc
-from karmada.kube.client.http1 import BrokenAnswer, Place, open_connection
+from karmada.kube.client.http1 import BrokenAnswer, Origin, open_connection
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.waiting import cancel_and_wait
@@ -84,7 +84,7 @@ async def _http(target: Target, action: Obj, seconds: float) -> ProbeResult:
     path = str(action.get("path") or "/")
     path = path if path.startswith("/") else f"/{path}"
     try:
-        connection = await open_connection(Place(host, port, _unverified() if secure else None, host), seconds)
+        connection = await open_connection(Origin(host, port, _unverified() if secure else None, host), seconds)
     except OSError as error:
         return ProbeResult(False, f'Get "{_url(secure, host, port, path)}": {_reason(error, host, port)}')
     try:
