@@ -83,4 +83,4 @@ async def test_a_server_that_takes_no_groups_gets_the_objects_one_by_one(server:
 async def test_a_body_that_is_no_list_of_named_objects_is_refused(afar: Client, body: Any) -> None:
     call = Call("POST", "/api/v1/namespaces/default/events", body=body)
     with pytest.raises(BadRequest, match="must be a List of objects with names"):
-        await afar.transport._answered(call, {GROUP_HEADER: "true"})  # type: ignore[attr-defined]
+        await afar.transport._successful(call, {GROUP_HEADER: "true"})  # type: ignore[attr-defined]

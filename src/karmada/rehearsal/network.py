@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Transport, TransportDecorator, WatchEvent
+from karmada.kube.client.transport import Call, ConnectionFailed, RawResponse, Transport, TransportDecorator, WatchEvent
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
@@ -70,12 +70,12 @@ class InMemoryTransport(TransportDecorator):
         await self._network.enter()
         return await self.below.call(call)
 
-    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> RawResponse:
         """Return the answer to a request; an error is an answer, too."""
         try:
             await self._network.enter()
         except ApiError as error:
-            return Answer(error.code, {}, orjson.dumps(error.status()))
+            return RawResponse(error.code, {}, orjson.dumps(error.status()))
         return await self.below.answer(call, headers)
 
     async def body(self, call: Call) -> bytes:

@@ -12,7 +12,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.client.transport import Answer, Call
+from karmada.kube.client.transport import Call, RawResponse
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
@@ -111,7 +111,7 @@ def condition(obj: Obj, kind: str) -> str:
     return next((str(c["status"]) for c in conditions if c["type"] == kind), "")
 
 
-async def fetch(client: Client, path: str, method: str = "GET") -> Answer:
+async def fetch(client: Client, path: str, method: str = "GET") -> RawResponse:
     """One request without a body, its answer as it comes."""
     transport = client.transport
     assert isinstance(transport, HttpTransport)

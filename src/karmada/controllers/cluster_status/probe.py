@@ -13,7 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from karmada.kube.client.limits import PROBE_BYTES
-from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Transport
+from karmada.kube.client.transport import Call, ConnectionFailed, RawResponse, Transport
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import with_timeout
@@ -74,7 +74,7 @@ async def probe(transport: Transport, clock: Clock, timeout: float) -> Probed:
     return Probed(Health.UNHEALTHY if 200 < code <= 206 else Health.OFFLINE, f"{code} {said}".strip())
 
 
-async def _request(transport: Transport) -> Answer:
+async def _request(transport: Transport) -> RawResponse:
     answer = await transport.answer(Call("GET", "/readyz", most=PROBE_BYTES))
     if answer.status == 404:
         answer = await transport.answer(Call("GET", "/healthz", most=PROBE_BYTES))

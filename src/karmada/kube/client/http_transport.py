@@ -26,9 +26,9 @@ from karmada.kube.client.limits import OBJECT_BYTES, WATCH_LINE_BYTES, readable
 from karmada.kube.client.request_sender import Headers, RequestSender
 from karmada.kube.client.transport import (
     GROUP_HEADER,
-    Answer,
     Call,
     ConnectionFailed,
+    RawResponse,
     Socket,
     Transport,
     UpgradeRefused,
@@ -74,14 +74,14 @@ class HttpTransport(Transport):
         self._sender.close()
 
     async def call(self, call: Call) -> Any:
-        _, headers, body = await self._answered(call)
+        _, headers, body = await self._successful(call)
         try:
             return responses.parsed(headers.get("Content-Type", ""), body)
         except ValueError as error:
             raise ConnectionFailed(f"{self._base}: {error}") from error
 
     async def body(self, call: Call) -> bytes:
-        return (await self._answered(call)).body
+        return (await self._successful(call)).body
 
     async def create_all(self, call: Call, objects: Sequence[Obj]) -> list[ApiError | None] | None:
         """A server that does not know the header refuses the List, which is then not tried again."""
@@ -89,7 +89,7 @@ class HttpTransport(Transport):
             return None
         body = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         try:
-            got = await self._answered(call._replace(body=body), {GROUP_HEADER: "true"})
+            got = await self._successful(call._replace(body=body), {GROUP_HEADER: "true"})
         except (BadRequest, Invalid, UnsupportedMediaType):
             self._takes_groups = False
             return None
@@ -99,7 +99,7 @@ class HttpTransport(Transport):
         except (ValueError, TypeError, AttributeError) as error:
             raise ConnectionFailed(f"{self._base}: the response to a group of creates is malformed") from error
 
-    async def _answered(self, call: Call, more: Mapping[str, str] | None = None) -> Answer:
+    async def _successful(self, call: Call, more: Mapping[str, str] | None = None) -> RawResponse:
         """The response once it is a good one."""
         data = None if call.body is None else orjson.dumps(call.body)
         until = self._clock.monotonic() + (self.config.timeout or responses.RETRY_SECONDS)
@@ -123,7 +123,7 @@ class HttpTransport(Transport):
 
     async def _limited(
         self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None
-    ) -> Answer:
+    ) -> RawResponse:
         await self.limiter.acquire()
         overloaded = False
         try:
@@ -142,7 +142,7 @@ class HttpTransport(Transport):
         finally:
             self.limiter.release(overloaded=overloaded)
 
-    async def _guarded(self, guard: Guard, call: Call, data: bytes | None, credential: Credential) -> Answer:
+    async def _guarded(self, guard: Guard, call: Call, data: bytes | None, credential: Credential) -> RawResponse:
         """Nothing is awaited between the check and the sending, apart from a connection."""
         headers = guard.check()
         try:
@@ -159,7 +159,7 @@ class HttpTransport(Transport):
         for call in self.returned:
             call()
 
-    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> RawResponse:
         """Bypasses the limiter: a health check must not wait behind other requests."""
         credential = await self._credential()
         got = await self._exchange(call, None, credential, headers)
@@ -169,7 +169,7 @@ class HttpTransport(Transport):
 
     async def _exchange(
         self, call: Call, data: bytes | None, credential: Credential, more: Mapping[str, str] | None = None
-    ) -> Answer:
+    ) -> RawResponse:
         """One request and its response; ConnectionFailed when there was none."""
         seconds = self.config.timeout
         end = asyncio.get_running_loop().time() + seconds if seconds else None
@@ -178,7 +178,7 @@ class HttpTransport(Transport):
             response = await self._sender.send(call.method, target, headers, data, credential, end)
             try:
                 self._warn(response.headers.all("Warning"))
-                return Answer(response.status, response.headers, await response.whole(call.most))
+                return RawResponse(response.status, response.headers, await response.whole(call.most))
             finally:
                 self._sender.release(response.connection)
         except (OSError, ValueError) as error:

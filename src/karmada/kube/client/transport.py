@@ -57,8 +57,8 @@ GROUP_HEADER: Final = "Create-Group"
 """Of a create whose body is a List: its items are created, and the answer is a list of null or a Status for each."""
 
 
-class Answer(NamedTuple):
-    """An answer as it came, whatever its code says; header names are matched without regard to case."""
+class RawResponse(NamedTuple):
+    """A response as it came, whatever its code says; header names are matched without regard to case."""
 
     status: int
     headers: Mapping[str, str]
@@ -112,7 +112,7 @@ class Transport(ABC):
         async for kind, obj in self.watch(call):
             yield orjson.dumps({"type": kind, "object": obj})
 
-    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> RawResponse:
         """Return the response as it comes, after one request that is neither limited nor repeated.
 
         For health pages, and pages with an ETag; ConnectionFailed when there is no response.
@@ -161,7 +161,7 @@ class TransportDecorator(Transport):
     def lines(self, call: Call) -> AsyncIterator[bytes]:
         return self.below.lines(call)
 
-    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> RawResponse:
         return await self.below.answer(call, headers)
 
     def stream(self, call: Call) -> AsyncIterator[bytes]:

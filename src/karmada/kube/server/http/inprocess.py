@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from karmada.kube.client.transport import Answer, Call, Transport, WatchEvent
+from karmada.kube.client.transport import Call, RawResponse, Transport, WatchEvent
 from karmada.kube.objects.doc import Doc, Part, is_detecting
 from karmada.kube.objects.errors import ApiError, BadRequest, error_from_status
 from karmada.kube.objects.types import Obj, Parse
@@ -139,17 +139,17 @@ class InProcess(Transport):
             async for kind, obj in events:
                 yield b'{"type":"%b","object":%b}' % (kind.encode(), Doc.of(obj).raw)
 
-    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> RawResponse:
         """As over HTTPS, for pages and single objects; an error is an answer, too."""
         try:
             request = self._request(call, headers)
             result = await self._run(request, self._trail(call, request))
         except ApiError as error:
-            return Answer(error.code, {}, orjson.dumps(error.status()))
+            return RawResponse(error.code, {}, orjson.dumps(error.status()))
         if isinstance(result, RawResult):
-            return Answer(result.status, result.headers, result.body)
+            return RawResponse(result.status, result.headers, result.body)
         if isinstance(result, ObjectResult):
-            return Answer(200, {}, orjson.dumps(result.object()))
+            return RawResponse(200, {}, orjson.dumps(result.object()))
         raise BadRequest(f"{call.method} {call.path} is not a page")
 
 
