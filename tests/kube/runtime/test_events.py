@@ -214,6 +214,21 @@ async def test_an_event_whose_create_had_no_response_is_not_written_twice(
     assert event["count"] == 2
 
 
+async def test_a_response_that_makes_no_sense_does_not_end_the_writer(
+    recorder: EventRecorder, fake: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(*_: Any) -> Outcomes:
+        return []
+
+    monkeypatch.setattr(client, "create_all", nothing)
+    recorder.event(POD, NORMAL, "Lost", "text")
+    await recorder.flush()
+    monkeypatch.undo()
+    recorder.event(POD, NORMAL, "Pulled", "image")
+    await recorder.flush()
+    assert [event["reason"] for event in fake.listed(EVENTS)] == ["Pulled"]
+
+
 async def test_what_does_not_fit_into_the_queue_is_dropped_and_counted_by_component_and_cause(
     client: Client, clock: FakeClock, fake: FakeApi
 ) -> None:

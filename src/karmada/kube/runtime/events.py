@@ -286,9 +286,10 @@ class EventWriter(Collector):
             elif _is_passing(event, error):
                 left.append(event)
         created = await asyncio.gather(*(self._create(*one) for one in groups.items()), return_exceptions=True)
-        for group, outcomes in zip(groups.values(), created, strict=True):
-            each = [outcomes] * len(group) if isinstance(outcomes, BaseException) else outcomes
-            left += [event for event, outcome in zip(group, each, strict=True) if self._is_left(event, outcome)]
+        for group, some in zip(groups.values(), created, strict=True):
+            if isinstance(some, BaseException):
+                some = [event for event in group if self._is_left(event, some)]
+            left += some
         return left
 
     async def _raise_count(self, event: Event, written: _Written) -> None:
@@ -301,10 +302,11 @@ class EventWriter(Collector):
         await self._client.patch(EVENTS, written.name, event.target, patch, type="strategic")
         written.count += event.count
 
-    async def _create(self, namespace: str, group: Sequence[Event]) -> Sequence[Exception | None]:
+    async def _create(self, namespace: str, group: Sequence[Event]) -> list[Event]:
         for event in group:
             event.written_as = event.written_as or self._new_name(event.name)
-        return await self._client.create_all(EVENTS, [event.object() for event in group], namespace)
+        outcomes = await self._client.create_all(EVENTS, [event.object() for event in group], namespace)
+        return [event for event, outcome in zip(group, outcomes, strict=True) if self._is_left(event, outcome)]
 
     def _is_left(self, event: Event, outcome: BaseException | None) -> bool:
         """Return whether an event must be created again later; remember it if it was created."""
