@@ -165,7 +165,7 @@ def test_rollout_works_on_the_objects(kn: Kubectl, namespace: str) -> None:
         "availableReplicas": 2,
     }
     kn("patch", "deploy", "web", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
-    assert "successfully rolled out" in kn("rollout", "status", "deploy/web", "--timeout=5s").out
+    assert "successfully rolled out" in kn("rollout", "status", "deploy/web", "--timeout=100s").out
     kn("rollout", "pause", "deploy/web")
     assert kn("get", "deploy", "web", "-o", "jsonpath={.spec.paused}").out == "true"
 

@@ -39,7 +39,7 @@ def until_cached(fleet: Propagation) -> None:
     both = {"member1", "member2"}
     eventually_blocking(lambda: sources(fleet, f"{CACHED}/serviceaccounts") == both)
     assert sources(fleet, f"{PROXIED}/serviceaccounts") == both
-    fleet.kubectl("wait", "resourceregistry/searched", "--for=condition=Cached", "--timeout=20s")
+    fleet.kubectl("wait", "resourceregistry/searched", "--for=condition=Cached", "--timeout=100s")
 
 
 @pytest.fixture

@@ -267,7 +267,7 @@ async def test_a_bad_token_is_refused_and_nothing_is_left(pair: Pair, spoil: obj
     at = words.index("--token") + 1
     assert callable(spoil)
     words[at] = spoil(words[at])
-    code, _, err = await pair.run(*words, "--discovery-timeout=1s")
+    code, _, err = await pair.run(*words, "--discovery-timeout=4s")
     assert code == 1
     assert err.startswith(f"error: couldn't validate the identity of the API Server: {message}")
     await pair.nothing_is_left(before)
@@ -282,7 +282,7 @@ async def test_an_expired_token_is_refused(pair: Pair) -> None:
         return f"bootstrap-token-{token_id}" not in names
 
     await eventually(cleaned)
-    code, _, err = await pair.run(*words, "--discovery-timeout=1s")
+    code, _, err = await pair.run(*words, "--discovery-timeout=4s")
     assert code == 1
     assert f'for token ID "{token_id}": the token is invalid for this cluster or it has expired' in err
 
@@ -335,10 +335,10 @@ async def test_join_refuses_a_cluster_that_is_registered(pair: Pair) -> None:
 async def test_an_agent_that_does_not_start_is_taken_back_on_both_sides(pair: Pair) -> None:
     before = await pair.state()
     pair.sim.add_rule("broken", Rule(Outcome("image-pull-error"), image="karmada"))
-    code, out, err = await pair.register("--namespace=agents", "--discovery-timeout=3s")
+    code, out, err = await pair.register("--namespace=agents", "--discovery-timeout=10s")
     assert code == 1
     assert out.endswith("karmadactl register failed and started deleting the created resources\n")
-    assert "error: Deployment agents/karmada-agent is not ready after 3s: pod karmada-agent-" in err
+    assert "error: Deployment agents/karmada-agent is not ready after 10s: pod karmada-agent-" in err
     await pair.nothing_is_left(before)
     pair.sim.remove_rule("broken")
     assert (await pair.register())[:2] == (0, PHASES)
@@ -347,7 +347,7 @@ async def test_an_agent_that_does_not_start_is_taken_back_on_both_sides(pair: Pa
 async def test_what_the_agent_created_before_it_failed_is_deleted_as_well(pair: Pair) -> None:
     before = await pair.state()
     pair.sim.add_rule("broken", Rule(Outcome("never-ready"), image="karmada"))
-    registering = asyncio.create_task(pair.register("--discovery-timeout=4s"))
+    registering = asyncio.create_task(pair.register("--discovery-timeout=15s"))
 
     async def deployed() -> bool:
         return bool((await pair.member.list_all(DEPLOYMENTS, "karmada-system")).items)
@@ -407,9 +407,9 @@ async def test_an_interrupted_registration_is_taken_back(pair: Pair) -> None:
 
 async def test_where_nothing_approves_certificates_people_do(folder: Path) -> None:
     async with registering_pair(folder, lambda _context: []) as pair:
-        code, _, err = await pair.register("--discovery-timeout=2s")
+        code, _, err = await pair.register("--discovery-timeout=8s")
         assert code == 1
-        assert "was not approved and signed within 2s: approve it with `kubectl certificate approve agent-rbac-" in err
+        assert "was not approved and signed within 8s: approve it with `kubectl certificate approve agent-rbac-" in err
         task = asyncio.create_task(pair.register())
 
         async def approved() -> bool:

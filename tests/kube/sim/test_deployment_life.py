@@ -96,15 +96,15 @@ async def test_kubectl_rolls_out_looks_back_and_undoes(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, clock=FakeClock(time.time())) as cluster:
         finished = 'deployment "web" successfully rolled out'
         await kubectl("create", "deployment", "web", "--image=nginx:1", "--replicas=3")
-        assert finished in await kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+        assert finished in await kubectl("rollout", "status", "deployment/web", "--timeout=100s")
         await kubectl("set", "image", "deployment/web", "nginx=nginx:2")
         await kubectl("annotate", "deployment/web", "kubernetes.io/change-cause=second")
-        assert finished in await kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+        assert finished in await kubectl("rollout", "status", "deployment/web", "--timeout=100s")
         history = await kubectl("rollout", "history", "deployment/web")
         assert [line.split() for line in history.splitlines()[2:4]] == [["1", "<none>"], ["2", "second"]]
         await kubectl("rollout", "undo", "deployment/web")
-        assert finished in await kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+        assert finished in await kubectl("rollout", "status", "deployment/web", "--timeout=100s")
         assert cluster.sizes() == {"nginx:1": 3, "nginx:2": 0}
         await kubectl("rollout", "restart", "deployment/web")
-        assert finished in await kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+        assert finished in await kubectl("rollout", "status", "deployment/web", "--timeout=100s")
         assert len(cluster.sets()) == 3
