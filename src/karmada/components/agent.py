@@ -104,9 +104,9 @@ class AgentProcess(Process):
             election = replace(election, fence=Fence(self._member, COMPONENT, joining.namespace))
         self._control = control
         self._kubeconfig_namespace = kubeconfig_namespace
-        if control.follows is not None:
+        if control.reloaded is not None:
             clock = self.manager.clock
-            expiry = CertificateExpiry(control.follows, kubeconfig_namespace, clock)
+            expiry = CertificateExpiry(control.reloaded, kubeconfig_namespace, clock)
             self.manager.add_component(Periodic("certificate-expiry", expiry.check, LOOK_SECONDS, clock))
         self.assembly.add(enabled_parts(rows, Shared(self.assembly.context)), election)
 
@@ -124,8 +124,8 @@ class AgentProcess(Process):
     def _check_certificate(self) -> None:
         from karmada.components.certificate_expiry import advice, expired_at
 
-        follows = self._control.follows
-        end = expired_at(follows, self.manager.clock.now()) if follows is not None else None
+        reloaded = self._control.reloaded
+        end = expired_at(reloaded, self.manager.clock.now()) if reloaded is not None else None
         if end is not None:
             raise ValueError(advice(end, self._kubeconfig_namespace))
 
@@ -288,13 +288,13 @@ def _control_config(given: dict[str, Any]) -> RestConfig:
 def _rotation(given: dict[str, Any], control: RestConfig, context: Context) -> CertRotation:
     from karmada.controllers.cert_rotation import CertRotation
 
-    follows = control.follows
+    reloaded = control.reloaded
     return CertRotation(
         context,
         namespace=given["karmada_kubeconfig_namespace"],
         interval=given["cert_rotation_checking_interval"],
         threshold=given["cert_rotation_remaining_time_threshold"],
-        renewed=follows.adopt if follows is not None else None,
+        renewed=reloaded.adopt if reloaded is not None else None,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from karmada.joining.pull.objects import KUBECONFIG_SECRET
 from karmada.joining.pull.validity import load_chain, validity
-from karmada.kube.client.config import Follows
+from karmada.kube.client.config import ReloadedConfig
 from karmada.kube.client.tls import MaterialReader
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.times import rfc3339
@@ -20,7 +20,7 @@ LOOK_SECONDS: Final = 60.0
 log = get_logger("agent")
 
 
-def expired_at(source: Follows, now: float) -> float | None:
+def expired_at(source: ReloadedConfig, now: float) -> float | None:
     """When the certificate expired; None while it is valid, and where there is none. ValueError if it is unreadable."""
     pem = MaterialReader(source.current().certificate).read()
     if not pem:
@@ -40,7 +40,7 @@ def advice(end: float, namespace: str) -> str:
 class CertificateExpiry:
     """The certificate of an agent; `check` is called every LOOK_SECONDS."""
 
-    def __init__(self, source: Follows, namespace: str, clock: Clock) -> None:
+    def __init__(self, source: ReloadedConfig, namespace: str, clock: Clock) -> None:
         self._source = source
         self._namespace = namespace
         self._clock = clock

@@ -131,7 +131,7 @@ def login_with(config: RestConfig, authority: bytes, clock: Any) -> Login:
         username="",
         password="",
         exec=None,
-        follows=None,
+        reloaded=None,
         impersonate=Impersonation(),
     )
     if not authority:

@@ -63,7 +63,7 @@ def _percent(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode())
 
 
-class Follows(Protocol):
+class ReloadedConfig(Protocol):
     """Where credentials come from that change while they are used."""
 
     def current(self) -> RestConfig: ...
@@ -91,7 +91,7 @@ class RestConfig:
     username: str = ""
     password: str = field(default="", repr=False)
     exec: ExecConfig | None = None
-    follows: Follows | None = field(default=None, repr=False)
+    reloaded: ReloadedConfig | None = field(default=None, repr=False)
     """Its credentials count in place of those here, as they are at each request."""
     impersonate: Impersonation = Impersonation()
     namespace: str = "default"

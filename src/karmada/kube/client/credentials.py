@@ -16,7 +16,7 @@ from typing import Protocol
 
 import orjson
 
-from karmada.kube.client.config import ExecConfig, Follows, RestConfig
+from karmada.kube.client.config import ExecConfig, ReloadedConfig, RestConfig
 from karmada.kube.client.tls import FileReader, MaterialReader
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.times import parse_time
@@ -71,10 +71,10 @@ class StaticCredentials:
         return False
 
 
-class FollowingCredentials:
-    """Those of a file that may be replaced at any time."""
+class ReloadingCredentials:
+    """Credentials of a file that may be replaced at any time."""
 
-    def __init__(self, source: Follows) -> None:
+    def __init__(self, source: ReloadedConfig) -> None:
         self._source = source
         self._config = source.current()
         self._static = StaticCredentials(self._config)
@@ -180,8 +180,8 @@ class ExecCredentials:
 
 
 def credentials_for(config: RestConfig, *, clock: Clock = SYSTEM) -> Credentials:
-    if config.follows is not None:
-        return FollowingCredentials(config.follows)
+    if config.reloaded is not None:
+        return ReloadingCredentials(config.reloaded)
     if config.exec is not None and not config.token and not config.token_file:
         return ExecCredentials(config, config.exec, clock=clock)
     return StaticCredentials(config)

@@ -16,7 +16,7 @@ _NAME: Final = "it"
 def kubeconfig_of(config: RestConfig) -> bytes:
     """Its only context resolves to the same server and credentials, secrets included. What is in files stays there;
     credentials that are followed are those of now."""
-    credentials = config.follows.current() if config.follows is not None else config
+    credentials = config.reloaded.current() if config.reloaded is not None else config
     return orjson.dumps(
         {
             "apiVersion": "v1",

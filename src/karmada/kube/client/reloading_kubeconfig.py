@@ -25,8 +25,8 @@ class ReloadingKubeconfig:
         self._contents = self._read()
 
     def config(self) -> RestConfig:
-        """For a transport; it follows this file."""
-        return replace(self._current, follows=self)
+        """Return the settings for a transport, which uses what the file has at each request."""
+        return replace(self._current, reloaded=self)
 
     def current(self) -> RestConfig:
         contents = self._read()
