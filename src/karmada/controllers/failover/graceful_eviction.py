@@ -6,7 +6,6 @@ is leaving changes. What becomes of a task is decided in `fate`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from karmada.api.cluster import Cluster
@@ -22,9 +21,9 @@ from karmada.controllers.failover.reports import report
 from karmada.kube.objects import meta
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue, walk_index
 from karmada.kube.runtime.events import NORMAL, WARNING
-from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import any_of, deletion_changed, matching
 
 _LEAVING = "evicted-cluster"
@@ -48,11 +47,8 @@ class GracefulEviction(Reconciler):
         """Clusters whose copy is held back, as far as an event says so already."""
         self.watches = (
             Watch(kind.gvr, when=matching(_has_tasks)),
-            Watch(Cluster.gvr, when=_may_decide, map_to=self._leaving),
+            Watch(Cluster.gvr, when=_may_decide, walk=walk_index(self._bindings.informer, _LEAVING, meta.name)),
         )
-
-    def _leaving(self, cluster: Obj) -> Iterable[Key]:
-        return [key_of(found) for found in self._bindings.informer.by_index(_LEAVING, meta.name(cluster))]
 
     async def reconcile(self, key: Key) -> Result:
         binding = self._bindings.get(key)

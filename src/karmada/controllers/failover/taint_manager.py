@@ -25,7 +25,7 @@ from karmada.controllers.indexes import BY_CLUSTER, target_clusters
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue, walk_index
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
 
@@ -53,18 +53,15 @@ class TaintManager(Reconciler):
         self._queue = "cluster-binding-eviction" if kind is CLUSTER_WIDE else "binding-eviction"
         metrics.follow(self._queue, self._pace.__len__)
         self.watches = (
-            Watch(Cluster.gvr, when=_taints_changed, map_to=self._bindings_on),
+            Watch(Cluster.gvr, when=_taints_changed, walk=walk_index(self._bindings.informer, BY_CLUSTER, meta.name)),
             Watch(kind.gvr, when=self._concerned),
         )
-
-    def _bindings_on(self, cluster: Obj) -> Iterable[Key]:
-        return [key_of(found) for found in self._bindings.informer.by_index(BY_CLUSTER, meta.name(cluster))]
 
     def _concerned(self, old: Obj | None, new: Obj | None) -> bool:
         """New targets or another applied placement, while some cluster has a NoExecute taint."""
         if new is None:
             return old is not None and key_of(old) in self._pace
-        if not self._clusters.cache.has(_WITH_TAINTS, _YES):
+        if self._clusters.synced and not self._clusters.cache.has(_WITH_TAINTS, _YES):
             return False
         return old is None or _decision(old) != _decision(new)
 

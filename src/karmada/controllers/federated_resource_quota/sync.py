@@ -21,7 +21,7 @@ from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, walk_index
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, field_changed, matching, spec_changed
@@ -63,12 +63,9 @@ class QuotaSync(Reconciler):
         self._writer = Works(context)
         self.watches = (
             Watch(FederatedResourceQuota.gvr, when=field_changed("spec", "staticAssignments")),
-            Watch(Cluster.gvr, when=added, map_to=self._of_cluster),
+            Watch(Cluster.gvr, when=added, walk=walk_index(self._quotas, _BY_CLUSTER, meta.name)),
             Watch(Work.gvr, when=all_of(matching(has_quota), spec_changed), map_to=quotas_of),
         )
-
-    def _of_cluster(self, cluster: Obj) -> Iterable[Key]:
-        return self._quotas.keys_by_index(_BY_CLUSTER, meta.name(cluster))
 
     async def reconcile(self, key: Key) -> Result:
         quota = self._quotas.get(key)

@@ -27,10 +27,11 @@ from karmada.controllers.networking.exposure import participation_changed
 from karmada.controllers.networking.serving import dependents, objects_of, usable
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import matching
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 
 ENDPOINT_SLICE: Final = "endpointslice-controller"
@@ -53,7 +54,7 @@ class ImportedSlices(Reconciler):
         self._writer = ResourceWriter(context.client, ENDPOINT_SLICES, self._slices)
         self.watches = (
             Watch(Work.gvr, when=matching(_is_collected), map_to=self._siblings),
-            Watch(Cluster.gvr, when=participation_changed, map_to=self._carriers_of_cluster),
+            Watch(Cluster.gvr, when=participation_changed, walk=self._requeue_of_cluster),
             Watch(ENDPOINT_SLICES, map_to=_work_keys, label_selector=_MADE_HERE),
         )
 
@@ -63,8 +64,11 @@ class ImportedSlices(Reconciler):
         others = self._works.keys_by_index(EXPORTED, str(service)) if service is not None else ()
         return {key_of(work), *dependents(others, self._clusters)}
 
-    def _carriers_of_cluster(self, cluster: Obj) -> Iterable[Key]:
-        return [key for work in self._works.by_index(BY_CLUSTER, meta.name(cluster)) for key in self._siblings(work)]
+    async def _requeue_of_cluster(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        async for carrier in in_slices(self._works.keys_by_index(BY_CLUSTER, meta.name(new or old or {}))):
+            work = self._works.get(carrier)
+            for key in () if work is None else self._siblings(work):
+                add(key)
 
     async def reconcile(self, key: Key) -> Result:
         work = self._works.get(key)

@@ -34,7 +34,7 @@ from karmada.kube.runtime.logging import Logger, get_logger
 from karmada.kube.runtime.predicates import Predicate, always
 from karmada.kube.runtime.queue import Priority, WorkQueue
 from karmada.kube.runtime.sharing import Assignment, by_controller
-from karmada.kube.runtime.time_slice import TimeSlice
+from karmada.kube.runtime.time_slice import TimeSlice, in_slices
 from karmada.kube.runtime.waiting import cancel_and_wait
 
 if TYPE_CHECKING:
@@ -91,6 +91,17 @@ class Enqueue(Protocol):
 
 
 Walk: TypeAlias = Callable[[Obj | None, Obj | None, Enqueue], Awaitable[None]]
+
+
+def walk_index(informer: Informer, index: str, value_of: Callable[[Obj], str]) -> Walk:
+    """Return a walk that enqueues the objects which an index of an informer has for the value of a changed object."""
+
+    async def walk(old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        for value in {value_of(obj) for obj in (old, new) if obj is not None}:
+            async for key in in_slices(informer.keys_by_index(index, value)):
+                add(key)
+
+    return walk
 
 
 @dataclass(frozen=True, slots=True)
