@@ -8,7 +8,7 @@ the informer has the annotation: one that is created in between would otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -33,7 +33,7 @@ from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.queue import Priority
+from karmada.kube.runtime.queue import Priority, WorkQueue
 from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer
@@ -88,12 +88,12 @@ class Distributor(Reconciler):
         )
         self._objects: dict[GVK, Informer] = {}
         self._following = False
-        self._add: Callable[[Key, int], None] | None = None
+        self._queue: WorkQueue[Key]
 
     # objects that others depend on
 
-    def attach(self, add: Callable[[Key, int], None]) -> None:
-        self._add = add
+    def follow_queue(self, queue: WorkQueue[Key]) -> None:
+        self._queue = queue
 
     async def _objects_of(self, gvk: GVK) -> Informer:
         informer = self._objects.get(gvk)
@@ -124,16 +124,21 @@ class Distributor(Reconciler):
             self._requeue_dependents(gvk, old, priority)
 
     def _requeue_dependents(self, gvk: GVK, obj: Obj | None, priority: int) -> None:
-        if obj is None or self._add is None:
+        if obj is None:
             return
         ref = Ref(gvk, *meta.key(obj))
         for where in references.indexed_under(ref):
-            for binding in self._informer.by_index(references.BY_DEPENDENCY, where):
-                if meta.is_deleting(binding) or ref.namespace not in ("", meta.namespace(binding)):
-                    continue
-                recorded = references.recorded_on(binding)
-                if any(references.refers_to(dependency, ref, meta.labels(obj)) for dependency in recorded):
-                    self._add(key_of(binding), priority)
+            keys = self._informer.keys_by_index(references.BY_DEPENDENCY, where)
+            if keys:
+                self._queue.add_all(keys, priority, when=partial(self._depends, ref, meta.labels(obj)))
+
+    def _depends(self, ref: Ref, labels: Mapping[str, str], key: Key) -> bool:
+        """Return whether a binding has an object with these labels among its dependencies."""
+        binding = self._informer.get(key)
+        if binding is None or meta.is_deleting(binding) or ref.namespace not in ("", key.namespace):
+            return False
+        recorded = references.recorded_on(binding)
+        return any(references.refers_to(dependency, ref, labels) for dependency in recorded)
 
     # reconcile
 

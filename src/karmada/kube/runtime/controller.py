@@ -13,9 +13,7 @@ shard that is gained has its existing objects queued, as at a start.
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -35,7 +33,6 @@ from karmada.kube.runtime.predicates import Predicate, always
 from karmada.kube.runtime.queue import Priority, WorkQueue
 from karmada.kube.runtime.sharing import Assignment, by_controller
 from karmada.kube.runtime.time_slice import TimeSlice, in_slices
-from karmada.kube.runtime.waiting import cancel_and_wait
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -218,8 +215,6 @@ class Controller:
         self.log: Logger = get_logger("controller").bind(controller=self.name)
         self._starting = False
         self._unsubscribe: list[Callable[[], None]] = []
-        self._walks: deque[Callable[[], Awaitable[None]]] = deque()
-        self._walking: asyncio.Task[None] | None = None
         reconciler.attach(self.add)
         reconciler.follow_queue(self.queue)
         self.sources = [(watch, self._informer(watch)) for watch in reconciler.watches]
@@ -264,9 +259,6 @@ class Controller:
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self._unsubscribe.clear()
-        self._walks.clear()
-        if self._walking is not None:
-            await cancel_and_wait(self._walking)
         await self.queue.stop(self.reconciler.options.grace if grace is None else grace)
         await self.reconciler.stop()
 
@@ -319,21 +311,9 @@ class Controller:
         def handle(old: Obj | None, new: Obj | None) -> None:
             if self._starting or informer.delivering or not watch.when(old, new):
                 return
-            self._walks.append(lambda: walk(old, new, add))
-            if self._walking is None:
-                self._walking = asyncio.create_task(self._run_walks(), name=f"controller {self.name} walk")
+            self.queue.add_from(lambda: walk(old, new, add))
 
         return handle
-
-    async def _run_walks(self) -> None:
-        try:
-            while self._walks:
-                try:
-                    await self._walks.popleft()()
-                except Exception as error:
-                    self.log.exception("Keys could not be found", error)
-        finally:
-            self._walking = None
 
     # sharing
 

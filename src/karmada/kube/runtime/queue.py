@@ -24,10 +24,10 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Iterator
 from enum import Enum, IntEnum
 from time import perf_counter
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.back_off import BackOff
@@ -37,7 +37,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.leaky_semaphore import LeakySemaphore
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.time_slice import in_slices
-from karmada.kube.runtime.waiting import finish_within
+from karmada.kube.runtime.waiting import cancel_and_wait, finish_within
 
 _LEAST = 2
 """Workers of each lane, however many lanes there are."""
@@ -225,6 +225,8 @@ class WorkQueue(Generic[K]):
         self._parked: dict[str, dict[str, set[str]]] = {}
         """By what they wait for and by namespace, the names: there may be a million, and caches have names anyway."""
         self._groups: GroupShares[K] = GroupShares(self.add)
+        self._walks: deque[Callable[[], Awaitable[None]]] = deque()
+        self._adding: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._task_name = f"controller {name}"
         self._loop: asyncio.AbstractEventLoop
@@ -260,8 +262,8 @@ class WorkQueue(Generic[K]):
 
     @property
     def idle(self) -> bool:
-        """Nothing is ready and no worker is busy (delayed keys may remain)."""
-        return all(lane.idle for lane in self._lanes.values())
+        """Nothing is being added, nothing is ready and no worker is busy (delayed keys may remain)."""
+        return not self._adding and all(lane.idle for lane in self._lanes.values())
 
     def longest_running(self) -> float:
         """How long the oldest key has been with a worker."""
@@ -302,15 +304,38 @@ class WorkQueue(Generic[K]):
             return
         self._wake(lane)
 
-    def add_all(self, keys: Iterable[K], priority: int = Priority.NEW) -> None:
-        """Add many keys, in slices; `keys` must stay as they are until then."""
-        task = asyncio.create_task(self._add_all(keys, priority), name=f"{self._task_name} adding")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def add_all(
+        self, keys: Iterable[K], priority: int = Priority.NEW, *, when: Callable[[K], bool] = lambda _key: True
+    ) -> None:
+        """Add those of many keys for which `when` holds, in slices; `keys` must stay as they are until then."""
+        if not self._closed:
+            self._start_adding(self._add_all(keys, priority, when))
 
-    async def _add_all(self, keys: Iterable[K], priority: int) -> None:
+    def add_from(self, walk: Callable[[], Awaitable[None]]) -> None:
+        """Let a walk find keys and add them: one walk after the other."""
+        if self._closed:
+            return
+        self._walks.append(walk)
+        if len(self._walks) == 1:
+            self._start_adding(self._run_walks())
+
+    def _start_adding(self, adding: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(adding, name=f"{self._task_name} adding")
+        self._adding.add(task)
+        task.add_done_callback(self._adding.discard)
+
+    async def _run_walks(self) -> None:
+        while self._walks:
+            try:
+                await self._walks[0]()
+            except Exception as error:
+                log.exception("Keys could not be found", error, controller=self.name)
+            self._walks.popleft()
+
+    async def _add_all(self, keys: Iterable[K], priority: int, when: Callable[[K], bool]) -> None:
         async for key in in_slices(keys):
-            self.add(key, priority)
+            if when(key):
+                self.add(key, priority)
 
     def add_after(self, key: K, seconds: float, priority: int = Priority.NEW) -> None:
         if self._closed:
@@ -436,6 +461,9 @@ class WorkQueue(Generic[K]):
         for lane in self._lanes.values():
             lane.clear()
         self._delayed.clear()
+        self._walks.clear()
+        for adding in self._adding:
+            adding.cancel()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -443,6 +471,7 @@ class WorkQueue(Generic[K]):
     async def stop(self, grace: float) -> None:
         """Shut down; what is under way may finish within `grace` seconds."""
         self.shut_down()
+        await cancel_and_wait(*self._adding)
         await finish_within(self._clock, list(self._tasks), grace)
 
     # workers
