@@ -300,7 +300,8 @@ async def test_a_right_in_a_member_is_reviewed_in_the_member() -> None:
 
     viewer = viewer_of(FakeClock())
     member: Any = Member()
-    viewer._members |= {"m1": member, "m2": member}
+    for name in ("m1", "m2"):
+        viewer._members.put(name, member)
     found = [await viewer.may("create", PODS, "a", name="b", subresource="exec", cluster=one) for one in ("m1", "m2")]
     assert found == [True, False], "what holds in one member is not kept for another"
     assert {(one["verb"], one["subresource"], one["name"]) for one in reviewed} == {("create", "exec", "b")}

@@ -20,6 +20,7 @@ from karmada.kube.client.config import RestConfig
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.types import Obj
 
 USER_AGENT: Final = "karmada-dashboard"
@@ -53,8 +54,9 @@ class Viewer:
         """With the viewer's credentials: for clients only, never to be shown or logged."""
         self.client = Client(HttpTransport(self.config, clock=clock), field_manager=USER_AGENT)
         self.clock = clock
-        self._seen: dict[str, Any] = {}
-        self._members: dict[str, Client] = {}
+        self._seen: Memo[str, Any] = Memo(_SEEN_KEPT)
+        self._members: Memo[str, Client] = Memo(_MEMBERS_KEPT)
+        """The connections of those that are dropped are shared, and stay."""
         self._kept: dict[Any, tuple[float, asyncio.Future[Any]]] = {}
 
     async def close(self) -> None:
@@ -69,12 +71,10 @@ class Viewer:
         """Return a member as the viewer sees it; requests fail as the control plane's proxy says."""
         found = self._members.get(cluster)
         if found is None:
-            while len(self._members) >= _MEMBERS_KEPT:
-                self._members.pop(next(iter(self._members)))  # its connections are shared, and stay
             server = self.config.server.rstrip("/") + resource_path(Cluster.gvr, "", cluster, "proxy")
             config = replace(self.config, server=server, timeout=MEMBER_SECONDS)
             found = Client(HttpTransport(config, clock=self.clock), field_manager=USER_AGENT)
-            self._members[cluster] = found
+            self._members.put(cluster, found)
         return found
 
     async def may(
@@ -105,11 +105,8 @@ class Viewer:
 
     def seen(self, uid: str, empty: Callable[[], T]) -> T:
         """Return what pages have seen of an object and show the course of; kept for the objects looked at last."""
-        found: T = self._seen.pop(uid) if uid in self._seen else empty()
-        self._seen[uid] = found
-        while len(self._seen) > _SEEN_KEPT:
-            del self._seen[next(iter(self._seen))]
-        return found
+        found: T | None = self._seen.get(uid)
+        return found if found is not None else self._seen.put(uid, empty())
 
     async def paced(
         self, key: str, read: Callable[[], Awaitable[T]], *, wait: bool = True, suits: Callable[[T], bool] | None = None

@@ -16,6 +16,7 @@ import orjson
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import FieldError, duplicate, invalid, required, too_many
 from karmada.kube.objects.jsonpath import compile_path
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.defaulting import apply_defaults, prune
 from karmada.kube.schema.node import UNSET, Node
@@ -24,9 +25,8 @@ from karmada.kube.schema.structural_rules import structural_errors
 from karmada.kube.schema.validation import validate_value
 
 _SELECTABLE_LIMIT = 8
-_ACCEPTED: Final[dict[bytes, None]] = {}
-"""The digests of schemas without errors, oldest first."""
-_REMEMBERED: Final = 512
+_ACCEPTED: Final[Memo[bytes, bool]] = Memo(512)
+"""The digests of schemas without errors."""
 
 
 def compile_error(path: str) -> str:
@@ -47,13 +47,11 @@ def schema_errors(version: Obj, at: str, path: str) -> list[FieldError]:
         return [required(at)]
     selectable = version.get("selectableFields") or []
     digest = _digest([schema, selectable])
-    if digest in _ACCEPTED:
+    if digest is not None and _ACCEPTED.get(digest):
         return []
     errors = _judge(schema, selectable, at, path)
     if not errors and digest is not None:
-        if len(_ACCEPTED) == _REMEMBERED:
-            del _ACCEPTED[next(iter(_ACCEPTED))]
-        _ACCEPTED[digest] = None
+        _ACCEPTED.put(digest, True)
     return errors
 
 

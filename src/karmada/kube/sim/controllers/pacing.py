@@ -8,6 +8,7 @@ back-off stays in force.
 from __future__ import annotations
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.memo import Memo
 from karmada.kube.runtime.keys import Key
 
 ENDPOINT_SECONDS = 0.01
@@ -22,22 +23,17 @@ class Pacing:
         self._clock = clock
         self._seconds = seconds
         self._due: dict[Key, float] = {}
-        self._worked: dict[Key, float] = {}
+        self._worked: Memo[Key, bool] = Memo(_REMEMBERED, seconds=_MOMENT_FACTOR * seconds, clock=clock)
 
     def left(self, key: Key) -> float:
         """Seconds to wait before working on the key; 0 when it is time."""
         now = self._clock.monotonic()
         due = self._due.get(key)
         if due is None:
-            busy = self._worked.get(key, 0.0) > now - _MOMENT_FACTOR * self._seconds
-            due = self._due[key] = now + self._seconds * (BUSY_FACTOR if busy else 1)
+            due = self._due[key] = now + self._seconds * (BUSY_FACTOR if self._worked.get(key) else 1)
         return max(0.0, due - now)
 
     def done(self, key: Key) -> None:
         """Record that the work succeeded: the next change starts a new wait."""
-        now = self._clock.monotonic()
         self._due.pop(key, None)
-        self._worked[key] = now
-        if len(self._worked) > _REMEMBERED:
-            since = now - _MOMENT_FACTOR * self._seconds
-            self._worked = {key: at for key, at in self._worked.items() if at > since}
+        self._worked.put(key, True)
