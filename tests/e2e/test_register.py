@@ -113,7 +113,7 @@ def test_what_is_not_proven_is_refused_and_nothing_is_left(
     before = json.dumps({side: sorted(names) for side, names in registering.names().items()})
     words = registering.printed()
     words[words.index(flag) + 1] = value
-    refused = registering.member(*words, "--discovery-timeout=1s", check=False)
+    refused = registering.member(*words, "--discovery-timeout=5s", check=False)
     assert refused.code == 1
     assert refused.err.startswith(f"error: couldn't validate the identity of the API Server: {message}")
     assert json.dumps({side: sorted(names) for side, names in registering.names().items()}) == before

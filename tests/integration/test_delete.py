@@ -273,6 +273,7 @@ async def test_foreground_deletion_takes_dependents_first(http: Http) -> None:
     ok(await http("POST", CONFIGMAPS, child), 201)
     held = ok(await http("DELETE", f"{CONFIGMAPS}/owner", {"propagationPolicy": "Foreground"}))
     assert held["metadata"]["finalizers"] == ["foregroundDeletion"]
+    assert ok(await http("DELETE", f"{CONFIGMAPS}/owner")) == held, "a deletion without a policy leaves that in force"
 
     async def child_marked() -> bool:
         return "deletionTimestamp" in ok(await http("GET", f"{CONFIGMAPS}/child"))["metadata"]
