@@ -30,8 +30,8 @@ from karmada.kube.server.watchcache.cache import Cache
 
 _NAMESPACE = "ablation"
 _WORKS_OF_EACH = 2
-_QUIET_SECONDS, _QUIET_CPU = 1.5, 0.03
-"""With less CPU than this in so many seconds nothing is left to do."""
+_QUIET_SECONDS, _QUIET_CPU = 6.0, 0.1
+"""With less CPU than this in so many seconds nothing is left to do; Events are written some seconds after the rest."""
 _LIMIT_SECONDS = 300.0
 
 
