@@ -48,7 +48,7 @@ from karmada.kube.server.bootstrap.objects import (
 from karmada.kube.server.bootstrap.reconcile import Defaults
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.controllers.builtin import BuiltinControllers
-from karmada.kube.server.core import LOOPBACK, ServerCore, static
+from karmada.kube.server.core import LOOPBACK, ServerCore
 from karmada.kube.server.crds.serving import CustomResources
 from karmada.kube.server.flowcontrol.control import FlowControl
 from karmada.kube.server.handlers.deletes import Deletes
@@ -169,7 +169,7 @@ class ApiServer(ServerCore):
         self._describe(self.aggregator.remote_versions, lambda: self.aggregator.generation)
         self.openapi_v3.remote = self.aggregator.openapi_documents
         paths = self.pipeline.paths
-        paths[JWKS_PATH] = static(orjson.dumps(self.keys.jwks()), "application/jwk-set+json")
+        paths[JWKS_PATH] = self._jwks
         paths["/.well-known/openid-configuration"] = self._openid
 
     @property
@@ -193,7 +193,7 @@ class ApiServer(ServerCore):
             await self.controllers.start()
 
     async def _check_state_is_there(self) -> None:
-        """A data directory that has served is not given a new, empty state unnoticed: clients have its certificates."""
+        """Refuse to give a data directory that has served a new, empty state: clients have its certificates."""
         if not isinstance(self.store, SqliteStore) or self.store.revision or self.config.accept_loss:
             return
         if self.kubeconfig.exists():
@@ -234,7 +234,7 @@ class ApiServer(ServerCore):
         await self._defaults.ensure([publish() for publish in self.published])
 
     def _published_authorities(self) -> Obj:
-        """By which aggregated servers know this server's users and this server itself."""
+        """Return the authorities by which aggregated servers know this server's users and this server itself."""
         return authentication_config(self.credentials.client_ca_pem, self.credentials.proxies)
 
     def _default_objects(self) -> list[Obj]:
@@ -246,12 +246,15 @@ class ApiServer(ServerCore):
         )
         return [*objects, *(publish() for publish in self.published), *self.more_defaults]
 
+    async def _jwks(self, _request: Request) -> Result:
+        return RawResult(orjson.dumps(self.keys.jwks()), content_type="application/jwk-set+json")
+
     async def _openid(self, _request: Request) -> Result:
         return RawResult(orjson.dumps(openid_configuration(self.issuer.issuer, self.keys, self.url)))
 
 
 def _token_keys(config: ServerConfig, pki: Pki) -> tuple[SigningKey, KeySet]:
-    """What signs the tokens of ServiceAccounts, and what they are verified with; ValueError names a bad file."""
+    """Return what signs the tokens of ServiceAccounts, and what they are verified with; ValueError names a bad file."""
     given = config.service_account_signing_key_file
     signing = SigningKey(pki.signing_key_pem if given is None else given.read_bytes())
     accepted: list[PublicKey] = []
