@@ -71,7 +71,7 @@ class Extension:
         self._tls = tls
         self._following: asyncio.Task[None] | None = None
         self.started: list[Callable[[], Awaitable[None]]] = []
-        """What begins once the server serves."""
+        """Work that begins once the server serves."""
         self.transport = HttpTransport(access.objects)
         self.control_plane = Client(self.transport)
         self._delegates = [Client(HttpTransport(way)) for way in (access.callers, access.rights)]

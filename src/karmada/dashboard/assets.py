@@ -26,7 +26,7 @@ class Asset:
 
     @cached_property
     def compressed(self) -> bytes | None:
-        """None when it is not worth it."""
+        """Return None when it is not worth it."""
         return gzip.compress(self.content, 6, mtime=0) if len(self.content) >= _COMPRESSED_FROM else None
 
     @property

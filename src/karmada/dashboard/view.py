@@ -53,12 +53,12 @@ class View:
 
     @property
     def client(self) -> Client:
-        """The control plane, as the viewer."""
+        """Return the control plane, as the viewer."""
         return self.session.viewer.client
 
     @property
     def path(self) -> Mapping[str, str]:
-        """The variable parts of the path."""
+        """Return the variable parts of the path."""
         return self.request.match_info
 
     @property

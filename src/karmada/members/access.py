@@ -85,7 +85,7 @@ def _settings(cluster: Obj, secret: Obj | None) -> RestConfig:
 
 
 def way_to(cluster: Obj, secret: Obj | None) -> RestConfig:
-    """The address, whom to believe there, and the proxy on the way, for those who have credentials of their own.
+    """Return the address, whom to believe there, and the proxy on the way, for those who have credentials of their own.
 
     Nothing is checked beyond what it takes to read it.
     """
@@ -111,7 +111,7 @@ def way_to(cluster: Obj, secret: Obj | None) -> RestConfig:
 
 
 def with_scheme(endpoint: str) -> str:
-    """An address alone is one for HTTPS."""
+    """Return an address with its scheme; HTTPS if it has none."""
     return endpoint if "://" in endpoint else f"https://{endpoint}"
 
 

@@ -41,7 +41,7 @@ class Member:
         self.informers = Informers(self.client, clock=clock, transform=without_managed_fields)
         self.informers.start()
         self.trouble: NoAccess | None = None
-        """What is wrong with the settings now; `client` still goes the way that was set up before."""
+        """Fault of the settings now; `client` still goes the way that was set up before."""
         self.history = 0
         """Another number, another cluster behind the name: what was known of the old one's objects counts no more."""
         self._closed = False
@@ -142,7 +142,7 @@ class Members:
         return member
 
     def known(self, name: str) -> Member | None:
-        """The member, if it was used before."""
+        """Return the member, if it was used before."""
         return self._members.get(name)
 
     def _access(self, cluster: Obj) -> RestConfig:
@@ -164,7 +164,7 @@ class Members:
 
     @property
     def names(self) -> list[str]:
-        """Of the members that were used so far."""
+        """Return the names of the members that were used so far."""
         return list(self._members)
 
     def release(self, name: str) -> None:

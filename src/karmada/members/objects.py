@@ -99,7 +99,7 @@ class KindInMember:
             self._changed(obj, not self.informer.synced)
 
     def observe(self, key: Key) -> Observed:
-        """The newest known state, without a request to the member."""
+        """Return the newest known state, without a request to the member."""
         self._check_history()
         if self.informer is None or (not self.informer.synced and key not in self._applied):
             return UNKNOWN
@@ -115,7 +115,7 @@ class KindInMember:
             return None
 
     def settled(self, manifest: Obj, observed: Obj) -> bool:
-        """Whether the object has not changed since it was last found to be as it should."""
+        """Return whether the object has not changed since it was last found to be as it should."""
         self._check_history()
         return self._applied.is_done(key_of(observed), version_of(observed)) and carries(observed, manifest)
 
@@ -165,7 +165,7 @@ class KindInMember:
         return Write(applied.outcome, meta.without_managed_fields(applied.object))
 
     async def _updated(self, manifest: Obj, observed: Obj) -> Obj:
-        """The observed object as the manifest wants it: itself when it is so already."""
+        """Return the observed object as the manifest wants it: itself when it is so already."""
         overwrites = meta.annotations(manifest).get(well_known.CONFLICT_RESOLUTION) == well_known.CONFLICT_OVERWRITE
         if not is_managed(observed) and not overwrites:
             raise NotOurs.of(manifest, self._member.name)
@@ -173,7 +173,7 @@ class KindInMember:
         return observed if in_place(wanted, observed) else wanted
 
     async def _put(self, current: Obj | None, wanted: Obj) -> Obj:
-        """A create may be refused for another reason although the object exists.
+        """Update the object; create it when there is none, whatever the create is refused for.
 
         Its node port is allocated, a quota is full, a webhook denies creates: then the live object decides.
         """

@@ -17,7 +17,7 @@ _MAPS = (("annotations", well_known.MANAGED_ANNOTATIONS), ("labels", well_known.
 
 
 def retained(desired: Obj, observed: Obj) -> Obj:
-    """The desired object with what the member has added to its metadata."""
+    """Return the desired object with what the member has added to its metadata."""
     there = observed["metadata"]
     metadata = {**desired["metadata"]}
     for field in _KEPT:
@@ -36,7 +36,7 @@ def retained(desired: Obj, observed: Obj) -> Obj:
 
 
 def in_place(applied: Obj, observed: Obj) -> bool:
-    """Whether the member has exactly what would be applied (already with what is retained)."""
+    """Return whether the member has exactly what would be applied (already with what is retained)."""
     return retained(pruned(observed), observed) == applied
 
 
@@ -45,14 +45,14 @@ def is_managed(obj: Obj) -> bool:
 
 
 def version_of(obj: Obj) -> str:
-    """By what a change is recognised: the generation where objects have one, else the resourceVersion."""
+    """Return what shows a change: the generation where objects have one, else the resourceVersion."""
     metadata = obj["metadata"]
     generation = metadata.get("generation")
     return f"gen:{generation}" if generation else f"rv:{metadata.get('resourceVersion', '')}"
 
 
 def carries(observed: Obj, desired: Obj) -> bool:
-    """Whether an object has all labels and annotations that are desired."""
+    """Return whether an object has all labels and annotations that are desired."""
     return (
         meta.labels(desired).items() <= meta.labels(observed).items()
         and meta.annotations(desired).items() <= meta.annotations(observed).items()
@@ -60,7 +60,7 @@ def carries(observed: Obj, desired: Obj) -> bool:
 
 
 def released(manifest: Obj) -> Obj:
-    """A manifest without the marks of this control plane: what a member that keeps the object is left with."""
+    """Return a manifest without the marks of this control plane: what a member that keeps the object is left with."""
     metadata = manifest["metadata"]
     labels, annotations = _MARKS_WITH_NAMESPACE if metadata.get("namespace") else _MARKS_WITHOUT
     left = {

@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def after(self) -> list[Obj]:
-        """Where it is then: what cannot be scheduled stays, unless no cluster fits it any more."""
+        """Return where it is then: what cannot be scheduled stays, unless no cluster fits it any more."""
         failure = self.decision.failure
         return self.before if failure is not None and failure.reason != "NoClusterFit" else self.decision.targets
 
@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def divided(self) -> bool:
-        """True if clusters get numbers of replicas."""
+        """Return True if clusters get numbers of replicas."""
         return self.situation.request.divides_replicas
 
     @property

@@ -79,7 +79,7 @@ class World:
 
     @property
     def mapper(self) -> RESTMapper:
-        """The kinds that the control plane beneath serves."""
+        """Return the kinds that the control plane beneath serves."""
         assert self._beneath is not None, "there is no control plane beneath"
         return self._beneath.mapper
 
@@ -210,7 +210,7 @@ class World:
 
     @property
     def components(self) -> bool:
-        """True if the scheduler places complete sets of components."""
+        """Return True if the scheduler places complete sets of components."""
         return self._algorithm.profile.components
 
     async def situation(self, spec: Obj, *, affinity_name: str = "", fresh: bool = False, into: str = "") -> Situation:

@@ -39,7 +39,7 @@ class Attempt:
 
     @property
     def affinity_name(self) -> str:
-        """The group of clusters; empty if there are no groups."""
+        """Return the group of clusters; empty if there are no groups."""
         return self.request.affinity_name if self.request.plan.terms else ""
 
 
@@ -59,7 +59,7 @@ class Decision:
 
     @property
     def affinity_name(self) -> str:
-        """The group of clusters that was taken; empty if there are no groups or all failed."""
+        """Return the group of clusters that was taken; empty if there are no groups or all failed."""
         last = self.attempts[-1]
         return last.affinity_name if last.failure is None else ""
 

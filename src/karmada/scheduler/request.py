@@ -115,7 +115,7 @@ class Request:
 
     @property
     def tiers(self) -> Sequence[Obj] | None:
-        """The affinities whose clusters are filled one after the other; None when there are no tiers."""
+        """Return the affinities whose clusters are filled one after the other; None when there are no tiers."""
         if self.plan.affinity is not None or self.term is None or self.term.get("overflowAffinities") is None:
             return None
         return (self.term, *self.term["overflowAffinities"])

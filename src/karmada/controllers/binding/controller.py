@@ -51,7 +51,7 @@ _WIDE = 64
 _WIDE_SHARE = 16
 """which have this part of the workers: one sixteenth."""
 _WRITES_AT_ONCE = 32
-"""Of one binding; it renders as many at once where the interpreter is remote."""
+"""Writes of one binding at once; it renders as many at once where the interpreter is remote."""
 _Identity = tuple[str, str, str, str]
 """Group, kind, namespace and name of an object."""
 
@@ -183,7 +183,7 @@ class Binding(Reconciler):
             raise ApiError(together(errors)) from errors[0]
 
     def _is_purging(self, binding: Obj, works: list[Obj]) -> bool:
-        """Whether a cluster that is evicted with a blocking purge mode still has its Work."""
+        """Return whether a cluster that is evicted with a blocking purge mode still has its Work."""
         places = purged(binding["spec"])
         left = [key_of(work) for work in works if _cluster(work) in places] if places else []
         self._awaited.update(left)
@@ -220,7 +220,7 @@ class Binding(Reconciler):
         return [next(written) if isinstance(work, WantedWork) else work or False for work in rendered]
 
     async def _render(self, renderer: Renderer, spec: Obj, turn: TimeSlice, cluster: str) -> WantedWork | None:
-        """The Work of one cluster, unless it is there."""
+        """Return the Work of one cluster, unless it is there."""
         if turn.is_over():
             await turn.next()
         rendered = await renderer.render(cluster)
@@ -256,7 +256,7 @@ class Binding(Reconciler):
 
 
 def _is_of_another(template: _Identity, work: Obj) -> bool:
-    """Whether a Work carries another object than the template: earlier versions let override policies rename it."""
+    """Return whether a Work carries another object than the template, as overrides of old versions could rename it."""
     return any(_identity(gvk_of(manifest), *meta.key(manifest)) != template for manifest in manifests_of(work))
 
 

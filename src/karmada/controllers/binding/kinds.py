@@ -28,7 +28,7 @@ class BindingKind:
     status_controller: str
 
     def syncs(self, settings: Settings) -> int:
-        """How many of them are reconciled at once."""
+        """Return how many of them are reconciled at once."""
         if self.gvr == ResourceBinding.gvr:
             return settings.concurrent_resourcebinding_syncs
         return settings.concurrent_clusterresourcebinding_syncs
@@ -42,7 +42,7 @@ class BindingKind:
         return f"{self.kind}({namespace}/{name})" if namespace else f"{self.kind}({name})"
 
     def marks(self, binding: Obj) -> dict[str, str]:
-        """The annotations that name the binding."""
+        """Return the annotations that name the binding."""
         metadata = binding["metadata"]
         marks = {self.name_annotation: metadata["name"]}
         if self.namespace_annotation:
@@ -50,7 +50,7 @@ class BindingKind:
         return marks
 
     def of_work(self, work: Obj) -> tuple[Key, ...]:
-        """The binding that a Work was made for; none for Works of others."""
+        """Return the binding that a Work was made for; none for Works of others."""
         annotations = meta.annotations(work)
         name = annotations.get(self.name_annotation)
         if not name:

@@ -60,7 +60,7 @@ class Renderer:
 
     @property
     def is_remote(self) -> bool:
-        """Whether rendering waits for responses over the network."""
+        """Return whether rendering waits for responses over the network."""
         return self._revises and self._interpreter.remote(self._template, (REVISE_REPLICA,))
 
     async def render(self, cluster: str) -> Rendered:
@@ -82,7 +82,7 @@ class Renderer:
         )
 
     def _strategy(self, obj: Obj) -> str:
-        """The conflict resolution: the object's own annotation, else the policy's."""
+        """Return the conflict resolution: the object's own annotation, else the policy's."""
         said = meta.annotations(obj).get(well_known.CONFLICT_RESOLUTION)
         if said in _STRATEGIES:
             return said
@@ -92,7 +92,7 @@ class Renderer:
 
 
 def completions_of(template: Obj, spec: Obj, goals: Mapping[str, int]) -> dict[str, int]:
-    """A Job's completions by cluster; empty unless they are divided."""
+    """Return a Job's completions by cluster; empty unless they are divided."""
     if template.get("kind") != "Job" or not (spec.get("replicas") or 0) > 0 or not is_divided(spec):
         return {}
     completions = (template.get("spec") or {}).get("completions")

@@ -29,7 +29,7 @@ def purged(spec: Obj) -> set[str]:
 
 
 def is_workload(spec: Obj) -> bool:
-    """Whether the template has replicas, even if zero at the moment."""
+    """Return whether the template has replicas, even if zero at the moment."""
     return bool(
         (spec.get("replicas") or 0) > 0 or spec.get("replicaRequirements") is not None or spec.get("components")
     )
@@ -41,7 +41,7 @@ def is_divided(spec: Obj) -> bool:
 
 
 def is_suspended(spec: Obj, cluster: str) -> bool:
-    """Whether nothing is sent to a cluster for now."""
+    """Return whether nothing is sent to a cluster for now."""
     suspension: Obj = spec.get("suspension") or {}
     if suspension.get("dispatching"):
         return True

@@ -25,15 +25,15 @@ _SHORT, _ALIKE = 512, 4_096
 
 
 class Report(NamedTuple):
-    """What a Work says about the template in its cluster."""
+    """The report of a Work about the template in its cluster."""
 
     cluster: str
     is_reported: bool
-    """Whether it says if it was applied."""
+    """True if it says if it was applied."""
     contents: Obj | None
     """Its item of the status without the cluster; None when the template is not in it."""
     size: int = 0
-    """Of the contents as JSON, once it is to be kept."""
+    """Bytes of the contents as JSON, once it is to be kept."""
 
 
 def report_of(work: Obj, reference: Obj) -> Report:
@@ -44,7 +44,7 @@ def report_of(work: Obj, reference: Obj) -> Report:
 
 
 def to_keep(report: Report) -> Report:
-    """The same with its size; equal ones share their contents."""
+    """Return the report with its size; equal ones share their contents."""
     if report.contents is None:
         return report
     text = orjson.dumps(report.contents)
@@ -53,7 +53,7 @@ def to_keep(report: Report) -> Report:
 
 
 def aggregate(reports: Iterable[Report]) -> list[Obj]:
-    """One item for every Work, by cluster; ApiError for one that does not have the template's manifest."""
+    """Return one item for every Work, by cluster; ApiError for one that does not have the template's manifest."""
     items: list[Obj] = []
     for report in reports:
         if report.contents is None:
@@ -84,7 +84,7 @@ def _contents(work: Obj, condition: Obj | None, reference: Obj) -> Obj | None:
 
 
 def _manifest(work: Obj, reference: Obj) -> tuple[int, Obj] | None:
-    """The template's, and its place in the Work."""
+    """Return the identity of the template, and its place in the Work."""
     wanted = identity_of(reference)
     for ordinal, manifest in enumerate(manifests_of(work)):
         if isinstance(manifest, dict) and _identity_of_object(manifest) == wanted:
@@ -97,7 +97,7 @@ def _identity_of_object(manifest: Obj) -> tuple[object, ...]:
 
 
 def identity_of(reference: Obj) -> tuple[str, str, str, str]:
-    """What a report depends on of the spec.resource of a binding."""
+    """Return what a report depends on of the spec.resource of a binding."""
     return reference["apiVersion"], reference["kind"], reference.get("namespace") or "", reference["name"]
 
 
@@ -109,7 +109,7 @@ def _shared(contents: bytes) -> Obj:
 
 
 def fully_applied(items: Collection[Obj], expected: Collection[str]) -> Obj:
-    """The condition: every cluster that should have the template has it, and no other."""
+    """Return the condition: every cluster that should have the template has it, and no other."""
     done = bool(expected) and len(items) == len(expected)
     done = done and all(item.get("applied") and item["clusterName"] in expected for item in items)
     status, reason, message = _YES if done else _NO

@@ -45,7 +45,7 @@ def _in_use(binding: Obj) -> bool:
 
 
 def _awaits_first_report(binding: Obj, reported: int) -> bool:
-    """Whether there is nothing to summarise: no cluster has reported, now or before."""
+    """Return whether there is nothing to summarise: no cluster has reported, now or before."""
     if reported or (binding.get("status") or {}).get("aggregatedStatus"):
         return False
     return bool(targets(binding["spec"]))
@@ -82,7 +82,7 @@ class BindingStatus(Reconciler):
         )
 
     def _template_changed(self, old: Obj | None, new: Obj | None) -> bool:
-        """A binding in use has a new resourceVersion of its template, or was listed; a new one has no Works yet."""
+        """Return whether a binding in use has a new resourceVersion of its template, or was listed."""
         if new is None or not _in_use(new):
             return False
         if old is not None:
@@ -91,7 +91,7 @@ class BindingStatus(Reconciler):
         return bool(reported or self._works.keys_by_index(WORKS_OF_BINDING, self._kind.id_of(new)))
 
     def _counted(self, old: Obj | None, new: Obj | None) -> bool:
-        """Whether a Work of a binding reports something else, was claimed or is gone; these are counted."""
+        """Return whether a Work of a binding reports something else, was claimed or is gone; these are counted."""
         work = new if new is not None else old
         if work is None:
             return False
@@ -108,7 +108,7 @@ class BindingStatus(Reconciler):
         return True
 
     def _claimed(self, old: Obj, new: Obj) -> bool:
-        """Whether an existing Work was claimed by a binding, as those of namespace sync are."""
+        """Return whether an existing Work was claimed by a binding, as those of namespace sync are."""
         label = self._kind.id_label
         return meta.labels(old).get(label) != meta.labels(new).get(label)
 

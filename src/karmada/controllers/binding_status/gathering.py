@@ -42,7 +42,7 @@ class _Wait:
 
 
 class Gathering:
-    """What is awaited for each binding. One whose every report is worth reading has no entry."""
+    """The reports that are awaited for each binding. One whose every report is worth reading has no entry."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -70,7 +70,7 @@ class Gathering:
         return until - now
 
     def was_read(self, key: Key, clusters: int) -> None:
-        """All reports up to now are in the status."""
+        """Record that all reports up to now are in the status."""
         if enough(clusters) > 1:
             until = self._clock.monotonic() + pause(clusters)
             self._waits[key] = _Wait(enough(clusters), until, for_missing=False)

@@ -31,7 +31,7 @@ FEW: Final = 8
 IDLE: Final = 60.0
 """Seconds after which the reports of a binding are dropped."""
 MOST_BYTES: Final = 32 << 20
-"""Of all reports as JSON. In memory they take half of that where clusters report the same, five times that at worst."""
+"""Bytes of all reports as JSON. In memory they take half of that where clusters report the same."""
 _OF_EACH = 128
 """Bytes that are counted for a report beside its contents."""
 
@@ -68,7 +68,10 @@ class Reports:
         return len(self._kept)
 
     async def read(self, binding: Key, binding_id: str, reference: Obj) -> list[Report]:
-        """Of all Works that are not being deleted; `reference` is the spec.resource. Others run in between."""
+        """Return the reports of all Works that are not being deleted; others run in between.
+
+        `reference` is the spec.resource.
+        """
         keys, before = self._works.keys_by_index(WORKS_OF_BINDING, binding_id), self._kept.get(binding)
         known = before.works if before is not None and _is_same(before.reference, reference) else {}
         works = await self._read_all(keys, known, reference)
@@ -91,7 +94,7 @@ class Reports:
         return works
 
     def _read(self, key: Key, work: Obj | None, reference: Obj, *, keep: bool) -> _Read | None:
-        """Of the object that the informer has; None when it is gone."""
+        """Return the report of the object that the informer has; None when it is gone."""
         if work is None:
             return None
         report = None if meta.is_deleting(work) else report_of(work, reference)
@@ -109,7 +112,7 @@ class Reports:
     # what is kept
 
     def _keep(self, binding: Key, reference: Obj, works: dict[Key, _Read], count: int) -> None:
-        """Of a binding with so many Works; without any, that it was read."""
+        """Keep the report of a binding with so many Works; without any, record that it was read."""
         self.forget(binding)
         if count <= FEW:
             return

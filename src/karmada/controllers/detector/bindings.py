@@ -40,7 +40,7 @@ class OtherOwner(ApiError):
 
 
 def binding_resource(obj: Obj) -> GVR:
-    """The kind of binding that a template has, or that a binding is: by namespace."""
+    """Return the kind of binding that a template has, or that a binding is: by namespace."""
     return ResourceBinding.gvr if meta.namespace(obj) else ClusterResourceBinding.gvr
 
 
@@ -59,7 +59,7 @@ def resource_of(template: Obj) -> Obj:
 
 
 def policy_fields(policy: Obj) -> Obj:
-    """The fields that a binding copies from its policy; the suspension is merged later."""
+    """Return the fields that a binding copies from its policy; the suspension is merged later."""
     rules = present_policy(policy["spec"])
     spec: Obj = {
         "schedulerName": rules.get("schedulerName") or well_known.DEFAULT_SCHEDULER,
@@ -75,7 +75,7 @@ def policy_fields(policy: Obj) -> Obj:
 
 
 def affinity_groups(policy: Obj, template: Obj) -> Obj | None:
-    """The workload affinity groups of a template: its values of the labels that the placement names."""
+    """Return the workload affinity groups of a template: its values of the labels that the placement names."""
     terms = ((policy["spec"].get("placement") or {}).get("workloadAffinity")) or {}
     labels = meta.labels(template)
     groups = {}
@@ -87,7 +87,7 @@ def affinity_groups(policy: Obj, template: Obj) -> Obj | None:
 
 
 def suspended(policy_part: Obj | None, current: Obj | None) -> Obj | None:
-    """The policy decides on dispatching; a suspension of scheduling is set by others and stays."""
+    """Return the suspension: the policy decides on dispatching; that of scheduling is set by others and stays."""
     scheduling = (current or {}).get("scheduling")
     if policy_part is None:
         return None if scheduling is None else {"scheduling": scheduling}

@@ -30,7 +30,7 @@ class Claiming:
         self._policies = policies
         self._namespaces = namespaces
         self._claimed: Handled[str, int] = Handled()
-        """By the uid of a template, until its event has come: how often policies had changed when it was claimed."""
+        """Number of policy changes when a template was claimed, by its uid, until its event has come."""
         self._outdated: set[Ref] = set()
 
     def follow_up(self, template: Obj) -> FollowUp | None:
@@ -51,13 +51,13 @@ class Claiming:
         self._claimed.forget(meta.uid(template))
 
     def arrived(self, ref: Ref, template: Obj) -> None:
-        """The event of a new template: from now on a changed policy finds it."""
+        """Record that the event of a new template has come: from now on a changed policy finds it."""
         changes = self._claimed.take(meta.uid(template))
         if changes is not None and changes != self._policies.changes:
             self._outdated.add(ref)
 
     def is_outdated(self, ref: Ref, claim: Claim, template: Obj) -> bool:
-        """Whether a policy changed between the create of a template and its event so that another is to have it."""
+        """Return whether a policy changed between create and event of a template so that another is to have it."""
         if ref not in self._outdated:
             return False
         self._outdated.discard(ref)

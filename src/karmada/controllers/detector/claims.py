@@ -35,9 +35,9 @@ class PolicyKind:
     name_annotation: str
     finalizer: str
     noun: str
-    """What events call it."""
+    """Name of the kind in events."""
     full_noun: str
-    """What events about preemption call it."""
+    """Name of the kind in events about preemption."""
 
     @property
     def annotation_keys(self) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class PolicyKind:
         return f"{self.full_noun}({key})"
 
     def claim_on(self, obj: Obj) -> Key | None:
-        """The policy of this kind that the annotations name."""
+        """Return the policy of this kind that the annotations name."""
         annotations = meta.annotations(obj)
         name = annotations.get(self.name_annotation)
         if not name:
@@ -73,7 +73,7 @@ class PolicyKind:
         return Key(namespace, name) if namespace else None
 
     def holds(self, obj: Obj) -> Key | None:
-        """The policy that claims the object: the annotations count only together with the label."""
+        """Return the policy that claims the object: the annotations count only together with the label."""
         return self.claim_on(obj) if meta.labels(obj).get(self.id_label) else None
 
 
@@ -107,7 +107,7 @@ class Claim(NamedTuple):
 
 
 def claim_of(template: Obj) -> Claim | None:
-    """The policy that claims a template."""
+    """Return the policy that claims a template."""
     for kind in BOTH:
         key = kind.holds(template)
         if key is not None:
@@ -116,7 +116,7 @@ def claim_of(template: Obj) -> Claim | None:
 
 
 def claiming_changes(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
-    """The merge patch, for whatever version, that claims a template for a policy; None when it is claimed already.
+    """Return the merge patch, for any version, that claims a template for a policy; None when it is claimed already.
 
     A namespaced policy replaces the claim of a cluster-wide one, never the reverse.
     """
@@ -137,18 +137,18 @@ def claiming_changes(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None
 
 
 def claiming_patch(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
-    """The same for the version that the template has; a conflict when it has another."""
+    """Return the patch that claims the version that the template has; a conflict when it has another."""
     changes = claiming_changes(template, kind, policy)
     return None if changes is None else _patch(template, **changes["metadata"])
 
 
 def releasing_patch(obj: Obj, kind: PolicyKind) -> Obj:
-    """The merge patch that removes the claim of a policy of this kind from a template or binding."""
+    """Return the merge patch that removes the claim of a policy of this kind from a template or binding."""
     return _patch(obj, {kind.id_label: None}, dict.fromkeys(kind.annotation_keys))
 
 
 def released(obj: Obj, kind: PolicyKind) -> Obj:
-    """A template or binding without that claim."""
+    """Return a template or binding without that claim."""
     labels = {key: value for key, value in meta.labels(obj).items() if key != kind.id_label}
     annotations = {key: value for key, value in meta.annotations(obj).items() if key not in kind.annotation_keys}
     return {**obj, "metadata": {**obj["metadata"], "labels": labels, "annotations": annotations}}

@@ -51,7 +51,7 @@ class SkippedApis:
         return cls(frozenset(groups), frozenset(versions), frozenset(kinds))
 
     def propagates(self, mapping: Mapping) -> bool:
-        """Whether a served resource can be a template."""
+        """Return whether a served resource can be a template."""
         gvk = mapping.gvk
         if not mapping.allows(*_NEEDED_VERBS):
             return False

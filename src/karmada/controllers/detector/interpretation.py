@@ -89,7 +89,7 @@ class Interpretation:
         return Interpreted(spec, event)
 
     def divides(self, gvk: GVK) -> bool:
-        """Whether clusters can have different numbers of replicas of a kind."""
+        """Return whether clusters can have different numbers of replicas of a kind."""
         return self._interpreter.enabled(gvk, REVISE_REPLICA)
 
     async def _counts(self, template: Obj) -> Interpreted:

@@ -68,7 +68,7 @@ class Follower(Protocol):
         """With light templates. `initially`: the template existed before."""
 
     def kind_removed(self, kind: Kind) -> None:
-        """The kind is not watched any longer."""
+        """Forget a kind that is not watched any longer."""
 
 
 class Kinds(Reconciler):
@@ -99,7 +99,7 @@ class Kinds(Reconciler):
         self._replaying = False
 
     def all(self) -> list[Kind]:
-        """The kinds that are watched."""
+        """Return the kinds that are watched."""
         return list(self._kinds.values())
 
     # discovery
@@ -124,7 +124,7 @@ class Kinds(Reconciler):
         return requeue(_POLL if self._served_here() else _POLL_OTHERS)
 
     async def _expected(self) -> set[GroupResource]:
-        """The resources that the CRDs define."""
+        """Return the resources that the CRDs define."""
         resources = set()
         async for crd in self._crds.scan():
             if not meta.is_deleting(crd):
@@ -157,7 +157,7 @@ class Kinds(Reconciler):
             self._follow_ups.unregister(gvk, self._claiming)
 
     async def _leave(self, gvk: GVK, catalog: Catalog) -> None:
-        """The kind is gone, or another version is preferred now; a group whose discovery failed stays."""
+        """Stop watching a kind that is gone, or is served in another version; one whose discovery failed stays."""
         kind = self._kinds[gvk]
         if kind.gvr.group_version in catalog.failed:
             return
@@ -175,13 +175,13 @@ class Kinds(Reconciler):
     # reads
 
     async def get(self, gvk: GVK) -> Kind | None:
-        """A kind that is watched."""
+        """Return a kind that is watched."""
         if not self._read_once.is_set():
             await self._read_once.wait()
         return self._kinds.get(gvk)
 
     def known(self, ref: Ref) -> Obj | None:
-        """A template of a watched kind, if the informer has it."""
+        """Return a template of a watched kind, if the informer has it."""
         kind = self._kinds.get(ref.gvk)
         return None if kind is None else kind.informer.get(ref.key)
 
@@ -202,7 +202,7 @@ class Kinds(Reconciler):
         return [] if kind is None else kind.informer.by_index(BY_CLAIM, policy_id)
 
     async def find(self, ref: Ref) -> Obj | None:
-        """A template, light; None when there is none."""
+        """Return a template, light; None when there is none."""
         kind = await self.get(ref.gvk)
         if kind is None:
             return await self._live(ref)
@@ -218,7 +218,7 @@ class Kinds(Reconciler):
             kind.informer.wrote(template)
 
     async def whole(self, ref: Ref) -> Obj | None:
-        """The whole template: from the server, or as it was read from there if it has not changed since."""
+        """Return the whole template: from the server, or as it was read from there if it has not changed since."""
         kind = await self.get(ref.gvk)
         informer = None if kind is None else kind.informer
         read = self._recent.find(ref, informer)
@@ -255,7 +255,7 @@ class Kinds(Reconciler):
         return [light_of(gvk)(obj) for obj in found]
 
     async def resource(self, ref: Ref) -> GVR | GVK:
-        """The resource to write a template to; its kind if it is not watched."""
+        """Return the resource to write a template to; its kind if it is not watched."""
         kind = await self.get(ref.gvk)
         return ref.gvk if kind is None else kind.gvr
 

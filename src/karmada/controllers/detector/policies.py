@@ -43,7 +43,7 @@ def selects(policy: Obj, template: Obj) -> bool:
 
 
 def best(policies: Iterable[Obj], template: Obj) -> Obj | None:
-    """The policy with the highest priority; then the one that selects most precisely; then by name."""
+    """Return the policy with the highest priority; then the one that selects most precisely; then by name."""
     ranked = []
     for policy in policies:
         precision = selectors_priority(selectors_of(policy), template)
@@ -57,7 +57,7 @@ def selection(namespace: str, api_version: str, kind: str, name: str) -> str:
 
 
 def selections(policy: Obj) -> Iterator[str]:
-    """An index: what a policy selects, in its own namespace if it has one."""
+    """Yield the index values of a policy: what it selects, in its own namespace if it has one."""
     namespace = meta.namespace(policy)
     for selector in selectors_of(policy):
         yield selection(
@@ -93,7 +93,7 @@ class Policies:
             return None
 
     def choose(self, template: Obj) -> tuple[PolicyKind, Obj] | None:
-        """The policy that an unclaimed template gets: a namespaced one first."""
+        """Return the policy that an unclaimed template gets: a namespaced one first."""
         for kind in BOTH:
             policy = self.best(kind, template)
             if policy is not None:
@@ -118,7 +118,7 @@ class Policies:
         return all(informer.synced for one in (self._informers, self._overrides) for informer in one.values())
 
     def has_overrides(self, kind: PolicyKind, policy: Obj) -> bool:
-        """Whether all the dependentOverrides of a policy exist."""
+        """Return whether all the dependentOverrides of a policy exist."""
         names = (policy.get("spec") or {}).get("dependentOverrides") or ()
         return all(self._overrides[kind].get(Key(meta.namespace(policy), name)) is not None for name in names)
 

@@ -37,7 +37,7 @@ class Preemption:
         self._detector = detector
         self._kind = kind
         self._priorities: dict[Key, int] = {}
-        """Of each policy when it was last reconciled."""
+        """Priority of each policy when it was last reconciled."""
         self._add: Callable[[Key], None] | None = None
 
     def attach(self, add: Callable[[Key], None]) -> None:

@@ -24,7 +24,7 @@ class Release:
         self._bindings = bindings
 
     async def template(self, kind: PolicyKind, policy_id: str, template: Obj) -> None:
-        """The binding first: a retry finds it only through a template that is still claimed."""
+        """Release a template, its binding first: a retry finds that only through a template that is still claimed."""
         namespace, name = meta.key(template)
         gvr = binding_resource(template)
         key = Key(namespace, well_known.binding_name(template["kind"], name))

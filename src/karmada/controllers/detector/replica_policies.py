@@ -27,7 +27,7 @@ _EVERYTHING: Final = ""
 
 
 def precision(rules: Obj, template: Obj) -> int:
-    """How precisely one selects a template; MISMATCH if it does not."""
+    """Return how precisely one selects a template; MISMATCH if it does not."""
     namespace = meta.namespace(rules)
     if meta.is_deleting(rules) or (namespace and namespace != meta.namespace(template)):
         return MISMATCH
@@ -36,19 +36,19 @@ def precision(rules: Obj, template: Obj) -> int:
 
 
 def best(candidates: Iterable[Obj], template: Obj) -> Obj | None:
-    """Of one kind, the one that decides on the replicas of a template."""
+    """Return the policy of one kind that decides on the replicas of a template."""
     ranked = [(-precision(rules, template), meta.name(rules), rules) for rules in candidates if decides(rules)]
     first = min(ranked, key=lambda rank: rank[:2], default=None)
     return first[2] if first is not None and first[0] != -MISMATCH else None
 
 
 def decides(rules: Obj) -> bool:
-    """Whether it has something to say about replicas, and not only about rescheduling."""
+    """Return whether it has something to say about replicas, and not only about rescheduling."""
     return any(rules["spec"].get(field) is not None for field in ("totalReplicas", "preferences"))
 
 
 def divided(spec: Obj, rules: Obj) -> Obj:
-    """A binding's spec with the replicas and the weights of a ReplicaSchedulingPolicy, as far as it has them."""
+    """Return a binding's spec with the replicas and the weights of a ReplicaSchedulingPolicy, as far as it has them."""
     total, weights = rules["spec"].get("totalReplicas"), rules["spec"].get("preferences")
     if total is not None:
         spec = {**spec, "replicas": total}
@@ -74,7 +74,7 @@ class ReplicaPolicies:
         return self._informers[kind].get(key)
 
     def of(self, template: Obj) -> Obj | None:
-        """The one that decides on the replicas of a template."""
+        """Return the one that decides on the replicas of a template."""
         namespace, name = meta.key(template)
         for informer, space in zip(self._informers.values(), (namespace, ""), strict=True):
             if not len(informer):

@@ -55,7 +55,7 @@ class Rescheduling(Reconciler):
             context.informers.of(binding.gvr, indexes={BY_CLUSTER: target_clusters}) for binding in BINDINGS
         ]
         self._tried: dict[Key, dict[str, set[str]]] = {}
-        """By policy: the clusters that were too full when a workload, by its binding's uid, was placed anew."""
+        """Clusters that were too full when a workload, by its binding's uid, was placed anew; by policy."""
 
     async def reconcile(self, key: Key) -> Result:
         policy = self._policies.get(key)
@@ -95,7 +95,7 @@ class Rescheduling(Reconciler):
 
 
 def is_too_full(cluster: Obj, rules: Obj) -> bool:
-    """Whether more than a threshold of its CPU or memory is requested; unknown amounts are not."""
+    """Return whether more than a threshold of its CPU or memory is requested; unknown amounts are not."""
     summary = summary_of(cluster)
     thresholds = rules.get("threshold") or {}
     return summary is not None and any(

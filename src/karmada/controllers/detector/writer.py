@@ -37,7 +37,7 @@ _decode = msgspec.json.Decoder(_Reference).decode
 
 
 def _parse_reference(raw: bytes) -> Obj:
-    """All of a binding that says which template it is of."""
+    """Return all of a binding that says which template it is of."""
     return cast("Obj", _decode(raw))
 
 
@@ -52,12 +52,12 @@ class BindingWriter:
         return self._writers[gvr].get(key)
 
     def template_of(self, gvr: GVR, key: Key) -> Ref | None:
-        """The template of a binding, for those who go through many."""
+        """Return the template of a binding, for those who go through many."""
         binding = self._writers[gvr].informer.cache.skim(key, _parse_reference)
         return None if binding is None else ref_of_binding(binding)
 
     def of_policy(self, kind: PolicyKind, policy: Obj) -> list[tuple[GVR, Key]]:
-        """The bindings that carry the policy's id: their keys, since they may be too many to read all at once."""
+        """Return the bindings that carry the policy's id: their keys, since there may be many."""
         policy_id, namespace = kind.id_of(policy), meta.namespace(policy)
         gvrs = (ResourceBinding.gvr,) if kind is POLICIES else tuple(self._writers)
         found = [(gvr, key) for gvr in gvrs for key in self._writers[gvr].informer.keys_by_index(BY_POLICY, policy_id)]

@@ -93,14 +93,14 @@ class _Outcome(NamedTuple):
 
 
 def _dispatch_state(cluster: Obj) -> tuple[object, ...]:
-    """What of a Cluster decides whether its Works can be applied."""
+    """Return what of a Cluster decides whether its Works can be applied."""
     spec = cluster.get("spec") or {}
     access = (spec.get("syncMode"), spec.get("apiEndpoint"), spec.get("secretRef"))
     return is_ready(cluster), meta.is_deleting(cluster), *access
 
 
 class _ControlPlaneAway(Exception):
-    """What was to be written is written later; `pause` is how many seconds until the next attempt."""
+    """The control plane cannot be written to; `pause` is how many seconds until the next attempt."""
 
     def __init__(self, pause: float) -> None:
         super().__init__(f"no response from the control plane, next attempt in {pause:g}s")
@@ -222,7 +222,7 @@ class Execution(Reconciler):
             return requeue(away.pause)
 
     def _has_turn(self, key: Key, work: Obj, cluster: str) -> bool:
-        """A slow webhook holds up its own kind, not the others in the cluster."""
+        """Return whether a Work may be reconciled now: a slow webhook holds up its own kind only."""
         for manifest in manifests_of(work):
             if self._interpreter.remote(manifest, _INTERPRETED):
                 return self._queue.enter(key, (cluster, gvk_of(manifest)), _SHARE)
@@ -269,7 +269,7 @@ class Execution(Reconciler):
         return Done
 
     async def _observe_all(self, cluster: str, work: Obj, follow: bool) -> list[_Outcome]:
-        """What is known of the objects, without changing them."""
+        """Return what is known of the objects, without changing them."""
         return [await self._observe(cluster, manifest, follow) for manifest in manifests_of(work)]
 
     async def _observe(self, cluster: str, manifest: Obj, follow: bool) -> _Outcome:
@@ -355,7 +355,7 @@ class Execution(Reconciler):
             self._queue.resume(cluster)
 
     async def _find(self, key: Key, kind: KindInMember, manifest: Obj) -> Observed:
-        """An object that was applied by an earlier process: listed with all others of its kind, if possible."""
+        """Return an object that an earlier process applied: listed with all others of its kind, if possible."""
         kind.watch()
         left = kind.started_at + self._sync_timeout - self._clock.monotonic()
         if left > 0:
@@ -450,7 +450,7 @@ class Execution(Reconciler):
                 await kind.delete(manifest)
 
     def _is_replaced(self, work: Obj, manifest: Obj) -> bool:
-        """Whether another Work carries this object now: earlier versions named Works of some objects otherwise."""
+        """Return whether another Work carries this object now: earlier versions named some Works otherwise."""
         name = well_known.work_name(manifest["kind"], meta.name(manifest), meta.namespace(manifest))
         if name == work["metadata"]["name"]:
             return False
@@ -464,7 +464,7 @@ class Execution(Reconciler):
                 await kind.release(manifest)
 
     async def _kind(self, cluster: str, manifest: Obj) -> KindInMember | None:
-        """None for a kind that neither the control plane nor the member has any more."""
+        """Return None for a kind that neither the control plane nor the member has any more."""
         try:
             return await self._spaces.kind(self._spaces.get(cluster), manifest)
         except NoAccess as error:

@@ -9,7 +9,7 @@ from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
 
 
 def template_of(manifest: Obj) -> Obj | None:
-    """A reference to a manifest's template for an event; None when the template is not known."""
+    """Return a reference to a manifest's template for an event; None when the template is not known."""
     uid = meta.annotations(manifest).get(well_known.TEMPLATE_UID)
     name, kind = meta.name(manifest), manifest.get("kind")
     if not uid or not name or not kind:

@@ -72,7 +72,7 @@ class Spaces:
         return space
 
     async def kind(self, space: Space, manifest: Obj) -> KindInMember:
-        """The kind of a manifest; NoMatch when neither the control plane nor the member can have such an object."""
+        """Return the kind of a manifest; NoMatch when neither control plane nor member can have such an object."""
         if not meta.name(manifest):
             raise NoMatch("resource name may not be empty")
         gvk = gvk_of(manifest)
@@ -86,7 +86,7 @@ class Spaces:
         return kind
 
     async def _resource(self, space: Space, gvk: GVK) -> GVR:
-        """The resource of a kind, from the control plane's discovery, else from the member's."""
+        """Return the resource of a kind, from the control plane's discovery, else from the member's."""
         try:
             return (await self._client.mapper.mapping(gvk)).gvr
         except NoMatch:
@@ -101,7 +101,7 @@ class Spaces:
         return retain
 
     def revive(self, cluster: str) -> None:
-        """The member is back: end the back-off of its informers."""
+        """End the back-off of the informers of a member that is back."""
         space = self._spaces.get(cluster)
         if space is None:
             return
@@ -110,7 +110,7 @@ class Spaces:
                 self._later(_restart(space.member.informers, kind.informer))
 
     def drop(self, cluster: str) -> None:
-        """The cluster is gone, and its informers with it."""
+        """Drop a cluster that is gone, and its informers with it."""
         self._spaces.pop(cluster, None)
 
     # counting

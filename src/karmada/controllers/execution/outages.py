@@ -45,7 +45,7 @@ class Outages:
         return 0.0 if outage is None else max(_FIRST, outage.until - self._clock.monotonic())
 
     def failed(self, cluster: str) -> None:
-        """A connection failed. Failures of calls that were under way together count once."""
+        """Record that a connection failed. Failures of calls that were under way together count once."""
         now = self._clock.monotonic()
         outage = self._outages.get(cluster)
         if outage is None:

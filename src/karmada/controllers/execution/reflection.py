@@ -18,14 +18,14 @@ HEALTHY, UNHEALTHY, UNKNOWN = "Healthy", "Unhealthy", "Unknown"
 
 
 def work_of(obj: Obj) -> Key | None:
-    """The Work that an object in a member names as its origin."""
+    """Return the Work that an object in a member names as its origin."""
     annotations = meta.annotations(obj)
     namespace, name = annotations.get(well_known.WORK_NAMESPACE), annotations.get(well_known.WORK_NAME)
     return Key(namespace, name) if namespace and name else None
 
 
 def identifier(ordinal: int, manifest: Obj) -> Obj:
-    """The identifier of a manifest in manifestStatuses; empty fields are left out, except the resource."""
+    """Return the identifier of a manifest in manifestStatuses; empty fields are left out, except the resource."""
     group, version, kind = gvk_of(manifest)
     namespace = meta.namespace(manifest)
     return {
@@ -60,7 +60,7 @@ class Reflector:
         self._recorder = recorder
 
     async def reflect(self, identified: Obj, obj: Obj) -> Reflection:
-        """Of the object in a member that a manifest with this identifier has become."""
+        """Return the status of the object in a member that a manifest with this identifier has become."""
         shown = f"{obj['kind']}/{meta.namespace(obj)}/{meta.name(obj)}"
         try:
             status = await self._interpreter.reflect_status(obj)
@@ -75,7 +75,7 @@ class Reflector:
         return Reflection(entry, (reflected, *verdict))
 
     async def _health(self, obj: Obj, shown: str) -> tuple[str, tuple[PendingEvent, ...]]:
-        """A kind without an interpretation of health counts as healthy."""
+        """Return the health; a kind without an interpretation of it counts as healthy."""
         try:
             if not self._interpreter.enabled(gvk_of(obj), INTERPRET_HEALTH):
                 return HEALTHY, ()

@@ -54,7 +54,7 @@ class Draft:
             self.manifests = [kept for kept in self.manifests if kept["identifier"] in identifiers]
 
     def patch(self) -> Obj:
-        """The fields of the status that changed."""
+        """Return the fields of the status that changed."""
         changed: Obj = {}
         if self.conditions != self._stored:
             changed["conditions"] = self.conditions

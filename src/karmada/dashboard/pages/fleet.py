@@ -43,7 +43,7 @@ class Tile:
 
     @property
     def level(self) -> int:
-        """How full it is, from 0 to 4: the larger of CPU and memory."""
+        """Return how full it is, from 0 to 4: the larger of CPU and memory."""
         return min(4, max(self.cpu.share, self.memory.share) // 20)
 
     @property

@@ -24,7 +24,7 @@ def enabled() -> bool:
 
 
 def lookup(host: str, port: int) -> list[tuple[str, int]]:
-    """The addresses and ports of a Service by any of its names; empty for every other name."""
+    """Return the addresses and ports of a Service by any of its names; empty for every other name."""
     path = os.environ.get(NAMES_FILE)
     if path is None:
         return []
@@ -45,7 +45,7 @@ def resolve(names: dict[str, Any], host: str, port: int, namespace: str) -> list
 
 
 def _keys(host: str, namespace: str) -> list[str]:
-    """The names in the file that a host may mean: <service>.<namespace>, or <pod>.<service>.<namespace>."""
+    """Return the names in the file that a host may mean: <service>.<namespace>, or <pod>.<service>.<namespace>."""
     name = host.removesuffix(_DOMAIN)
     if name.endswith(".svc"):
         return [name.removesuffix(".svc")]
@@ -55,7 +55,7 @@ def _keys(host: str, namespace: str) -> list[str]:
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """The content of a file of names; it is read again only when it has changed."""
+    """Return the content of a file of names; it is read again only when it has changed."""
     try:
         version = os.stat(path).st_mtime_ns
     except FileNotFoundError:

@@ -42,11 +42,11 @@ class Credentials(Protocol):
     async def get(self) -> Credential: ...
 
     def rejected(self, credential: Credential) -> bool:
-        """The server answered 401 to it: True when another `get` may return a better one."""
+        """Drop what the server answered with 401; return whether another `get` may return something better."""
 
 
 class StaticCredentials:
-    """What does not run out by itself: a fixed token or password; files are followed when they change."""
+    """Credentials that do not run out by themselves: a token or password; files are followed when they change."""
 
     def __init__(self, config: RestConfig) -> None:
         self._token_file = FileReader(config.token_file) if config.token_file else None
@@ -86,7 +86,7 @@ class ReloadingCredentials:
         return await self._static.get()
 
     def rejected(self, credential: Credential) -> bool:  # noqa: ARG002 - whatever it was
-        """True when the file has changed since."""
+        """Return True when the file has changed since."""
         return self._source.current() is not self._config
 
 
@@ -106,7 +106,7 @@ class ExecCredentials:
             return self._known
 
     def rejected(self, credential: Credential) -> bool:
-        """True once per credential: the next run may bring another."""
+        """Return True once per credential: the next run may bring another."""
         if self._known is credential:
             self._known = None
         return True

@@ -105,7 +105,7 @@ def _short_names(mapping: Mapping) -> Iterable[str]:
 
 
 async def discover(transport: Transport) -> Catalog:
-    """Everything the server serves; ApiError when not even the list of groups can be read, or makes no sense."""
+    """Return everything the server serves; ApiError when not even the list of groups can be read, or makes no sense."""
     try:
         return await _discover(transport)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -144,7 +144,7 @@ class DiscoveryPage(NamedTuple):
 
 
 async def read_page(transport: Transport, path: str, tag: str = "") -> DiscoveryPage | None:
-    """The aggregated discovery at /api or /apis; None while it is still the one with this tag (its ETag).
+    """Return the aggregated discovery at /api or /apis; None while it is still the one with this tag (its ETag).
 
     For those who look again and again: an unchanged page is neither sent nor parsed.
     """
@@ -255,7 +255,7 @@ class RESTMapper:
         self._reading: asyncio.Task[Catalog] | None = None
 
     async def catalog(self) -> Catalog:
-        """What is known; read on first use."""
+        """Return what is known; read on first use."""
         return self._catalog if self._catalog is not None else await self.refresh()
 
     async def refresh(self) -> Catalog:
@@ -277,7 +277,7 @@ class RESTMapper:
         self._catalog = None
 
     async def mapping(self, kind: GVK | GroupKind) -> Mapping:
-        """A GroupKind gives its preferred version."""
+        """Return the mapping of a kind; a GroupKind gives its preferred version."""
         if isinstance(kind, GVK):
             return await self._find(lambda catalog: catalog.by_gvk.get(kind), str(kind))
         return await self._find(lambda catalog: catalog.by_group_kind.get(kind), str(kind))
@@ -288,7 +288,7 @@ class RESTMapper:
         return await self._find(lambda catalog: catalog.by_group_resource.get(resource), str(resource))
 
     async def named(self, word: str) -> Mapping:
-        """What a person calls a resource on the command line."""
+        """Return what a person calls a resource on the command line."""
         return await self._find(lambda catalog: catalog.named(word), word)
 
     def known(self, kind: GVK) -> Mapping | None:
@@ -304,5 +304,5 @@ class RESTMapper:
         return found
 
     def _may_refresh(self) -> bool:
-        """A reading under way started before this lookup, but is the newest there will soon be."""
+        """Return whether to read discovery again: a reading under way is the newest there will soon be."""
         return self._reading is not None or self._clock.monotonic() - self._read_at >= self._min_interval

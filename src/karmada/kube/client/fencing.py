@@ -38,10 +38,10 @@ class Guard(Protocol):
     """Consulted right before a request that writes is sent."""
 
     def check(self) -> Mapping[str, str]:
-        """The headers to send with it; Fenced when nothing may be written any more."""
+        """Return the headers to send with it; Fenced when nothing may be written any more."""
 
     def was_refused(self) -> None:
-        """The server has refused the write, since the Lease is over."""
+        """Record that the server refused the write, since the Lease is over."""
 
     def seconds_left(self) -> float:
         """Within which the request must have ended."""

@@ -42,7 +42,7 @@ _SENDABLE = re.compile(r"[^\r\n\0]*")
 
 
 class BrokenAnswer(ValueError):
-    """What came is no HTTP, or ended too early."""
+    """The response is no HTTP, or ended too early."""
 
 
 class OpeningTimedOut(TimeoutError):
@@ -64,7 +64,7 @@ class Headers(Mapping[str, str]):
     """Names are matched without regard to case; of repeated ones the first counts."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
-        """Of the lines of a head; BrokenAnswer."""
+        """Read the lines of a head; BrokenAnswer."""
         self._values: dict[str, list[bytes]] = {}
         for line in lines:
             name, colon, value = line.partition(b":")
@@ -231,7 +231,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_paused(self) -> bool:
-        """Whether more has been received than is read."""
+        """Return whether more has been received than is read."""
         return self._paused
 
     def fail(self, error: Exception) -> None:
@@ -277,13 +277,13 @@ class Connection(asyncio.Protocol):
     # bodies
 
     def pieces(self, framing: _Framing, keeps: bool) -> AsyncGenerator[bytes, None]:
-        """The body as it was sent; afterwards the connection may be used again, if both sides want that."""
+        """Return the body as it was sent; afterwards the connection may be used again, if both sides want that."""
         if framing.chunked:
             return self._chunks(keeps)
         return self._rest() if framing.length is None else self._exactly(framing.length, keeps)
 
     async def whole(self, length: int, keeps: bool) -> bytes:
-        """A body of known length, at once."""
+        """Return a body of known length, at once."""
         self._room = max(length, _BUFFER_BYTES)
         while len(self._data) < length:
             if not await self._more():
@@ -349,14 +349,14 @@ class Connection(asyncio.Protocol):
         return self._take(at + len(end))
 
     async def _some_of(self, left: int) -> bytes:
-        """Some of the bytes that are still to come."""
+        """Return some of the bytes that are still to come."""
         piece = await self._some(min(left, _PIECE))
         if not piece:
             raise BrokenAnswer("the connection broke within the response")
         return piece
 
     async def _some(self, most: int) -> bytes:
-        """What is there, or comes next; nothing at the end of the connection."""
+        """Return what is there, or comes next; nothing at the end of the connection."""
         while not self._data:
             if not await self._more():
                 return b""
@@ -383,7 +383,7 @@ class Connection(asyncio.Protocol):
 
 @lru_cache(maxsize=256)
 def _lines(headers: tuple[tuple[str, str], ...]) -> str:
-    """What many requests have in common."""
+    """Return what many requests have in common."""
     lines = [f"{name}: {value}" for name, value in headers]
     if not all(map(_SENDABLE.fullmatch, lines)):
         raise ValueError("a header has characters that no header can have")
@@ -425,7 +425,7 @@ class Response:
         self._coding = headers.get("Content-Encoding", "identity").lower()
 
     async def whole(self, most: int) -> bytes:
-        """The body at once; ValueError when it is larger than that."""
+        """Return the body at once; ValueError when it is larger than that."""
         length = self._framing.length
         if length is not None and self._is_plain():
             if length > most:
@@ -448,7 +448,7 @@ class Response:
         return self._coding in ("identity", "")
 
     def pieces(self) -> AsyncGenerator[bytes, None]:
-        """The body as it comes."""
+        """Return the body as it comes."""
         sent = self.connection.pieces(self._framing, self._keeps)
         return sent if self._is_plain() else self._unpacked(sent)
 
@@ -482,7 +482,7 @@ class Connections:
         self._users[origin] += 1
 
     def leave(self, origin: Origin) -> None:
-        """The last one closes what is left."""
+        """Leave; the last one closes what is left."""
         self._users[origin] -= 1
         if self._users[origin] == 0:
             del self._users[origin]
@@ -514,7 +514,7 @@ def _is_stale(connection: Connection) -> bool:
 
 
 async def open_connection(origin: Origin, seconds: float | None) -> Connection:
-    """A new one; OSError, ssl.SSLError, BrokenAnswer or OpeningTimedOut."""
+    """Return a new one; OSError, ssl.SSLError, BrokenAnswer or OpeningTimedOut."""
     try:
         async with asyncio.timeout(seconds):
             if origin.proxy is None:
@@ -527,7 +527,7 @@ async def open_connection(origin: Origin, seconds: float | None) -> Connection:
 
 
 async def _through(proxy: Proxy, origin: Origin) -> Connection:
-    """A connection that leads through a proxy."""
+    """Return a connection that leads through a proxy."""
     if proxy.is_socks:
         return await _connected(origin, await dial_socks(proxy, origin.host, origin.port), origin.tls, origin.name)
     connection = await _connected(origin, await _dial(proxy.host, proxy.port), proxy.tls, proxy.host)
@@ -587,7 +587,7 @@ async def _addresses(host: str, port: int) -> list[Any]:
 
 
 def _numeric(host: str, port: int) -> list[Any]:
-    """Of an IP address; OSError for a name."""
+    """Return an IP address as it is connected to; OSError for a name."""
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV)
 
 

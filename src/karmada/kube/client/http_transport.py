@@ -84,7 +84,7 @@ class HttpTransport(Transport):
         return (await self._successful(call)).body
 
     async def create_all(self, call: Call, objects: Sequence[Obj]) -> list[ApiError | None] | None:
-        """A server that does not know the header refuses the List, which is then not tried again."""
+        """Return the outcomes; a server that does not know the header refuses the List, and is not asked again."""
         if not self._takes_groups or self.guard is not None:
             return None
         body = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
@@ -100,7 +100,7 @@ class HttpTransport(Transport):
             raise ConnectionFailed(f"{self._base}: the response to a group of creates is malformed") from error
 
     async def _successful(self, call: Call, more: Mapping[str, str] | None = None) -> RawResponse:
-        """The response once it is a good one."""
+        """Return the response once it is a good one."""
         data = None if call.body is None else orjson.dumps(call.body)
         until = self._clock.monotonic() + (self.config.timeout or responses.RETRY_SECONDS)
         renewed = False
@@ -143,7 +143,7 @@ class HttpTransport(Transport):
             self.limiter.release(overloaded=overloaded)
 
     async def _guarded(self, guard: Guard, call: Call, data: bytes | None, credential: Credential) -> RawResponse:
-        """Nothing is awaited between the check and the sending, apart from a connection."""
+        """Send a guarded write; nothing is awaited between check and sending, apart from a connection."""
         headers = guard.check()
         try:
             with Deadline(guard.seconds_left()):
@@ -170,7 +170,7 @@ class HttpTransport(Transport):
     async def _exchange(
         self, call: Call, data: bytes | None, credential: Credential, more: Mapping[str, str] | None = None
     ) -> RawResponse:
-        """One request and its response; ConnectionFailed when there was none."""
+        """Return one request and its response; ConnectionFailed when there was none."""
         seconds = self.config.timeout
         end = asyncio.get_running_loop().time() + seconds if seconds else None
         target, headers = responses.target(call.path, call.query.items()), _headers(call, more)
@@ -216,7 +216,7 @@ class HttpTransport(Transport):
         return self._chunks(call, None)
 
     async def _chunks(self, call: Call, total: float | None) -> AsyncGenerator[bytes, None]:
-        """The body of a long response, piece by piece, for so many seconds at most."""
+        """Yield the body of a long response, piece by piece, for so many seconds at most."""
         credential = await self._credential()
         end = None if total is None else asyncio.get_running_loop().time() + total
         target = responses.target(call.path, call.query.items())
@@ -260,14 +260,14 @@ class HttpTransport(Transport):
         return WebSocket(connection, protocol, self._sender.forget)
 
     def _no_socket(self, status: int, headers: Mapping[str, str], body: bytes, credential: Credential) -> Exception:
-        """The error of an upgrade that was refused, perhaps in words that are no Status."""
+        """Return the error of an upgrade that was refused, perhaps in words that are no Status."""
         refused = self._refused(status, headers, body, credential)
         if isinstance(refused, ConnectionFailed) or responses.status_of(body) is not None or not body:
             return refused
         return UpgradeRefused(body.decode(errors="replace").strip()[:2048], code=status)
 
     def _refused(self, status: int, headers: Mapping[str, str], body: bytes, credential: Credential) -> Exception:
-        """The error of a stream that did not start."""
+        """Return the error of a stream that did not start."""
         if status == 401:
             self._credentials.rejected(credential)
         return responses.failure(self._base, status, headers, body)

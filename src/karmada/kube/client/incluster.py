@@ -12,7 +12,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def mounted(path: Path) -> Path:
-    """Where a mount path of the pod is: in a process of a simulated cluster it is below the folder of its container."""
+    """Return where a mount path of the pod is: below the container's folder in a simulated cluster's process."""
     root = os.environ.get(POD_ROOT)
     return Path(root) / path.relative_to("/") if root else path
 

@@ -26,7 +26,7 @@ _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.
 
 
 def default_paths() -> list[Path]:
-    """Where kubectl looks: the files of $KUBECONFIG, or ~/.kube/config."""
+    """Return where kubectl looks: the files of $KUBECONFIG, or ~/.kube/config."""
     listed = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     return [Path(part) for part in listed] or [Path.home() / ".kube" / "config"]
 
@@ -40,7 +40,7 @@ class Kubeconfig:
 
     @classmethod
     def load(cls, path: str | Path | None = None) -> Kubeconfig:
-        """One file, which must exist, or (without `path`) the default ones, of which the existing ones are merged."""
+        """Return one file, which must exist, or (without `path`) the default ones that exist, merged."""
         if path is not None:
             return cls.merge([_read(Path(path))])
         return cls.merge([_read(found) for found in default_paths() if found.exists()])
@@ -66,7 +66,7 @@ class Kubeconfig:
     def resolve(
         self, context: str = "", *, cluster: str = "", user: str = "", timeout: float = DEFAULT_TIMEOUT
     ) -> RestConfig:
-        """The way to the server of a context (the current one by default)."""
+        """Return the way to the server of a context (the current one by default)."""
         name = context or self.current_context
         if name and name not in self.contexts:
             known = ", ".join(sorted(self.contexts)) or "none"
@@ -89,7 +89,7 @@ class Kubeconfig:
 
 
 def load_config(path: str | Path | None = None, context: str = "") -> RestConfig:
-    """The default context of the default files, or of the given ones."""
+    """Return the default context of the default files, or of the given ones."""
     return Kubeconfig.load(path).resolve(context)
 
 

@@ -14,8 +14,10 @@ _NAME: Final = "it"
 
 
 def kubeconfig_of(config: RestConfig) -> bytes:
-    """Its only context resolves to the same server and credentials, secrets included. What is in files stays there;
-    credentials that are followed are those of now."""
+    """Return a kubeconfig whose only context resolves to this server and its credentials, secrets included.
+
+    What is in files stays there; credentials that are followed are those of now.
+    """
     credentials = config.reloaded.current() if config.reloaded is not None else config
     return orjson.dumps(
         {

@@ -58,7 +58,7 @@ class AdaptiveLimiter:
             raise
 
     def release(self, *, overloaded: bool = False) -> None:
-        """A request ended; `overloaded`: the server said it was too much."""
+        """Record that a request ended; `overloaded`: the server said it was too much."""
         if overloaded:
             self._decrease()
         elif self.in_flight >= self.limit and self._clock.monotonic() - self._halved_at >= self._cooldown:

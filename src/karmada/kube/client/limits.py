@@ -15,7 +15,7 @@ WATCH_LINE_BYTES: Final = OBJECT_BYTES
 
 
 def readable(count: int) -> str:
-    """A limit, for people."""
+    """Return a limit, for people."""
     for unit, name in ((MB, "MB"), (KB, "KB")):
         if count >= unit and count % unit == 0:
             return f"{count // unit} {name}"

@@ -7,7 +7,7 @@ from karmada.kube.schema.yamlio import load_all
 
 
 def load_manifests(text: str | bytes) -> list[Obj]:
-    """The objects of a manifest file: its documents, with the items of any List taken apart, empty ones left out."""
+    """Return the objects of a manifest file, with the items of any List taken apart and empty documents left out."""
     found: list[Obj] = []
     for document in load_all(text):
         if not isinstance(document, dict):

@@ -41,7 +41,7 @@ class RemoteCommand:
         await self._socket.send(bytes((STDIN,)) + data)
 
     async def close_stdin(self) -> None:
-        """No more input. Before v5 the protocol could not say that, so the whole connection is closed."""
+        """End the input. Before v5 the protocol could not say that, so the whole connection is closed."""
         if self.can_close_stdin:
             await self._socket.send(bytes((CLOSE, STDIN)))
         else:
@@ -138,7 +138,10 @@ class PortForward:
         await self._socket.send(b"\0" + data)
 
     async def receive(self) -> bytes | None:
-        """The next piece from the pod; None at the end. ConnectionFailed with the text of the error channel."""
+        """Return the next piece from the pod; None at the end.
+
+        ConnectionFailed with the text of the error channel.
+        """
         while True:
             message = await self._socket.receive()
             if message is None:

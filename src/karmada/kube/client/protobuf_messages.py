@@ -19,7 +19,7 @@ _Field = descriptor_pb2.FieldDescriptorProto
 
 
 def compile_messages(package: str, table: Mapping[str, str]) -> dict[str, Any]:
-    """The class of each message, by its name."""
+    """Return the class of each message, by its name."""
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     for name, fields in table.items():
         message = file.message_type.add(name=name)

@@ -42,7 +42,7 @@ class Proxy(NamedTuple):
         return self.scheme.startswith("socks5")
 
     def authorization(self) -> tuple[tuple[str, str], ...]:
-        """The header with the user of an HTTP proxy, if it has one."""
+        """Return the header with the user of an HTTP proxy, if it has one."""
         if not self.user:
             return ()
         pair = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
@@ -50,7 +50,7 @@ class Proxy(NamedTuple):
 
 
 def proxy_for(config: RestConfig) -> str:
-    """The kubeconfig's proxy, else the environment's, unless it excludes the host; ValueError for other protocols."""
+    """Return the kubeconfig's proxy, else the environment's, unless it excludes the host; ValueError."""
     proxy = config.proxy_url or _of_environment(config.server)
     if proxy and urlsplit(proxy).scheme not in SCHEMES:
         raise ValueError(f"proxy {proxy}: only http, https and socks5 proxies are supported")
@@ -73,7 +73,7 @@ def _of_environment(server: str) -> str:
 
 @lru_cache(maxsize=256)
 def parse_proxy(url: str, headers: tuple[tuple[str, str], ...] = ()) -> Proxy:
-    """The proxy at `scheme://[user:password@]host[:port]`; ValueError."""
+    """Return the proxy at `scheme://[user:password@]host[:port]`; ValueError."""
     parts = urlsplit(url)
     if parts.scheme not in _PORTS or not parts.hostname:
         raise ValueError("the address of the proxy cannot be used")
@@ -83,7 +83,7 @@ def parse_proxy(url: str, headers: tuple[tuple[str, str], ...] = ()) -> Proxy:
 
 
 async def dial_socks(proxy: Proxy, host: str, port: int) -> socket.socket:
-    """A socket that leads to `host` through a SOCKS5 proxy; ProxyRefused."""
+    """Return a socket that leads to `host` through a SOCKS5 proxy; ProxyRefused."""
     import python_socks  # loaded by the few who have such a proxy
     from python_socks.async_.asyncio import Proxy as Dialler
 

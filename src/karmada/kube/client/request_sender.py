@@ -124,7 +124,7 @@ class RequestSender:
     def _request(
         self, address: _Address, proxy: Proxy | None, target: str, headers: Headers, credential: Credential
     ) -> tuple[str, Headers]:
-        """The target as it is sent, and all headers."""
+        """Return the target as it is sent, and all headers."""
         sent = [("Host", address.named), *self._fixed_headers, *headers]
         if credential.authorization:
             sent.append(("Authorization", credential.authorization))
@@ -143,7 +143,7 @@ class RequestSender:
         return connection
 
     def _settled(self, address: _Address, credential: Credential) -> Origin:
-        """Where connections lead now. With other credentials those of before are not wanted any more."""
+        """Return where connections lead now. With other credentials those of before are not wanted any more."""
         origin, before = self._origin_of(address, credential), self._origin
         if origin != before:
             connections = self._open()

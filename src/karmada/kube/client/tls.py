@@ -87,7 +87,7 @@ def _made(ca: bytes, certificate: bytes, key: bytes, insecure: bool) -> ssl.SSLC
 
 @contextmanager
 def _as_file(contents: bytes) -> Iterator[str]:
-    """A path for the ssl module, which reads keys from files only: in memory where the system can."""
+    """Return a path for the ssl module, which reads keys from files only: in memory where the system can."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("key")
         try:

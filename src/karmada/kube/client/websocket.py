@@ -74,7 +74,7 @@ class WebSocket:
             raise ConnectionFailed(f"the socket broke: {error}") from error
 
     async def receive(self) -> bytes | None:
-        """The next message; None when the other side has closed."""
+        """Return the next message; None when the other side has closed."""
         async with self._reading:
             try:
                 return await self._next()
@@ -120,7 +120,7 @@ class WebSocket:
         self._message += data
 
     async def _closed(self, event: CloseConnection) -> None:
-        """The other side has closed, or what it sent is not understood."""
+        """Return the error for a connection that the other side closed, or whose data is not understood."""
         state = self._frames.state
         if state is ConnectionState.OPEN:
             self._end()

@@ -88,7 +88,7 @@ def evict(pod: Obj, budgets: Iterable[Obj], now: float) -> Obj | None:
 
 
 def selects(budget: Obj, labels: Obj | None) -> bool:
-    """Whether a Pod with these labels, in the same namespace, is under a budget."""
+    """Return whether a Pod with these labels, in the same namespace, is under a budget."""
     selector = (budget.get("spec") or {}).get("selector")
     return selector is not None and labels_from(selector).matches(labels)
 

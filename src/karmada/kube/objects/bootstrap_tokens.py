@@ -36,7 +36,7 @@ class BootstrapToken(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> BootstrapToken | None:
-        """None for a text of another form."""
+        """Return None for a text of another form."""
         found = _TOKEN.fullmatch(text)
         return cls(found[1], found[2]) if found else None
 

@@ -35,7 +35,7 @@ SYSTEM: Final[Clock] = RealClock()
 
 
 _TURNS_TO_SETTLE = 25
-"""Of the event loop, in which whoever was woken runs until it waits again."""
+"""Turns of the event loop in which whoever was woken runs until it waits again."""
 
 
 class FakeClock:

@@ -9,7 +9,7 @@ WORTHWHILE: Final = 512
 """Bytes below which nothing is gained."""
 _LEVEL, _WINDOW = 3, 14
 _MEMORY = 9
-"""What is subtracted from the window gives zlib's level of memory."""
+"""Number that, subtracted from the window, gives zlib's level of memory."""
 
 
 class ZlibDictionary:

@@ -16,5 +16,5 @@ _rebuild = msgspec.to_builtins
 
 
 def copy_json(value: T) -> T:
-    """A copy that shares no dict and no list with the original."""
+    """Return a copy that shares no dict and no list with the original."""
     return cast(T, _rebuild(value))

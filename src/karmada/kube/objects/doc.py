@@ -45,7 +45,7 @@ _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 class SharedObject(dict[str, Any]):
     __slots__ = ("__weakref__", "_view", "source")
     source: Doc
-    """What makes it again."""
+    """Doc that makes it again."""
     _view: tuple[Callable[[Obj], Obj], Obj] | None
 
     def viewed(self, transform: Callable[[Obj], Obj]) -> Obj:
@@ -103,7 +103,7 @@ _decode_custom = msgspec.json.Decoder(_Custom).decode
 
 
 def parse_custom(raw: bytes) -> Obj:
-    """An object that has nothing but a spec and a status, as most custom ones, without its managedFields.
+    """Return an object that has nothing but a spec and a status, as most custom ones, without its managedFields.
 
     These are up to half of an object, and are skipped here without being made.
     """
@@ -188,7 +188,7 @@ class Doc:
 
     @property
     def size(self) -> int:
-        """How many bytes are kept of it now."""
+        """Return how many bytes are kept of it now."""
         kept = self._packed if self._json is None else self._json
         return 0 if kept is None else len(kept)
 
@@ -199,7 +199,7 @@ class Doc:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Its labels, read without parsing the rest; kept while the JSON is, because selectors read them several times.
+        """Return the labels, read without parsing the rest; kept with the JSON, since selectors read them often.
 
         Kept for longer they would take more than the object does.
         """
@@ -245,7 +245,7 @@ class Doc:
 
     @property
     def alive(self) -> SharedObject | None:
-        """The parsed object, if somebody holds it."""
+        """Return the parsed object, if somebody holds it."""
         return None if self._shared is None else self._shared()
 
     def object(self) -> SharedObject:
@@ -367,9 +367,9 @@ class Compressor:
 
 
 _kept: Memo[Hashable, Obj] = Memo(_KEPT_PARSED, most_weight=_KEPT_BYTES)
-"""By Doc, or Doc and parser. Bounded for the process: of a thousand members, each has an informer."""
+"""Parsed objects by Doc, or Doc and parser. Bounded for the process: of a thousand members, each has an informer."""
 _compressors: defaultdict[str, Compressor] = defaultdict(partial(Compressor, _UNCOMPRESSED))
-"""By kind: objects of a kind resemble one another in all members."""
+"""Compressors by kind: objects of a kind resemble one another in all members."""
 
 
 def of_elsewhere(obj: Obj) -> Doc:

@@ -87,7 +87,7 @@ _LONGEST_PATH = 1024
 
 
 def short_path(path: str) -> str:
-    """The path to build further paths from: a key may be as long as the body, and have as many items below it."""
+    """Return the path to build further paths from: a key may be as long as the body, with as many items below."""
     if len(path) <= _LONGEST_PATH:
         return path
     return f"{path[: _LONGEST_PATH // 2]}...{path[-_LONGEST_PATH // 4 :]}"
@@ -141,7 +141,7 @@ _MESSAGE = 64 * 1024
 
 
 def _shown(errors: Sequence[FieldError]) -> tuple[list[FieldError], bool]:
-    """The first errors, none twice, up to the length of a message but at least one; and whether there are more."""
+    """Return the first errors, none twice, up to the length of a message (at least one), and whether more are left."""
     unique: dict[FieldError, None] = {}
     length = 0
     for error in errors:
@@ -225,7 +225,7 @@ class NotFound(ApiError):
 
     @classmethod
     def resource(cls) -> NotFound:
-        """An unknown resource inside a served group-version."""
+        """Return an unknown resource inside a served group-version."""
         return cls("the server could not find the requested resource", details={})
 
 
@@ -367,7 +367,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
 
 
 def error_from_status(status: Obj, *, http_code: int = 0) -> ApiError:
-    """The typed error for a Status object; an unknown reason falls back to the code, as clients do."""
+    """Return the typed error for a Status object; an unknown reason falls back to the code, as clients do."""
     code = int(status.get("code") or http_code or 500)
     reason = str(status.get("reason") or "")
     cls = _BY_REASON.get(reason) or _BY_CODE.get(code) or ApiError

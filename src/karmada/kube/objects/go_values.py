@@ -23,7 +23,7 @@ def go_scalar(value: Any) -> str:
 
 
 def _go_float(value: float) -> str:
-    """The shortest text that means this number, with an exponent from a million on."""
+    """Return the shortest text that means this number, with an exponent from a million on."""
     if value != value or value in (float("inf"), float("-inf")):
         return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}[str(value)]
     digits, _, exponent = f"{value:.16e}".partition("e")

@@ -86,5 +86,5 @@ def _parsed(api_version: str, kind: str) -> GVK:
 
 
 def gvk_of(obj: Mapping[str, Any]) -> GVK:
-    """Of an object, or of a reference or selector with apiVersion and kind."""
+    """Return the GVK of an object, or of a reference or selector with apiVersion and kind."""
     return _parsed(obj.get("apiVersion") or "", obj.get("kind") or "")

@@ -29,7 +29,7 @@ def fnv32a(data: str | bytes) -> int:
 
 
 def safe_encode(digits: str) -> str:
-    """A decimal number in the alphabet of generated names."""
+    """Return a decimal number in the alphabet of generated names."""
     return digits.translate(_SAFE)
 
 

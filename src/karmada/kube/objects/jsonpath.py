@@ -247,7 +247,7 @@ class Parser:
         return [_slice_step(int(start) if start not in ("", "-") else None, last, step_by, single=end is None)]
 
     def inside(self) -> str:
-        """The text up to the closing bracket; moves behind it."""
+        """Return the text up to the closing bracket; moves behind it."""
         depth, start = 0, self.at
         while self.at < len(self.text):
             character = self.text[self.at]
@@ -271,7 +271,7 @@ class Parser:
         return _filter(_operand(text), "", [])
 
     def steps(self) -> list[Step]:
-        """Everything as the steps of one action."""
+        """Return everything as the steps of one action."""
         steps: list[Step] = []
         while self.at < len(self.text):
             if self.text[self.at].isspace():
@@ -316,7 +316,7 @@ def unquote(quoted: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """The escapes of Go's strings."""
+    """Return the escapes of Go's strings."""
 
     def one(match: re.Match[str]) -> str:
         letter, *codes = match.groups()
@@ -345,7 +345,7 @@ class Path:
         self._steps = steps
 
     def find(self, obj: Any) -> Values:
-        """All values the path leads to; none when it cannot be followed."""
+        """Return all values the path leads to; none when it cannot be followed."""
         if self.fields is not None:
             value = self._walk(obj, self.fields)
             return [] if value is _MISSING else [value]
@@ -355,7 +355,7 @@ class Path:
             return []
 
     def first(self, obj: Any) -> Any:
-        """The first value, None when there is none."""
+        """Return the first value, None when there is none."""
         found = self.find(obj)
         return found[0] if found else None
 
@@ -373,7 +373,7 @@ class Path:
 
 @lru_cache(maxsize=2048)
 def compile_path(text: str) -> Path:
-    """A path with or without braces, `$` and the leading dot; raises JSONPathError on bad syntax."""
+    """Return a path with or without braces, `$` and the leading dot; raises JSONPathError on bad syntax."""
     inner = text.strip()
     if inner.startswith("{") and inner.endswith("}"):
         inner = inner[1:-1].strip()

@@ -59,12 +59,12 @@ class Template:
         )
 
     def as_json(self, obj: Any, *, allow_missing: bool = True) -> str:
-        """Every action as a list of its own."""
+        """Return every action as a list of its own."""
         pieces = _results(self.parts, obj, allow_missing)
         return "".join(to_json([piece] if isinstance(piece, str) else piece) for piece in pieces)
 
     def find(self, obj: Any) -> Values:
-        """All values it leads to, what is missing left out."""
+        """Return all values it leads to, what is missing left out."""
         return [value for piece in _results(self.parts, obj, True) if not isinstance(piece, str) for value in piece]
 
 
@@ -146,7 +146,7 @@ _RELAXED = re.compile(r"\{\.?([^{}]+)\}|\.?([^{}]+)")
 
 
 def relaxed(path: str) -> str:
-    """A path as columns and sorting accept it, with or without braces and dot, as a template."""
+    """Return a path as columns and sorting accept it, with or without braces and dot, as a template."""
     if not path:
         return path
     match = _RELAXED.fullmatch(path)

@@ -79,7 +79,7 @@ def owner_references(o: Mapping[str, Any]) -> list[Obj]:
 
 
 def controller_of(o: Mapping[str, Any]) -> Obj | None:
-    """The owner reference of the one owner that manages the object."""
+    """Return the owner reference of the one owner that manages the object."""
     for owner in owner_references(o):
         if owner.get("controller"):
             return owner
@@ -92,7 +92,7 @@ def is_owned_by(o: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
 
 
 def make_owner(o: Mapping[str, Any], controller: bool = True) -> Obj:
-    """An owner reference to `o`; a controller's also holds back `o`'s foreground deletion."""
+    """Return an owner reference to `o`; a controller's also holds back `o`'s foreground deletion."""
     reference: Obj = {"apiVersion": o["apiVersion"], "kind": o["kind"], "name": name(o), "uid": uid(o)}
     if controller:
         reference["controller"] = True
@@ -101,7 +101,7 @@ def make_owner(o: Mapping[str, Any], controller: bool = True) -> Obj:
 
 
 def without_managed_fields(o: Obj) -> Obj:
-    """The object without managedFields: about half the size."""
+    """Return the object without managedFields: about half the size."""
     found = o.get("metadata")
     if not found or "managedFields" not in found:
         return o
@@ -121,7 +121,7 @@ def has_condition(conditions: Sequence[Obj] | None, kind: str, status: str = "Tr
 
 
 def set_condition(conditions: Sequence[Obj] | None, new: Mapping[str, Any], now: float) -> list[Obj]:
-    """The list with the condition of new's type replaced, or appended.
+    """Return the list with the condition of new's type replaced, or appended.
 
     lastTransitionTime moves only when the status does: to the one in `new` if it gives one, else to `now`.
     """

@@ -122,7 +122,7 @@ def path_segment(name: str) -> list[str]:
 
 
 def qualified_name(key: str) -> list[str]:
-    """A label key, an annotation key or a finalizer: [prefix/]name."""
+    """Return a label key, an annotation key or a finalizer: [prefix/]name."""
     prefix, slash, name = key.partition("/")
     if not slash:
         return _name_part(key)
@@ -156,7 +156,7 @@ def label_value(value: str) -> list[str]:
 
 
 def config_key(key: str) -> list[str]:
-    """A key of a ConfigMap or a Secret."""
+    """Return a key of a ConfigMap or a Secret."""
     messages = [length_message(253)] if _too_long(key, 253) else []
     if not _config_key(key):
         messages.append(_CONFIG_KEY_MESSAGE)
@@ -168,7 +168,7 @@ def config_key(key: str) -> list[str]:
 
 
 def port_name(name: str) -> list[str]:
-    """The name of a container's port."""
+    """Return the name of a container's port."""
     messages = [length_message(15)] if _too_long(name, 15) else []
     if not _port_characters(name):
         messages.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -193,7 +193,7 @@ _VERSION_4, _FREE_BITS = 0x4 << 76 | 0x2 << 62, ~(0xF << 76 | 0x3 << 62)
 
 
 def random_uuid_bytes() -> bytes:
-    """A version 4 UUID: unique, but not a secret. Generated without a system call each time."""
+    """Return a version 4 UUID: unique, but not a secret. Generated without a system call each time."""
     return (_identities.getrandbits(128) & _FREE_BITS | _VERSION_4).to_bytes(16, "big")
 
 
@@ -202,6 +202,6 @@ def random_uuid() -> str:
 
 
 def uuid_text(binary: bytes) -> str:
-    """The canonical form of 16 bytes."""
+    """Return the canonical form of 16 bytes."""
     digits = binary.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

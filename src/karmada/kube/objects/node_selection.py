@@ -25,7 +25,7 @@ def _requirement(expression: Mapping[str, Any]) -> LabelRequirement:
 
 
 def _selector(expressions: Iterable[Mapping[str, Any]]) -> LabelSelector:
-    """What cannot be compared selects nothing."""
+    """Return what cannot be compared selects nothing."""
     try:
         return LabelSelector([_requirement(expression) for expression in expressions])
     except (KeyError, ValueError, IndexError):
@@ -44,7 +44,7 @@ class Term:
         return self.labels.matches(labels) and (self.fields is EVERYTHING or self.fields.matches({_NAME: name}))
 
     def names(self) -> set[str] | None:
-        """The only nodes this term can select, where it names them."""
+        """Return the only nodes this term can select, where it names them."""
         found: set[str] | None = None
         for requirement in self.fields.requirements:
             if requirement.op == "in":
@@ -73,7 +73,7 @@ class NodeSelection:
         self.names = self._names()
 
     def _names(self) -> frozenset[str] | None:
-        """The only nodes that can be selected, if every term names some."""
+        """Return the only nodes that can be selected, if every term names some."""
         if not self._terms:
             return None
         found: set[str] = set()

@@ -118,7 +118,7 @@ class Quantity:
         return hash(self.nano)
 
     def __str__(self) -> str:
-        """The canonical form."""
+        """Return the canonical form."""
         if not self._text:
             self._text = _canonical(self.nano, self.format)
         return self._text
@@ -161,7 +161,7 @@ def _parse(text: str) -> Quantity:
 
 
 def _suffix_of(suffix: str) -> tuple[int, int, Format]:
-    """What a suffix multiplies by, as base and power, and its family."""
+    """Return what a suffix multiplies by, as base and power, and its family."""
     power = _DECIMAL_SUFFIXES.get(suffix)
     if power is not None:
         return 10, power, Format.DECIMAL_SI
@@ -222,5 +222,5 @@ def _decimal(nano: int) -> tuple[int, int]:
 
 
 def canonical(value: str | int | float) -> str:
-    """The form Kubernetes stores and prints for what a user wrote."""
+    """Return the form Kubernetes stores and prints for what a user wrote."""
     return str(Quantity.parse(value))

@@ -278,7 +278,7 @@ def _checked(key: str, op: str, given: set[str]) -> LabelRequirement:
 
 @lru_cache(maxsize=1024)
 def parse_labels(text: str) -> LabelSelector:
-    """The selector of a labelSelector parameter; an empty text selects everything. Raises ValueError."""
+    """Return the selector of a labelSelector parameter; an empty text selects everything. Raises ValueError."""
     return _Parser(text).selector() if text else EVERYTHING
 
 
@@ -340,7 +340,7 @@ class FieldSelector:
         return all((get(path) == value) is (op == "=") for path, op, value in self.requirements)
 
     def exact(self, path: str) -> str | None:
-        """The value that the field must have, if the selector names one."""
+        """Return the value that the field must have, if the selector names one."""
         for requirement in self.requirements:
             if requirement.path == path and requirement.op == "=":
                 return requirement.value
@@ -392,7 +392,7 @@ def _unescape(value: str) -> str:
 
 
 def _terms(text: str) -> list[str]:
-    """The parts between commas that are not escaped."""
+    """Return the parts between commas that are not escaped."""
     found, at = [], 0
     while at <= len(text):
         match = _TERM.match(text, at)
@@ -404,7 +404,7 @@ def _terms(text: str) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def parse_fields(text: str) -> FieldSelector:
-    """The selector of a fieldSelector parameter, its parts in Kubernetes' order. Raises ValueError."""
+    """Return the selector of a fieldSelector parameter, its parts in Kubernetes' order. Raises ValueError."""
     requirements = []
     for term in sorted(_terms(text)):
         if not term:

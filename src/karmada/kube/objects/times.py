@@ -90,7 +90,10 @@ def _what_is_wrong(text: str) -> str:
 
 
 def human_duration(seconds: float) -> str:
-    """An age as kubectl shows it: the larger it is, the coarser. Clocks may differ by less than two seconds."""
+    """Return an age as kubectl shows it: the larger it is, the coarser.
+
+    Clocks may differ by less than two seconds.
+    """
     total = int(seconds)
     if total < 0:
         return "0s" if total > -2 else "<invalid>"
@@ -128,7 +131,7 @@ _MAX_NANOS = 2**63 - 1
 
 @lru_cache(maxsize=4096)
 def parse_duration_ns(text: str) -> int:
-    """A Go duration ("1h30m", "300ms", "-1.5s") in nanoseconds; raises ValueError with Go's text."""
+    """Return a Go duration ("1h30m", "300ms", "-1.5s") in nanoseconds; raises ValueError with Go's text."""
     bad = f"time: invalid duration {go_quote(text)}"
     negative, rest = text[:1] == "-", text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
@@ -181,7 +184,7 @@ def _fraction(size: int, scale: int) -> str:
 
 
 def parse_duration(text: str) -> float:
-    """A Go duration in seconds; raises ValueError with Go's text."""
+    """Return a Go duration in seconds; raises ValueError with Go's text."""
     return parse_duration_ns(text) / 10**9
 
 

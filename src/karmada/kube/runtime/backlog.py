@@ -75,7 +75,7 @@ class Backlog:
         self._loop = loop
         self._by_name: list[Turn] = []
         self._replays: list[Turn] = []
-        """Those that do not go ahead of a delivery."""
+        """Queues whose keys do not go ahead of a delivery."""
         self._by_age: deque[Turn] = deque()
         """Both; those that are done are dropped when they come first."""
         self._order = count()
@@ -97,7 +97,7 @@ class Backlog:
         await turn.granted
 
     def reached(self, delivery: object, name: str | None) -> None:
-        """A delivery has come to this name, or (None) has ended."""
+        """Record that a delivery has come to this name, or (None) has ended."""
         if name is None:
             self._reached.pop(delivery, None)
         else:

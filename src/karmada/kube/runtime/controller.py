@@ -117,7 +117,7 @@ class Watch:
     field_selector: str = ""
     metadata_only: bool = False
     priority: int | Callable[[Obj], int] = Priority.NEW
-    """Of the keys: fixed, but BACKLOG for objects that exist at the start; or by the object, whenever it came."""
+    """Priority of the keys: fixed, but BACKLOG for objects that exist at the start; or by the object."""
     pending: Callable[[Obj], bool] = _none
     """Which of the objects that exist at the start were not handled before it: these are as urgent as changes."""
     after: float = 0.0
@@ -130,12 +130,12 @@ class Watch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerOptions:
-    """What some reconcilers want of their controller."""
+    """Options that some reconcilers want of their controller."""
 
     needs_leader: bool = True
-    """Whether it runs only while its process holds the lease."""
+    """True if it runs only while its process holds the lease."""
     queue_name: str = ""
-    """What metrics call its queue, when not by its own name; several may share one."""
+    """Name of its queue in metrics, when not its own; several may share one."""
     lane_of: Callable[[Key], str] | None = None
     """Divides the keys into lanes, so that work that hangs in one blocks no other; None: one lane."""
     shard_of: Callable[[Key], str] | None = None
@@ -145,14 +145,14 @@ class ControllerOptions:
 
 
 class Reconciler(ABC):
-    """What a controller author writes: a name, what it watches, and `reconcile`. Everything else has a default."""
+    """The part of a controller that its author writes: a name, what it watches, and `reconcile`."""
 
     name: str
     watches: Sequence[Watch] = ()
     workers: int = 1
     """How many keys are reconciled at the same time, in each lane."""
     options: ControllerOptions = ControllerOptions()
-    """What else its controller should know."""
+    """Options that its controller should have."""
     metrics: Collector | None = None
     """Figures of its own, for /metrics; several may share them."""
 
@@ -167,7 +167,7 @@ class Reconciler(ABC):
         """Called once before the start, for those that report on their queue or steer it."""
 
     def existing(self) -> Iterable[Key]:
-        """The keys of all existing objects that come from elsewhere than the watches."""
+        """Return the keys of all existing objects that come from elsewhere than the watches."""
         return ()
 
     def disown(self, owns: Callable[[Key], bool], /) -> None:  # noqa: B027
@@ -264,7 +264,7 @@ class Controller:
 
     @property
     def healthy(self) -> bool:
-        """No worker has failed."""
+        """Return whether no worker has failed."""
         return not self.queue.failed
 
     # events to keys
@@ -364,7 +364,7 @@ class Controller:
                 await turn.next()
 
     async def _reconcile_owned(self, key: Key) -> None:
-        """What was lost since it was queued is another replica's."""
+        """Reconcile a key unless its shard moved to another replica after it was queued."""
         sharing = self._sharing
         assert sharing is not None
         shard = self._shard(key)

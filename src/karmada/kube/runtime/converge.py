@@ -62,7 +62,7 @@ async def converge(
 
 
 def _outcome(before: Obj | None, after: Obj) -> Outcome:
-    """An update that changes nothing, e.g. because of defaults, leaves the resourceVersion as it is."""
+    """Return whether nothing changed, e.g. because of defaults: then the resourceVersion stays as it is."""
     if before is None:
         return "created"
     same = before["metadata"].get("resourceVersion") == after["metadata"].get("resourceVersion")

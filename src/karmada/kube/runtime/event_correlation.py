@@ -52,7 +52,7 @@ class Event:
     written_as: str = ""
     """The name of the object that it becomes; kept, so that a create whose outcome is unknown can be repeated."""
     sent: bool = False
-    """Whether there was such a create."""
+    """True if there was such a create."""
 
     def repeat(self, later: Event) -> None:
         """Let it stand for a later one, too, which is written in one object with this."""
@@ -96,7 +96,7 @@ class Correlator:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._tokens: Memo[int, tuple[float, float]] = Memo(REMEMBERED)
-        """By object and source: how many are left, and since when."""
+        """Tokens by object and source: how many are left, and since when."""
         self._similar: Memo[int, tuple[float, tuple[int, ...]]] = Memo(REMEMBERED)
         """The time of the last one, and hashes of the messages."""
 

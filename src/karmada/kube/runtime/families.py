@@ -19,7 +19,10 @@ Labels = tuple[str, ...]
 
 
 def growing(first: float, factor: float, count: int) -> tuple[float, ...]:
-    """The bounds of buckets, each so many times the one before. Rounded as Go rounds, so that they are called alike."""
+    """Return the bounds of buckets, each so many times the one before.
+
+    Rounded as Go rounds, so that they are called alike.
+    """
     return tuple(accumulate(repeat(factor, count - 1), mul, initial=first))
 
 
@@ -34,13 +37,13 @@ class Count:
 
 class Counters:
     def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
-        """The name is without `_total`."""
+        """Take a name without `_total`."""
         self._head = (name, text)
         self._labels = labels
         self._children: dict[Labels, Count] = {}
 
     def of(self, labels: Labels) -> Count:
-        """The counter with these labels, which is 0 at first; for those who count often."""
+        """Return the counter with these labels, which is 0 at first; for those who count often."""
         found = self._children.get(labels)
         if found is None:
             found = self._children[labels] = Count()
@@ -80,7 +83,7 @@ class Histograms:
         self._children: dict[Labels, Distribution] = {}
 
     def of(self, labels: Labels) -> Distribution:
-        """The histogram with these labels, which is empty at first; for those who observe often."""
+        """Return the histogram with these labels, which is empty at first; for those who observe often."""
         found = self._children.get(labels)
         if found is None:
             found = self._children[labels] = Distribution(self._bounds)

@@ -57,7 +57,7 @@ class FeatureGates:
         return feature.default
 
     def set(self, text: str) -> None:
-        """What stands after --feature-gates=; ValueError changes nothing."""
+        """Set what stands after --feature-gates=; ValueError changes nothing."""
         values: dict[str, bool] = {}
         for part in text.split(","):
             name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -85,12 +85,12 @@ class FeatureGates:
         self._set.update(values)
 
     def all(self) -> Iterator[tuple[str, Stage, bool]]:
-        """Every feature by name, with its stage and whether it is enabled."""
+        """Yield every feature by name, with its stage and whether it is enabled."""
         for name, feature in sorted(self._features.items()):
             yield name, feature.stage, self.enabled(name)
 
     def describe(self) -> list[str]:
-        """One line per gate for a flag's help."""
+        """Return one line per gate for a flag's help."""
         lines = [f"{name}=true|false ({stage.value} - default=false)" for name, stage in _ALL.items()]
         for name, feature in sorted(self._features.items()):
             if feature.stage is not Stage.GA and not feature.locked:

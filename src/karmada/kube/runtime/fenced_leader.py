@@ -29,11 +29,11 @@ class FencedElector:
 
     @property
     def leading(self) -> bool:
-        """Whether no other was seen to lead since this one did."""
+        """Return whether no other was seen to lead since this one did."""
         return self._leading
 
     async def try_acquire(self) -> bool:
-        """One attempt; it takes long only where another holds the fence."""
+        """Return one attempt; it takes long only where another holds the fence."""
         await self._fence.observe()
         return await self._lease.try_acquire() and await self._take_fence()
 
@@ -44,7 +44,10 @@ class FencedElector:
                 return
 
     async def _take_fence(self) -> bool:
-        """False when the lease was lost meanwhile. A fence that cannot be reached is taken later, by `hold`."""
+        """Return False when the lease was lost meanwhile.
+
+        A fence that cannot be reached is taken later, by `hold`.
+        """
         holding = asyncio.create_task(self._lease.hold(), name="lease")
         taking = asyncio.create_task(self._seize(), name="fence")
         try:

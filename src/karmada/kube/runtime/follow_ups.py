@@ -29,20 +29,23 @@ class FollowUp(NamedTuple):
 
 class FollowUpWriter(Protocol):
     def follow_up(self, obj: Obj, /) -> FollowUp | None:
-        """What is to be written with this object; None: nothing. The object is not changed, nothing is awaited."""
+        """Return what is to be written with this object; None: nothing.
+
+        The object is not changed, nothing is awaited.
+        """
 
     def abandoned(self, obj: Obj, /) -> None:
-        """An object for which there was a follow-up was not stored, or the outcome is unknown."""
+        """Forget an object with a follow-up that was not stored, or whose outcome is unknown."""
 
 
 class FollowUps:
-    """Of one API server: who follows up on which kind."""
+    """The controllers of one API server that follow up on creates, by kind."""
 
     def __init__(self) -> None:
         self._writers: dict[GVK, FollowUpWriter] = {}
 
     def register(self, kind: GVK, writer: FollowUpWriter) -> None:
-        """A later controller for the same kind replaces an earlier one."""
+        """Register a controller for a kind in place of an earlier one."""
         self._writers[kind] = writer
 
     def unregister(self, kind: GVK, writer: FollowUpWriter) -> None:

@@ -39,7 +39,7 @@ class GroupShares(Generic[K]):
         return False
 
     def give_up(self, key: K) -> None:
-        """The key was reconciled; nothing happens if it has no turn."""
+        """Give up the turn of a key that was reconciled; nothing happens if it has none."""
         group = self._group_of.pop(key, None)
         if group is None:
             return

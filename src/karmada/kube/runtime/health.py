@@ -65,7 +65,7 @@ class Health:
         return Report(200, "\n".join([*lines, f"{endpoint} check passed\n"]) if verbose else "ok")
 
     async def single(self, endpoint: str, name: str) -> Report:
-        """One check by its name, e.g. /readyz/ping."""
+        """Return one check by its name, e.g. /readyz/ping."""
         check = self._checks(endpoint).get(name)
         if check is None:
             return Report(404, "404 page not found\n")

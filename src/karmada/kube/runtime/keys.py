@@ -27,11 +27,11 @@ _make = tuple.__new__  # as Key() does, without the call of a function that a ke
 
 
 def key_of(obj: Obj) -> Key:
-    """Its words are the same strings wherever they are kept: an object is in many caches, indexes and queues."""
+    """Return the key of an object; its words are the same strings in all caches, indexes and queues."""
     metadata = obj["metadata"]
     return _make(Key, (intern(metadata.get("namespace", "")), intern(metadata["name"])))
 
 
 def name_of(key: Key) -> str:
-    """The object's own name, also where a key has more in front of it: `kind/name`."""
+    """Return the object's own name, also where a key has more in front of it: `kind/name`."""
     return key.name.rpartition("/")[2]

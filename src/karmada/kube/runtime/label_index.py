@@ -18,7 +18,7 @@ def index_by_label(obj: Obj) -> Iterable[str]:
 
 
 def select(informer: Informer, namespace: str, selector: LabelSelector) -> list[Obj]:
-    """Those of a namespace that match; of several equalities the one that fewest objects have is looked up.
+    """Return the objects of a namespace that match; the equality that fewest objects have is looked up.
 
     The informer must have `index_by_label` as its index `BY_LABEL`.
     """

@@ -76,7 +76,7 @@ class LeaderElector:
 
     @property
     def leading(self) -> bool:
-        """True only as long as no other candidate can have taken the lease."""
+        """Return True only as long as no other candidate can have taken the lease."""
         renewed = self._renewed_at
         return renewed is not None and self._clock.monotonic() < renewed + self.renew_deadline
 
@@ -94,7 +94,7 @@ class LeaderElector:
             await self._clock.sleep(self._pause())
 
     async def try_acquire(self) -> bool:
-        """One attempt; whether this candidate leads now."""
+        """Return one attempt; whether this candidate leads now."""
         if not await self._attempt(self.renew_deadline):
             return False
         self.log.info("Lease acquired")
@@ -245,7 +245,7 @@ class LeaderElector:
         self._note(await self._client.update(LEASES, updated))
 
     def _record(self, old: Obj | None) -> Obj:
-        """The lease in this candidate's name; other fields of the old record stay."""
+        """Return the lease in this candidate's name; other fields of the old record stay."""
         now = micro_time(self._clock.now())
         record: Obj = {**(old or {}), "holderIdentity": self.identity, "renewTime": now}
         record["leaseDurationSeconds"] = int(self._lease_duration)

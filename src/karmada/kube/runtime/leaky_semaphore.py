@@ -31,11 +31,11 @@ class LeakySemaphore:
         return len(self._held)
 
     def take(self) -> int | None:
-        """A ticket for `leave`, if a slot is free and nobody waits for it."""
+        """Return a ticket for `leave`, if a slot is free and nobody waits for it."""
         return self._take() if len(self._held) < self._limit and not self._waiting else None
 
     async def enter(self) -> int:
-        """The same; waits while all slots are taken, behind those that wait already."""
+        """Take a slot; wait while all are taken, behind those that wait already."""
         ticket = self.take()
         if ticket is not None:
             return ticket
@@ -51,7 +51,7 @@ class LeakySemaphore:
             raise
 
     def leave(self, ticket: int) -> None:
-        """Nothing happens if the slot was lost meanwhile."""
+        """Give a slot back; nothing happens if it was lost meanwhile."""
         if self._held.pop(ticket, None) is not None:
             self._hand_on()
 
@@ -78,6 +78,6 @@ class LeakySemaphore:
             self._expiring = None
 
     def _take_back(self, since: float) -> None:
-        """The slots that were taken before."""
+        """Take back the slots that were taken before."""
         for ticket in list(itertools.takewhile(lambda held: self._held[held] <= since, self._held)):
             del self._held[ticket]

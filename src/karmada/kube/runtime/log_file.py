@@ -33,7 +33,7 @@ class RotatingHandler(logging.StreamHandler[IO[str]]):
             rotate(self._path, (1, self.stream.fileno()))
 
     def _is_full(self) -> bool:
-        """A process that merely inherited the variable writes elsewhere, and leaves the file alone."""
+        """Return whether the file is full; a process that merely inherited the variable leaves it alone."""
         now = os.fstat(self.stream.fileno())
         return now.st_size > self._limit and self._path.exists() and os.path.samestat(now, self._path.stat())
 

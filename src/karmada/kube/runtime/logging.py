@@ -36,7 +36,7 @@ class Logger:
         self._level = level
 
     def bind(self, **pairs: Any) -> Logger:
-        """A logger that adds these pairs to every line."""
+        """Return a logger that adds these pairs to every line."""
         return Logger(self._logger, {**self._pairs, **pairs}, self._level)
 
     def v(self, level: int) -> Logger:
@@ -58,7 +58,7 @@ class Logger:
         self._write(logging.ERROR, message, pairs if error is None else {"err": str(error), **pairs})
 
     def exception(self, message: str, error: BaseException, **pairs: Any) -> None:
-        """An unexpected error, with its traceback."""
+        """Log an unexpected error, with its traceback."""
         self._write(logging.ERROR, message, {"err": repr(error), **pairs}, error)
 
     def _write(self, level: int, message: str, pairs: dict[str, Any], error: BaseException | None = None) -> None:

@@ -49,7 +49,7 @@ class Component(Protocol):
 
 
 class Elector(Protocol):
-    """Of all candidates for a lease at most one leads (see leader.py)."""
+    """A candidate for a lease; of all candidates at most one leads (see leader.py)."""
 
     name: str
 
@@ -72,7 +72,7 @@ class Team:
     elector: Elector | None = None
     components: list[Component] = field(default_factory=list)
     sharing: Membership | None = None
-    """By which its controllers share their work with other replicas."""
+    """Membership by which its controllers share their work with other replicas."""
 
 
 class Manager:
@@ -115,12 +115,12 @@ class Manager:
     # assembly
 
     def team(self, elector: Elector) -> Team:
-        """A team with a lease of its own, for `add` and its like; without one they add to the manager's first team."""
+        """Return a team with a lease of its own, for `add` and its like; otherwise they add to the first team."""
         self._teams.append(Team(elector))
         return self._teams[-1]
 
     def sharing_team(self, elector: Elector, membership: Membership) -> Team:
-        """A team that runs on every member of a group at the same time, each with its part of the work."""
+        """Return a team that runs on every member of a group at the same time, each with its part of the work."""
         self._teams.append(Team(elector, sharing=membership))
         return self._teams[-1]
 
@@ -159,7 +159,7 @@ class Manager:
 
     @property
     def components(self) -> list[Component]:
-        """Everything that was added, whether it runs or stands by."""
+        """Return everything that was added, whether it runs or stands by."""
         return [*self._everywhere, *(component for team in self._teams for component in team.components)]
 
     # life

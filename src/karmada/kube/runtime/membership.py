@@ -46,7 +46,7 @@ _UNREACHED = (ApiError, ConnectionFailed, TimeoutError)
 
 
 class Sharer(Protocol):
-    """What divides its work by the shards that this member owns: a controller."""
+    """A controller that divides its work by the shards that this member owns."""
 
     async def disown(self) -> None:
         """Drop what is kept for shards that are not owned any more; no reconcile of them is under way."""
@@ -122,7 +122,7 @@ class Membership:
         return self.assignment.owns(shard)
 
     def begin(self, shard: str) -> bool:
-        """Whether work on the shard may start; each that does must `end`."""
+        """Return whether work on the shard may start; each that does must `end`."""
         if shard == EVERYWHERE:
             return True
         if not self.assignment.owns(shard):
@@ -142,12 +142,12 @@ class Membership:
 
     @property
     def members(self) -> View:
-        """The members by which the work is divided now."""
+        """Return the members by which the work is divided now."""
         return self._view
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is no other member, as far as this one has seen."""
+        """Return whether there is no other member, as far as this one has seen."""
         return not self._claims.keys() - {self.name}
 
     # the guard of writes
@@ -170,7 +170,7 @@ class Membership:
 
     @property
     def leading(self) -> bool:
-        """Whether it is a member: true only as long as no other can have ended that."""
+        """Return whether it is a member: true only as long as no other can have ended that."""
         return self._lease is not None and self._clock.monotonic() < self._renewed_at + self._renew_deadline
 
     async def try_acquire(self) -> bool:
@@ -335,7 +335,7 @@ class Membership:
                     self.log.info("An expired Lease could not be deleted", other=name, err=str(error))
 
     async def _delete(self, lease: Obj, *, any_version: bool = False) -> None:
-        """A Lease that was renewed since is left alone."""
+        """Delete a Lease, unless it was renewed since."""
         name, held = meta.name(lease), "" if any_version else meta.resource_version(lease)
         try:
             await self._client.delete(LEASES, name, self._namespace, uid=meta.uid(lease), resource_version=held)

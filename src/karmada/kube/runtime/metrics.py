@@ -23,7 +23,7 @@ _RECONCILE_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
 
 
 class MeasuredQueue(Protocol):
-    """What the gauges read from a queue."""
+    """The figures that the gauges read from a queue."""
 
     def __len__(self) -> int: ...
 
@@ -104,7 +104,7 @@ class Metrics:
         return ControllerMetrics(self, name, queue or name)
 
     def expose(self) -> tuple[bytes, str]:
-        """The page for a scraper, and its content type."""
+        """Return the page for a scraper, and its content type."""
         return generate_latest(self.registry), CONTENT_TYPE_PLAIN_0_0_4
 
 

@@ -100,5 +100,5 @@ def not_(predicate: Predicate) -> Predicate:
 
 
 def matching(condition: Callable[[Obj], bool]) -> Predicate:
-    """The old or the new object fulfils the condition."""
+    """Return a predicate: the old or the new object fulfils the condition."""
     return lambda old, new: (old is not None and condition(old)) or (new is not None and condition(new))

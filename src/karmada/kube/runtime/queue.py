@@ -44,7 +44,7 @@ _LEAST = 2
 _AT_ONCE = 256
 """Keys that are worked on at once, of all lanes, without those that take long (see leaky_semaphore)."""
 _BEHIND_LEAST, _BEHIND_SHARE = 4, 8
-"""Of a lane's workers one eighth, but not fewer than four, may handle its backlog."""
+"""One eighth of a lane's workers, but not fewer than four, may handle its backlog."""
 _BACK_OFF = BackOff()
 K = TypeVar("K", bound=Hashable)
 log = get_logger("controller")
@@ -62,7 +62,7 @@ class Priority(IntEnum):
 
 
 class Step(Enum):
-    """What a worker of a lane does next."""
+    """The next step of a worker of a lane."""
 
     END = "end"
     TAKE = "take the first key"
@@ -85,7 +85,7 @@ def next_step(top: int | None, behind: int, replaying: int, most_behind: int) ->
 
 
 class QueueMetrics(Protocol):
-    """What a queue reports; times are in seconds."""
+    """The figures that a queue reports; times are in seconds."""
 
     def added(self) -> None: ...
 
@@ -144,7 +144,7 @@ class _Lane(Generic[K]):
 
     @property
     def top(self) -> int | None:
-        """The priority of the next key; None when none is ready."""
+        """Return the priority of the next key; None when none is ready."""
         for priority in self.priorities:
             line = self.lines[priority]
             while line and line[0].taken:
@@ -155,7 +155,7 @@ class _Lane(Generic[K]):
 
     @property
     def first(self) -> K | None:
-        """The next key, which stays where it is; None when none is ready."""
+        """Return the next key, which stays where it is; None when none is ready."""
         top = self.top
         return None if top is None else self.lines[top][0].key
 
@@ -223,7 +223,7 @@ class WorkQueue(Generic[K]):
         self._timer: asyncio.Task[None] | None = None
         self._timer_due = 0.0
         self._parked: dict[str, dict[str, set[str]]] = {}
-        """By what they wait for and by namespace, the names: there may be a million, and caches have names anyway."""
+        """Parked names by what they wait for and by namespace: there may be a million, and caches have names anyway."""
         self._groups: GroupShares[K] = GroupShares(self.add)
         self._walks: deque[Callable[[], Awaitable[None]]] = deque()
         self._adding: set[asyncio.Task[None]] = set()
@@ -262,11 +262,11 @@ class WorkQueue(Generic[K]):
 
     @property
     def idle(self) -> bool:
-        """Nothing is being added, nothing is ready and no worker is busy (delayed keys may remain)."""
+        """Return whether nothing is being added or ready and no worker is busy (delayed keys may remain)."""
         return not self._adding and all(lane.idle for lane in self._lanes.values())
 
     def longest_running(self) -> float:
-        """How long the oldest key has been with a worker."""
+        """Return how long the oldest key has been with a worker."""
         now = self._clock.monotonic()
         return max((now - since for since in self._begun()), default=0.0)
 
@@ -363,13 +363,13 @@ class WorkQueue(Generic[K]):
         self.add_after(key, self._back_off.pause(failures), priority)
 
     def forget(self, key: K) -> None:
-        """The key succeeded: its next failure starts the back-off anew."""
+        """Record that the key succeeded: its next failure starts the back-off anew."""
         lane = self._lanes.get(self._name_of(key))
         if lane is not None:
             lane.failures.pop(key, None)
 
     def retry_now(self, name: str) -> None:
-        """What made the keys of a lane fail may be over: their back-off ends now."""
+        """End the back-off of the keys of a lane: what made them fail may be over."""
         lane = self._lanes.get(name)
         if lane is None:
             return
@@ -484,7 +484,7 @@ class WorkQueue(Generic[K]):
 
     @property
     def _share(self) -> int:
-        """How many workers a lane may have now."""
+        """Return how many workers a lane may have now."""
         return min(self.limit, max(_LEAST, self._total // max(1, len(self._lanes))))
 
     def _next_step(self, lane: _Lane[K]) -> Step:
@@ -513,7 +513,7 @@ class WorkQueue(Generic[K]):
                 self._tasks.discard(task)
 
     async def _run_behind(self, lane: _Lane[K]) -> None:
-        """Some keys of the backlog, or what is more urgent when the turn comes; more only while none has waited."""
+        """Run some keys of the backlog, or what is more urgent when the turn comes; more only while none has waited."""
         lane.behind += 1
         try:
             await self._next_turn(lane)
@@ -532,7 +532,7 @@ class WorkQueue(Generic[K]):
             lane.behind -= 1
 
     def _goes_ahead(self, lane: _Lane[K]) -> bool:
-        """Whether the next key would go ahead of a delivery that it follows."""
+        """Return whether the next key would go ahead of a delivery that it follows."""
         first, top = lane.first, lane.top
         if first is None or top is None or top > Priority.REPLAY:
             return False

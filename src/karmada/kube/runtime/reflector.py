@@ -55,11 +55,11 @@ class Reflector(ABC):
 
     @abstractmethod
     async def _not_served(self) -> None:
-        """The server does not have an optional resource: there are no objects."""
+        """Drop all objects of an optional resource that the server does not have."""
 
     @abstractmethod
     def forget_history(self) -> None:
-        """The server may be another one: its versions say nothing about those seen before."""
+        """Forget versions seen so far: the server may be another one."""
 
     # life
 
@@ -78,7 +78,7 @@ class Reflector(ABC):
             await cancel_and_wait(task)
 
     def retry_now(self) -> None:
-        """The server is back: do not wait any longer before the next attempt."""
+        """Try again at once: the server is back."""
         self._attempts.cut_short()
 
     @property

@@ -16,7 +16,7 @@ class Exposes(Protocol):
     """Metrics that can be scraped."""
 
     def expose(self) -> tuple[bytes, str]:
-        """The page for a scraper, and its content type."""
+        """Return the page for a scraper, and its content type."""
         ...
 
 

@@ -44,7 +44,7 @@ class SharedLeader:
             await cancel_and_wait(*holding)
 
     async def release(self) -> None:
-        """The last one to leave releases the lease, too."""
+        """Leave; the last one releases the lease, too."""
         alone = self._membership.is_alone
         await self._membership.release()
         if alone:

@@ -26,7 +26,7 @@ EVERYWHERE: Final = ""
 
 
 def owner_of(shard: str, members: Collection[str]) -> str:
-    """The member that a shard belongs to; "" when there are none."""
+    """Return the member that a shard belongs to; "" when there are none."""
     return max(members, key=lambda member: (_weight(member, shard), member), default="")
 
 
@@ -44,17 +44,17 @@ def everywhere(_key: Key) -> str:
 
 
 def by_namespace(key: Key) -> str:
-    """What is in no namespace is one shard."""
+    """Return what is in no namespace is one shard."""
     return f"namespace/{key.namespace}"
 
 
 def by_controller(name: str) -> str:
-    """The one shard of a controller whose keys are not divided."""
+    """Return the one shard of a controller whose keys are not divided."""
     return f"controller/{name}"
 
 
 class Assignment:
-    """What one member may work on, at one moment. Immutable; decisions are kept, since every key needs one."""
+    """The work of one member at one moment. Immutable; decisions are kept, since every key needs one."""
 
     __slots__ = ("_claims", "_decided", "_until", "_view", "me")
 
@@ -90,20 +90,20 @@ class Assignment:
         return not any(owner_of(shard, view) == member for member, view in self._claims.items())
 
     def narrowed(self, until: View) -> Assignment:
-        """What is left of it until this view replaces the present one."""
+        """Return what is left of it until this view replaces the present one."""
         return Assignment(self.me, self._view, until=until, claims=self._claims)
 
     def may_own_more_than(self, before: Assignment) -> bool:
-        """False when no shard can be owned now that was not owned before."""
+        """Return False when no shard can be owned now that was not owned before."""
         same = self._view == before._view and before._until is None
         return not (same and before._claims.items() <= self._claims.items())
 
     @property
     def shards(self) -> list[str]:
-        """Those that were seen so far."""
+        """Return the shards that were seen so far."""
         return list(self._decided)
 
     @property
     def owned(self) -> int:
-        """How many of the shards that were seen so far are this member's."""
+        """Return how many of the shards that were seen so far are this member's."""
         return sum(self._decided.values()) - 1

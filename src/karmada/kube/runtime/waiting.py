@@ -19,7 +19,7 @@ async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
 
 
 def drop_failure(task: asyncio.Task[Any]) -> None:
-    """A done callback of tasks that several may await, or none: a failure that is not awaited is not logged."""
+    """Take the failure of a task that several may await, or none, so that it is not logged."""
     if not task.cancelled():
         task.exception()
 
@@ -39,7 +39,7 @@ async def finish_within(clock: Clock, tasks: Iterable[asyncio.Task[Any]], second
 
 
 async def with_timeout(clock: Clock, work: Coroutine[Any, Any, T], seconds: float, *, steps: int = 1) -> T:
-    """The result of `work`, or TimeoutError when the clock has moved `seconds` on before it came.
+    """Return the result of `work`, or TimeoutError when the clock has moved `seconds` on before it came.
 
     Time is counted in `steps`, each of which ends when this process has noticed: with several, a moment in which it
     could not run counts as one of them, however long it was, and a response that came meanwhile is read.

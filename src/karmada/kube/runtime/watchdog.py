@@ -37,13 +37,13 @@ _describers: list[Describe] = []
 
 
 def describe_requests(describe: Describe) -> Describe:
-    """A function that knows the request of a frame, if it is one of its own; usable as a decorator."""
+    """Return a function that knows the request of a frame, if it is one of its own; usable as a decorator."""
     _describers.append(describe)
     return describe
 
 
 class Stalls:
-    """What was counted in this process; a collector of Prometheus."""
+    """The stalls that were counted in this process; a collector of Prometheus."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -121,7 +121,7 @@ class Watchdog:
             self._report(time.monotonic() - began, stack)
 
     def _stack(self) -> list[FrameType]:
-        """The frames of the loop's thread, the innermost first."""
+        """Return the frames of the loop's thread, the innermost first."""
         frames: list[FrameType] = []
         frame = sys._current_frames().get(self._watched)
         while frame is not None:

@@ -22,7 +22,7 @@ Outcome: TypeAlias = Literal["created", "updated", "unchanged"]
 
 
 class Write(NamedTuple):
-    """What was done, and the object as it is now."""
+    """The outcome of a write, and the object as it is now."""
 
     outcome: Outcome
     object: Obj
@@ -77,7 +77,7 @@ async def add_finalizer(client: Client, kind: GVR | GVK, obj: Obj, finalizer: st
 
 
 async def remove_finalizer(client: Client, kind: GVR | GVK, obj: Obj, finalizer: str, *, update: bool = False) -> Write:
-    """An object that is gone already is as good as one without the finalizer.
+    """Take the finalizer off; return whether that is done, as it is for an object that is gone already.
 
     `update`: by an update of the whole object, for those who have no right to patch it.
     """
@@ -105,7 +105,7 @@ async def _set_finalizers(client: Client, kind: GVR | GVK, obj: Obj, finalizers:
 async def delete_if_exists(
     client: Client, kind: GVR | GVK, name: str, namespace: str = "", *, uid: str = "", resource_version: str = ""
 ) -> bool:
-    """True when there was something to delete."""
+    """Return True when there was something to delete."""
     try:
         await client.delete(kind, name, namespace, uid=uid, resource_version=resource_version)
     except NotFound:

@@ -25,18 +25,18 @@ class ServerConfig:
     storage: str = ""
     """sqlite:///path, etcd://host:port,… or memory://; empty: sqlite in `data_dir`."""
     storage_scope: str = ""
-    """What the keys of this server's objects begin with ("group/"), where the store holds others' as well."""
+    """Prefix of the keys of this server's objects ("group/"), where the store holds others' as well."""
     accept_loss: bool = False
     """Open a damaged store without what is lost, and an empty one in a data directory that had a state before."""
     encryption_config: Path | None = None
     """EncryptionConfiguration for the store; None: pki/encryption.yaml, made for SQLite with a new key."""
     encrypted_resources: tuple[str, ...] = ("secrets",)
-    """What is encrypted by the configuration that is made."""
+    """Resources that the configuration that is made encrypts."""
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     advertise_host: str = ""
     public_url: str = ""
-    """By which clients elsewhere reach the server, where it is not the advertised address and the port."""
+    """URL by which clients elsewhere reach the server, where it is not the advertised address and the port."""
     extra_sans: tuple[str, ...] = ()
     kubernetes_version: str = "1.36"
     """Which built-in kinds are served and what /version says."""
@@ -61,7 +61,7 @@ class ServerConfig:
     namespace_defaults: bool = True
     """Give every namespace its default ServiceAccount and the authority's certificate, as pods need them."""
     context: str = "karmada-apiserver"
-    """What the kubeconfig that is written calls this server."""
+    """Name of this server in the kubeconfig that is written."""
     anonymous: bool = True
     disabled_admission: frozenset[str] = field(default_factory=frozenset)
     """Names of admission plug-ins to leave out."""
@@ -70,7 +70,8 @@ class ServerConfig:
     controllers: bool = True
     """Run the built-in controllers."""
     cluster_controllers: bool = True
-    """Those too that a kube-controller-manager would run: namespaces, garbage collection, tokens, certificates."""
+    """True for the controllers of a kube-controller-manager too: namespaces, garbage collection, tokens, certificates.
+    """
     namespace_deletion_delay: float = 0.0
     """Seconds between the deletion of a namespace and that of its content; the programs' flag has Kubernetes' five."""
     audit: AuditConfig = field(default_factory=AuditConfig)
@@ -78,7 +79,7 @@ class ServerConfig:
 
     @property
     def storage_url(self) -> str:
-        """Where the state is stored, also by default."""
+        """Return where the state is stored, also by default."""
         return self.storage or f"sqlite://{quote(str((self.data_dir / 'state.db').absolute()))}"
 
     @property

@@ -72,7 +72,7 @@ class ServerCore:
             self.store, self.clock, config.history, scope=config.storage_scope, seldom_read=self.registry.seldom_read
         )
         self.closing: list[Callable[[], Awaitable[None]]] = []
-        """What parts that are plugged in want to be done when the server has stopped."""
+        """Callbacks of parts that are plugged in, for when the server has stopped."""
         self._ready = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -186,7 +186,7 @@ class ServerCore:
         self._tasks.append(asyncio.create_task(maintain(self.store, self.clock), name="store maintenance"))
 
     async def _close(self) -> None:
-        """The last part of a stop: no more requests, then everything is closed."""
+        """Take no more requests, then close everything: the last part of a stop."""
         self.cache.end_watches()
         await self.http.stop()
         await cancel_and_wait(*self._tasks)
@@ -229,7 +229,7 @@ def _encryption(config: ServerConfig, storage: str) -> Encryption:
 
 
 def static(body: bytes, content_type: str = "application/json") -> PathHandler:
-    """A page that is always the same."""
+    """Return a page that is always the same."""
 
     async def handle(request: Request) -> Result:
         if not request.in_process:

@@ -58,7 +58,7 @@ class Registry:
         return version in self._by_version
 
     def has_builtin(self, group: str) -> bool:
-        """Whether the group has built-in kinds: below it, an unknown path is answered with a Status."""
+        """Return whether the group has built-in kinds: below it, an unknown path is answered with a Status."""
         return group in self._builtin_groups
 
     def versions(self) -> list[GroupVersion]:
@@ -82,7 +82,7 @@ class Registry:
             yield from list(plurals.values())
 
     def stored(self) -> dict[GroupResource, Resource]:
-        """One Resource for each place of storage: its storage version where that is served."""
+        """Return one Resource for each place of storage: its storage version where that is served."""
         found: dict[GroupResource, Resource] = {}
         for resource in self:
             known = found.get(resource.storage_resource)
@@ -91,7 +91,7 @@ class Registry:
         return found
 
     def seldom_read(self, resource: GroupResource) -> bool:
-        """Whether what is stored there is hardly ever listed."""
+        """Return whether what is stored there is hardly ever listed."""
         return any(
             found.strategy.seldom_read for found in self.versions_of(resource) if found.storage_resource == resource
         )

@@ -25,7 +25,7 @@ _REQUIREMENTS = 256
 class VersionedEstimator(MemberEstimator, Protocol):
     @property
     def version(self) -> int:
-        """Another number, another state of the member."""
+        """Return another number, another state of the member."""
         ...
 
     def replicas_on_nodes(self, requirements: Obj | None, /) -> int:

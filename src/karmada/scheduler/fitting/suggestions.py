@@ -47,7 +47,7 @@ class Suggestion:
 
     @property
     def data(self) -> list[Obj]:
-        """A record for each change."""
+        """Return a record for each change."""
         return [{"sort": change.sort.name.lower(), **change.data} for change in self.changes]
 
     def apply(self, situation: Situation) -> Situation:
@@ -80,7 +80,7 @@ class Advice:
 
     @property
     def shown(self) -> list[Suggestion]:
-        """A few for people: the best of every sort, then the second best."""
+        """Return a few suggestions for people: the best of every sort, then the second best."""
         by_sort: dict[tuple[Sort, ...], list[Suggestion]] = {}
         for one in self.suggestions:
             by_sort.setdefault(one.effort[0], []).append(one)

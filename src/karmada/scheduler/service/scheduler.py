@@ -136,12 +136,12 @@ class BindingScheduler(Reconciler):
 
     @property
     def core(self) -> SchedulingEngine:
-        """The engine, shared with the scheduler of the other kind of bindings."""
+        """Return the engine, shared with the scheduler of the other kind of bindings."""
         return self._core
 
     @property
     def waiting(self) -> int:
-        """How many bindings are ready to be scheduled."""
+        """Return how many bindings are ready to be scheduled."""
         return 0 if self._queue is None else len(self._queue)
 
     # triggers

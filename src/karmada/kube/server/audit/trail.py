@@ -53,7 +53,7 @@ class Auditor:
         return trail
 
     def refuse(self, sent: Sent, info: RequestInfo, audit_id: str, seconds: float, code: int) -> None:
-        """One event, as Kubernetes has it: ResponseStarted, whatever stages are omitted, with what was attempted."""
+        """Write one event, as Kubernetes does: ResponseStarted, whatever stages are omitted, with the attempt."""
         plan = self._policy.plan(None, info)._replace(omit_stages=frozenset(), confidential=False)
         if plan.level is Level.NONE:
             return

@@ -44,7 +44,7 @@ class TokenSource(Protocol):
     """Tokens that another server has issued or knows."""
 
     async def authenticate(self, token: str, audiences: Sequence[str]) -> TokenIdentity | None:
-        """Whose token it is; None if it comes from elsewhere, TokenError if it is bad."""
+        """Return whose token it is; None if it comes from elsewhere, TokenError if it is bad."""
 
     async def close(self) -> None: ...
 
@@ -72,7 +72,7 @@ class CertificateCallers:
         self._now = now
 
     def identify(self, headers: Headers, der: bytes) -> tuple[User | None, bool]:
-        """The user, if the certificate gives one; else whether it must not pass as anonymous."""
+        """Return the user, if the certificate gives one; else whether it must not pass as anonymous."""
         peer = self._peers.identify(der)
         if not peer.valid_at(self._now()):
             return None, True
@@ -160,7 +160,7 @@ class Authenticator:
         raise TokenError(UNKNOWN_TOKEN)
 
     async def authenticate_anywhere(self, token: str, audiences: Sequence[str] = ()) -> TokenIdentity:
-        """The same with the tokens of other servers; the error has what each of them says."""
+        """Authenticate also the tokens of other servers; the error has what each of them says."""
         errors: list[str] = []
         try:
             return self.authenticate_token(token, audiences)
@@ -189,20 +189,20 @@ def own_audiences(wanted: Sequence[str], own: tuple[str, ...]) -> tuple[str, ...
 
 
 def bearer_token(headers: Headers, protocols: Sequence[str]) -> str | None:
-    """The token of a request, from its header or its subprotocols; Unauthorized for a malformed subprotocol."""
+    """Return the token of a request, from its header or its subprotocols; Unauthorized for a malformed subprotocol."""
     authorization = headers.get("Authorization")
     token = _bearer(authorization.strip()) if authorization else ""
     return token or (_websocket_bearer(protocols) if protocols else None)
 
 
 def _bearer(authorization: str) -> str:
-    """The bearer token, empty when there is none: other schemes, such as Basic, are not authentication here."""
+    """Return the bearer token, empty when there is none: other schemes, such as Basic, are not authentication here."""
     scheme, _, rest = authorization.partition(" ")
     return rest.split(" ", 1)[0] if scheme.lower() == "bearer" else ""
 
 
 def _websocket_bearer(protocols: Sequence[str]) -> str | None:
-    """The token among the subprotocols; the client must offer a real one besides it."""
+    """Return the token among the subprotocols; the client must offer a real one besides it."""
     tokens = [p[len(WEBSOCKET_BEARER) :] for p in protocols if p.startswith(WEBSOCKET_BEARER)]
     if not tokens:
         return None

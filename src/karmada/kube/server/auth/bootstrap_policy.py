@@ -58,7 +58,7 @@ def bootstrap_objects() -> tuple[Obj, ...]:
 
 
 def _blocks(text: str) -> Iterator[tuple[list[str], list[Obj]]]:
-    """Each role's header words and rules; a line that ends with a comma is continued by the next."""
+    """Yield each role's header words and rules; a line that ends with a comma is continued by the next."""
     header: list[str] = []
     rules: list[Obj] = []
     for line in re.sub(r",\n +", ",", text.strip()).splitlines():
@@ -100,7 +100,7 @@ def _role(kind: str, name: str, rules: list[Obj], namespace: str = "") -> Obj:
 
 
 def _cluster_role(header: list[str], rules: list[Obj], prefix: str) -> tuple[Obj, list[str] | None]:
-    """The role, and the subjects of its binding (None: it has no binding)."""
+    """Return the role, and the subjects of its binding (None: it has no binding)."""
     role = _role("ClusterRole", prefix + header[0], rules)
     for word in header[1:]:
         if word.startswith("+"):
@@ -133,7 +133,7 @@ def _binding(role: Obj, name: str, subjects: list[str]) -> Obj:
 
 
 def fill_aggregates(objects: Iterable[Obj]) -> list[Obj]:
-    """The objects, with the rules that view, edit and admin have from the other roles among them."""
+    """Return the objects, with the rules that view, edit and admin have from the other roles among them."""
     objects = list(objects)
     roles = {obj["metadata"]["name"]: obj for obj in objects if obj["kind"] == "ClusterRole"}
     for name in ("view", "edit", "admin"):  # from the inside out: edit holds view, and admin holds edit
@@ -147,14 +147,14 @@ def fill_aggregates(objects: Iterable[Obj]) -> list[Obj]:
 
 
 def missing_rules(existing: Obj, wanted: Obj) -> list[Rule]:
-    """The rules of the default role that the stored one does not grant."""
+    """Return the rules of the default role that the stored one does not grant."""
     if existing.get("rules") == wanted.get("rules"):
         return []
     return compact(uncovered(existing.get("rules") or (), wanted.get("rules") or ()))
 
 
 def reconcile(existing: Obj, wanted: Obj) -> Obj | None:
-    """The stored object with what it lacks of the default; None if it is complete or may not be touched.
+    """Return the stored object with what it lacks of the default; None if it is complete or may not be touched.
 
     A binding to another role cannot be repaired by an update: see `must_recreate`.
     """
@@ -185,7 +185,7 @@ def reconcile(existing: Obj, wanted: Obj) -> Obj | None:
 
 
 def must_recreate(existing: Obj, wanted: Obj) -> bool:
-    """Whether a default binding points to another role than it should."""
+    """Return whether a default binding points to another role than it should."""
     annotations = existing["metadata"].get("annotations") or {}
     return annotations.get(AUTOUPDATE) == "true" and existing.get("roleRef") != wanted.get("roleRef")
 

@@ -39,7 +39,7 @@ def looks_like_bootstrap_token(token: str) -> bool:
 
 
 def _data(secret: Obj, key: str) -> str:
-    """A decoded value; one that is not text counts as absent."""
+    """Return a decoded value; one that is not text counts as absent."""
     encoded = (secret.get("data") or {}).get(key)
     if not encoded:
         return ""
@@ -69,7 +69,7 @@ def _expired(secret: Obj, now: float) -> bool:
 
 
 def authenticate(token: str, reader: Reader, now: float) -> User:
-    """The user of a bootstrap token; TokenError if it is not (or no longer) good."""
+    """Return the user of a bootstrap token; TokenError if it is not (or no longer) good."""
     parsed = BootstrapToken.parse(token)
     if parsed is None:
         raise TokenError("not a bootstrap token")
@@ -99,7 +99,7 @@ def _groups(secret: Obj) -> tuple[str, ...]:
 
 
 def _signing_token(secret: Obj, now: float) -> BootstrapToken | None:
-    """The token, if it signs cluster-info."""
+    """Return the token, if it signs cluster-info."""
     meta = secret["metadata"]
     if not is_bootstrap_token(secret) or meta.get("deletionTimestamp"):
         return None

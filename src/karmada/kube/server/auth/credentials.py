@@ -39,7 +39,7 @@ class Credentials:
         self.client_ca_pem = b""
         """Authorities of users' certificates: the server's own, and those of --client-ca-file."""
         self.root_pem = b""
-        """What clients verify this server by: its authority, and the serving certificate that was given to it."""
+        """Certificates that clients verify this server by: its authority, and the serving certificate given to it."""
         self.proxies = FrontProxy()
         """The front proxies that may name users."""
         self._load(pki)
@@ -92,7 +92,7 @@ class Credentials:
 
 
 def _certificates(path: Path) -> bytes:
-    """The file, if certificates are in it: TLS would take anything behind the first one."""
+    """Return the file, if certificates are in it: TLS would take anything behind the first one."""
     from cryptography import x509
 
     pem = path.read_bytes()

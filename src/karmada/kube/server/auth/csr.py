@@ -69,7 +69,7 @@ def _fits(usages: Sequence[str], purpose: str) -> bool:
 
 
 def _foreign(request: Request) -> tuple[tuple[bool, str], tuple[bool, str]]:
-    """What makes a request another's than a node's: its organization, its name."""
+    """Return what makes a request another's than a node's: its organization, its name."""
     return (
         (request.organizations != (NODE_GROUP,), "subject organization is not system:nodes"),
         (
@@ -107,7 +107,7 @@ def kubelet_serving_error(request: Request, usages: Sequence[str]) -> str:
 
 
 def masters_error(request: Request, signer: str) -> str:
-    """No signer makes cluster administrators."""
+    """Return the error of a request for a cluster administrator, which no signer makes."""
     return f"use of {signer} signer with {MASTERS} group is not allowed" if MASTERS in request.organizations else ""
 
 
@@ -162,7 +162,7 @@ def validity(wanted: int | None, now: float, max_seconds: int = MAX_SECONDS) -> 
 
 
 def signed(csr: Obj, outcome: Signed) -> Obj | None:
-    """The object to write to /status; None if there is nothing to write."""
+    """Return the object to write to /status; None if there is nothing to write."""
     if outcome.failure is not None:
         return with_condition(csr, outcome.failure)
     if outcome.certificate is None:
@@ -185,7 +185,7 @@ def requester(csr: Obj) -> User:
 
 
 async def auto_approval(csr: Obj, rights: Decides, now: float) -> Obj | None:
-    """The Approved condition for a kubelet's client request whose sender may have it; None: leave it to people."""
+    """Return the Approved condition for a kubelet's client request whose sender may have it; None: not ours."""
     spec = csr.get("spec") or {}
     if spec.get("signerName") != KUBELET_CLIENT or conditions(csr) or is_issued(csr):
         return None
@@ -209,7 +209,7 @@ async def auto_approval(csr: Obj, rights: Decides, now: float) -> Obj | None:
 
 
 def allowed_for_signer(authorizer: Authorizer, user: User, verb: str, signer: str) -> bool:
-    """Whether the user may approve, sign or attest for a signer, by its name or by its whole domain."""
+    """Return whether the user may approve, sign or attest for a signer, by its name or by its whole domain."""
     domain = signer.partition("/")[0]
     names = (signer, f"{domain}/*")
     wanted = AuthzAttributes(verb, GROUP, "*", "signers")
@@ -220,7 +220,7 @@ def allowed_for_signer(authorizer: Authorizer, user: User, verb: str, signer: st
 
 
 def outlived(csr: Obj, now: float) -> bool:
-    """Whether a request can go: done (issued, denied or failed) for an hour, undecided for a day, or expired."""
+    """Return whether a request can go: done (issued, denied or failed) for an hour, undecided for a day, or expired."""
     issued = is_issued(csr)
     for entry in conditions(csr):
         done = entry.get("type") in (DENIED, FAILED) or (entry.get("type") == APPROVED and issued)

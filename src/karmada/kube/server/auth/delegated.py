@@ -53,7 +53,7 @@ class Trust(NamedTuple):
 
     @property
     def pem(self) -> bytes:
-        """All that the TLS layer has to know."""
+        """Return all that the TLS layer has to know."""
         return b"\n".join(part for part in (self.client_ca_pem, self.proxy.ca_pem) if part.strip())
 
 
@@ -144,7 +144,7 @@ class FollowedTrust:
     """The authorities that the other server publishes; `changed` is called with each new state."""
 
     def __init__(self, informers: Informers, given: Trust, changed: Callable[[Trust], None]) -> None:
-        """What is `given` stays trusted besides; a front proxy that is given counts alone."""
+        """Trust what is `given` besides; a front proxy that is given counts alone."""
         self._given = given
         self._changed = changed
         self.trust = given

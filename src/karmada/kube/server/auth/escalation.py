@@ -60,7 +60,7 @@ class TooManyRules(Exception):
 
 
 def break_down(rule: Rule) -> list[Rule]:
-    """The rule as rules that grant one thing each."""
+    """Return the rule as rules that grant one thing each."""
     verbs = rule.get("verbs") or ()
     names: Sequence[str | None] = rule.get("resourceNames") or (None,)
     parts: list[Rule] = []
@@ -88,7 +88,7 @@ def _resource_in(resource: str, held: Sequence[str]) -> bool:
 
 
 def covers(held: Rule, part: Rule) -> bool:
-    """Whether everything that `part` grants is granted by `held`."""
+    """Return whether everything that `part` grants is granted by `held`."""
     if not _all_in(part.get("verbs") or (), held.get("verbs") or ()):
         return False
     if part.get("nonResourceURLs"):
@@ -109,14 +109,14 @@ def _is_mixed(rule: Rule) -> bool:
 
 
 def size(rule: Rule) -> int:
-    """How many rules `break_down` makes of it."""
+    """Return how many rules `break_down` makes of it."""
     verbs = len(rule.get("verbs") or ())
     resources = len(rule.get("apiGroups") or ()) * len(rule.get("resources") or ())
     return verbs * (resources * max(1, len(rule.get("resourceNames") or ())) + len(rule.get("nonResourceURLs") or ()))
 
 
 def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """The smallest rules of `wanted` that `held` does not grant; TooManyRules when they are too many to compare."""
+    """Return the smallest rules of `wanted` that `held` does not grant; TooManyRules when there are too many."""
     own = list(held)
     doubtful = [rule for rule in wanted if _is_mixed(rule) or not any(covers(rule_, rule) for rule_ in own)]
     combinations = sum(map(size, doubtful))
@@ -212,7 +212,7 @@ def _binding_error(
 
 
 def _only_gc_fields(obj: Obj, old: Obj) -> bool:
-    """Whether the update touches nothing but what the garbage collector needs to touch."""
+    """Return whether the update touches nothing but what the garbage collector needs to touch."""
 
     def rest(o: Obj) -> Obj:
         meta = {key: value for key, value in o["metadata"].items() if key not in _GC_FIELDS}

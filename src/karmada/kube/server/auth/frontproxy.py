@@ -74,7 +74,7 @@ class FrontProxyConfig:
     """The authority of proxies' certificates; the server's own stays trusted while its own certificate is used."""
     cert_file: Path | None = None
     key_file: Path | None = None
-    """By which aggregated servers know this one."""
+    """Key by which aggregated servers know this one."""
     names: FrontProxy = USUAL
     """Which names and headers count; its authority is not read."""
 
@@ -91,7 +91,7 @@ class FrontProxyConfig:
         return tuple(path for path in (self.client_ca_file, self.cert_file, self.key_file) if path is not None)
 
     def trusted(self, own_ca_pem: bytes) -> FrontProxy:
-        """The proxies that are trusted; OSError for a file that cannot be read."""
+        """Return the proxies that are trusted; OSError for a file that cannot be read."""
         if self.client_ca_file is None:
             return replace(self.names, ca_pem=own_ca_pem, allowed_names=(FRONT_PROXY_CLIENT,))
         given, names = self.client_ca_file.read_bytes(), self.names.allowed_names

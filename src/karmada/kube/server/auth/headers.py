@@ -23,7 +23,7 @@ _PLAIN = frozenset(string.ascii_lowercase + string.digits + "!#$&'*+-.^_`|~")
 
 
 def carries_identity(header: str) -> bool:
-    """True for headers that no handler and no backend may see once the request's user is known."""
+    """Return True for headers that no handler and no backend may see once the request's user is known."""
     lower = header.lower()
     return lower in _IDENTITY or lower.startswith(_IDENTITY_PREFIXES)
 
@@ -38,7 +38,7 @@ def escape_key(key: str) -> str:
 
 
 def extras(headers: Headers, prefix: str) -> dict[str, tuple[str, ...]]:
-    """The values of all `<prefix><escaped key>` headers by key."""
+    """Return the values of all `<prefix><escaped key>` headers by key."""
     lower = prefix.lower()
     found: dict[str, list[str]] = {}
     for name, value in headers.items():

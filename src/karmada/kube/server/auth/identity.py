@@ -6,7 +6,7 @@ from karmada.kube.server.auth.user import ANONYMOUS, AUTHENTICATED, UNAUTHENTICA
 
 
 def authenticated(user: User) -> User:
-    """The user as a member of system:authenticated."""
+    """Return the user as a member of system:authenticated."""
     if user.name == ANONYMOUS or AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)

@@ -22,7 +22,7 @@ _VERSION = "v1"
 
 
 class _Wanted(NamedTuple):
-    """What the headers request."""
+    """The identity that the headers request."""
 
     user: str
     groups: tuple[str, ...]
@@ -31,7 +31,7 @@ class _Wanted(NamedTuple):
 
 
 async def impersonate(user: User, headers: h.Headers, rights: Decides) -> User:
-    """The user to act as (the caller itself without such headers); Forbidden or BadRequest if that may not be."""
+    """Return the user to act as (the caller itself without such headers); Forbidden or BadRequest."""
     wanted = _read(headers)
     if wanted is None:
         return user
@@ -83,7 +83,7 @@ def _become(wanted: _Wanted) -> User:
 
 
 def _references(wanted: _Wanted) -> list[str]:
-    """The headers in the form in which the error shows them: kind, namespace, name, uid, version, and so on."""
+    """Return the headers in the form in which the error shows them: kind, namespace, name, uid, version, and so on."""
     version = f"{_AUTHENTICATION}/{_VERSION}"
     shown = [f"{{Group  {group}    }}" for group in wanted.groups]
     shown += [f"{{UserExtra  {value}  {version}  {key}}}" for key, values in wanted.extra.items() for value in values]

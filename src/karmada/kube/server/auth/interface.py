@@ -16,7 +16,7 @@ from karmada.kube.server.auth.user import User
 
 class Identifies(Protocol):
     async def identify(self, headers: Headers, peer_cert_der: bytes | None, protocols: Sequence[str]) -> User:
-        """The request's user; Unauthorized if it has bad credentials, or none where some are needed."""
+        """Return the request's user; Unauthorized if it has bad credentials, or none where some are needed."""
 
 
 class Decides(Protocol):

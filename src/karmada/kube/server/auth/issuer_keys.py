@@ -40,7 +40,7 @@ class IssuerKeys:
         self._fetching: asyncio.Task[None] | None = None
 
     async def find(self, kid: str) -> list[Jwk]:
-        """The keys that a token with this id may be signed with (all, if it names none); TokenError without any."""
+        """Return the keys that a token with this id may be signed with (all without one); TokenError if none is."""
         now = self._clock.monotonic()
         found = self._matching(kid)
         due = now - self._tried >= AGAIN_SECONDS
@@ -59,7 +59,7 @@ class IssuerKeys:
         return [key for key in self._keys if not kid or key.kid == kid]
 
     def _start(self) -> asyncio.Task[None]:
-        """The fetch under way, or a new one; it never fails."""
+        """Return the fetch under way, or a new one; it never fails."""
         if self._fetching is None:
             self._fetching = asyncio.create_task(self._refresh(), name="keys of an issuer")
         return self._fetching

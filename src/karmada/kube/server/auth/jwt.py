@@ -71,7 +71,7 @@ class PublicKey:
 
 
 def public_keys(pem: bytes) -> list[PublicKey]:
-    """All keys of a file, public or private ones; ValueError if there is none, or one that cannot be used."""
+    """Return all keys of a file, public or private ones; ValueError if there is none, or one that cannot be used."""
     keys = [
         SigningKey(block[0]).public if block[1].endswith(b"PRIVATE KEY") else PublicKey(block[0])
         for block in _PEM_KEY.finditer(pem)
@@ -117,7 +117,10 @@ class KeySet:
         self.keys = tuple(keys)
 
     def verify(self, token: str) -> dict[str, Any]:
-        """The claims of a token with a good signature; TokenError otherwise. Says nothing about time or audience."""
+        """Return the claims of a token with a good signature; TokenError otherwise.
+
+        Says nothing about time or audience.
+        """
         header, claims = read_token(token)
         named = [key for key in self.keys if key.kid == header.get("kid")]
         if not any(key.verifies(token) for key in named or self.keys):
@@ -146,7 +149,7 @@ def read_token(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def is_signed(token: str, key: AllowedPublicKeys, alg: str) -> bool:
-    """Whether a token has a good signature by this key with this algorithm, which must be one for such keys."""
+    """Return whether a token has a good signature by this key with this algorithm, which must be one for such keys."""
     from jwt import api_jws
     from jwt.exceptions import PyJWTError
 

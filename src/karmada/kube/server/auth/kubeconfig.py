@@ -11,8 +11,10 @@ from karmada.kube.server.auth.files import read_optional, write_private
 
 
 def kubeconfig(server_url: str, ca_pem: bytes, cert_pem: bytes, key_pem: bytes, context: str, *, user: str = "") -> str:
-    """A kubeconfig with one cluster, one user with a client certificate, and one context, all named alike unless the
-    user has a name of its own."""
+    """Return a kubeconfig with one cluster, one user with a client certificate, and one context.
+
+    All are named alike unless the user has a name of its own.
+    """
 
     def data(pem: bytes) -> str:
         return base64.b64encode(pem).decode("ascii")

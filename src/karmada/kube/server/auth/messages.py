@@ -17,13 +17,13 @@ _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def aggregate(errors: Sequence[str]) -> str:
-    """One error as it is, several in brackets, none twice."""
+    """Return one error as it is, several in brackets, none twice."""
     unique = list(dict.fromkeys(errors))
     return unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
 
 
 def denied_message(user: User, request: AuthzAttributes) -> str:
-    """What the user may not do; safe to show in a browser."""
+    """Return what the user may not do; safe to show in a browser."""
     who = f"User {go_quote(user.name)} cannot {request.verb}"
     if not request.is_resource:
         return f"{who} path {go_quote(request.path)}".translate(_HTML)
@@ -33,7 +33,7 @@ def denied_message(user: User, request: AuthzAttributes) -> str:
 
 
 def denied(user: User, request: AuthzAttributes, reason: str = "") -> Forbidden:
-    """The 403 for a request that was not allowed; `reason` is the authorizer's."""
+    """Return the 403 for a request that was not allowed; `reason` is the authorizer's."""
     why = denied_message(user, request)
     if reason:
         why = f"{why}: {reason}"

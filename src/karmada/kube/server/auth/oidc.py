@@ -87,7 +87,7 @@ def _seconds(claims: Mapping[str, Any], claim: str, default: float | None) -> fl
 
 
 def user_of(claims: Mapping[str, Any], config: OidcConfig) -> User:
-    """The user that claims name; TokenError names the claim that does not."""
+    """Return the user that claims name; TokenError names the claim that does not."""
     name = claims.get(config.username_claim)
     if not isinstance(name, str) or not name:
         raise TokenError(f'oidc: the claim "{config.username_claim}" is not a name')

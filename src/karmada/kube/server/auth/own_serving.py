@@ -43,7 +43,7 @@ class OwnServing:
             store.obtain(Leaf(_NAME, authority, self._common_name, (), self._names, SERVER_USAGES))
 
     def _made_without_a_key(self, certificate: bytes) -> bool:
-        """By an earlier version, which did not keep the key of its authority."""
+        """Return whether an earlier version made it, which did not keep the key of its authority."""
         from cryptography import x509
 
         ours = read_optional(self._directory / "ca.crt")

@@ -102,7 +102,7 @@ def _issued_by(cert: x509.Certificate, authorities: list[x509.Certificate]) -> b
 
 
 def _for_clients(cert: x509.Certificate) -> bool:
-    """A certificate without extended usages may be used for anything."""
+    """Return whether a certificate is for clients; one without extended usages may be used for anything."""
     from cryptography import x509
 
     try:

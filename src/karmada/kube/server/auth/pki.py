@@ -116,7 +116,7 @@ def _plain_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralNa
 
 
 def _plain_subject(subject: x509.Name) -> x509.Name:
-    """The subject without attributes that no signer looks at: one of them would set the user's uid."""
+    """Return the subject without attributes that no signer looks at: one of them would set the user's uid."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID as O
 
@@ -162,7 +162,7 @@ class CertificateAuthority:
 
     @classmethod
     def load_or_create(cls, directory: Path, name: str, *, common_name: str = "") -> CertificateAuthority:
-        """The authority in `<name>.crt` and `<name>.key`; made there if the certificate does not exist yet."""
+        """Return the authority in `<name>.crt` and `<name>.key`; made there if the certificate does not exist yet."""
         private_directory(directory)
         cert_path, key_path = directory / f"{name}.crt", directory / f"{name}.key"
         cert, key = read_optional(cert_path), read_optional(key_path)
@@ -202,7 +202,7 @@ class CertificateAuthority:
         *,
         now: float | None = None,
     ) -> KeyPair:
-        """A new key with a certificate for it."""
+        """Return a new key with a certificate for it."""
         start = time.time() if now is None else now
         key = new_ec_key()
         subject = subject_name(common_name, organizations)
@@ -218,7 +218,7 @@ class CertificateAuthority:
         return KeyPair(cert, _key_pem(key))
 
     def sign_csr(self, csr_pem: bytes, usages: Sequence[str], *, not_before: float, not_after: float) -> bytes:
-        """A certificate as requested: its key, subject and alternative names; ValueError if bad."""
+        """Return a certificate as requested: its key, subject and alternative names; ValueError if bad."""
         request = load_csr(csr_pem)
         return self.sign(
             request.public_key(),
@@ -239,7 +239,7 @@ class CertificateAuthority:
         not_before: float,
         not_after: float,
     ) -> bytes:
-        """The certificate as PEM; it never outlives the authority."""
+        """Return the certificate as PEM; it never outlives the authority."""
         from cryptography import x509
         from cryptography.hazmat.primitives.hashes import SHA256
 
@@ -277,14 +277,14 @@ class CertificateAuthority:
 
 
 def serving_names(host_name: str, service_ip: str, extra: Iterable[str] = ()) -> list[str]:
-    """Every name and address the API server answers to."""
+    """Return every name and address the API server answers to."""
     names = ["localhost", "127.0.0.1", "::1", host_name, *_SERVICE_NAMES, service_ip, *extra]
     return list(dict.fromkeys(name for name in names if name))
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What a leaf must be issued for; a change of any of it means a new certificate."""
+    """The properties of a leaf; a change of any of them means a new certificate."""
 
     name: str
     authority: CertificateAuthority
@@ -337,7 +337,7 @@ class LeafStore:
         return pair
 
     def made(self, name: str, cert: bytes, key: bytes) -> bool:
-        """Whether it was issued here, and is not somebody else's."""
+        """Return whether it was issued here, and is not somebody else's."""
         return self._index.get(name, {}).get("files") == _fingerprint(cert, key)
 
     def _still_good(self, leaf: Leaf, cert: bytes, key: bytes) -> bool:
@@ -373,7 +373,7 @@ class Pki:
 
     @property
     def client_ca_pem(self) -> bytes:
-        """The certificates of both authorities, which sign all client certificates made here."""
+        """Return the certificates of both authorities, which sign all client certificates made here."""
         return self.ca.cert_pem + self.front_proxy_ca.cert_pem
 
     @classmethod
@@ -406,7 +406,7 @@ class Pki:
             )
 
     def renewed(self, now: float) -> Pki:
-        """The same with new leaves in place of those that near their end; itself while none does."""
+        """Return new leaves in place of those that near their end; itself while none does."""
         with locked(self.directory):
             serving, admin, proxy = _leaves(self.directory, self.ca, self.front_proxy_ca, self.serving_sans, now)
         if (serving, admin, proxy) == (self.serving, self.admin, self.front_proxy_client):
@@ -417,7 +417,7 @@ class Pki:
 def _leaves(
     directory: Path, ca: CertificateAuthority, proxy_ca: CertificateAuthority, names: tuple[str, ...], now: float
 ) -> tuple[KeyPair, KeyPair, KeyPair]:
-    """The serving, the administrator's and the front proxy's certificate."""
+    """Return the serving, the administrator's and the front proxy's certificate."""
     store = LeafStore(directory, now)
     return (
         store.obtain(Leaf("apiserver", ca, "kube-apiserver", (), names, SERVER_USAGES)),

@@ -35,7 +35,7 @@ _LONGEST_KEY = 512  # longer keys are not cached: unauthenticated callers could 
 
 
 class AuthzAttributes(NamedTuple):
-    """What is requested: a verb on a resource, or (with `is_resource` false) on a path."""
+    """The action to authorize: a verb on a resource, or (with `is_resource` false) on a path."""
 
     verb: str
     group: str = ""
@@ -91,7 +91,7 @@ def _has(values: Iterable[str] | None, wanted: str) -> bool:
 
 
 def resource_rule_matches(rule: Rule, verb: str, group: str, resource: str, subresource: str) -> bool:
-    """Whether the rule covers this verb on this resource, leaving resourceNames aside."""
+    """Return whether the rule covers this verb on this resource, leaving resourceNames aside."""
     resources = rule.get("resources")
     if not resources or not _has(rule.get("verbs"), verb) or not _has(rule.get("apiGroups"), group):
         return False
@@ -150,7 +150,7 @@ def _matching_subject(binding: Obj, user: User) -> Obj | None:
 
 
 def _describe(binding: Obj, user: User) -> str:
-    """How a binding gives its role to the user, for the reason of a decision."""
+    """Return how a binding gives its role to the user, for the reason of a decision."""
     meta, ref, subject = binding["metadata"], binding["roleRef"], _matching_subject(binding, user) or {}
     namespace = meta.get("namespace", "")
     kind, name = ("RoleBinding", f"{meta['name']}/{namespace}") if namespace else ("ClusterRoleBinding", meta["name"])
@@ -167,12 +167,12 @@ def _key(binding: Obj) -> tuple[str, str]:
 
 
 def _role_key(namespace: str, name: str) -> tuple[str, str]:
-    """The key of a role among what was written; `namespace` is "" for a ClusterRole."""
+    """Return the key of a role among what was written; `namespace` is "" for a ClusterRole."""
     return namespace, "r:" + name
 
 
 def _role_of(binding: Obj) -> tuple[str, str]:
-    """The key of the role that a binding refers to."""
+    """Return the key of the role that a binding refers to."""
     ref = binding.get("roleRef") or {}
     namespace = binding["metadata"].get("namespace", "") if ref.get("kind") == "Role" else ""
     return _role_key(namespace, ref.get("name", ""))
@@ -205,7 +205,7 @@ class _Index:
         return former | subjects
 
     def bindings(self, user: User, namespace: str) -> list[Obj]:
-        """The user's bindings in order of their names."""
+        """Return the user's bindings in order of their names."""
         found: dict[str, Obj] = {}
         for subject in _keys_of(user):
             found.update(self._by_subject.get((namespace, subject), ()))
@@ -229,7 +229,7 @@ class Authorizer:
         self._changes = changes
         self._index = _Index()
         self._complete = False
-        """Whether the index has all that was written; not after a failure to read it."""
+        """True if the index has all that was written; not after a failure to read it."""
         self._grants: Memo[tuple[Any, ...], _Grant] = Memo(_KEPT)
         self._now = 0
         """How often something was written, as far as it was looked at."""
@@ -259,7 +259,7 @@ class Authorizer:
         return self.authorize(user, request)
 
     def rules_for(self, user: User, namespace: str = "") -> UserRules:
-        """Every rule the user has in the namespace; with "" only those that hold everywhere."""
+        """Return every rule the user has in the namespace; with "" only those that hold everywhere."""
         self._follow(self._changes())
         gathered = UserRules([], [])
         for _, rules, error in self._visit(user, namespace):
@@ -269,7 +269,7 @@ class Authorizer:
         return gathered
 
     def role_rules(self, role_ref: Mapping[str, Any], namespace: str) -> list[Rule] | None:
-        """The rules of a binding's role; None if it does not exist."""
+        """Return the rules of a binding's role; None if it does not exist."""
         if role_ref.get("kind") == "Role":
             role = self._reader.get(ROLES, namespace, role_ref.get("name", ""))
         else:
@@ -304,7 +304,7 @@ class Authorizer:
         self._written.clear()
 
     def _is_void(self, grant: _Grant, user: User, namespace: str) -> bool:
-        """Whether a binding of the user, or a role that counted, was written since; if not, the answer is as new."""
+        """Return whether a binding of the user, or a role that counted, was written since."""
         written, since = self._written, grant.since
         for subject in _keys_of(user):
             if written.get(("", subject), 0) > since or written.get((namespace, subject), 0) > since:
@@ -315,7 +315,7 @@ class Authorizer:
         return False
 
     def _visit(self, user: User, namespace: str) -> Iterator[tuple[Obj, list[Rule], str]]:
-        """Each binding of the user with its role's rules, or with what is wrong."""
+        """Yield each binding of the user with its role's rules, or with what is wrong."""
         bindings = self._index.bindings(user, "")
         if namespace:
             bindings += self._index.bindings(user, namespace)

@@ -31,7 +31,10 @@ async def review(
     namespace: str = "",
     now: float = 0.0,
 ) -> Obj:
-    """The posted object with its status. `namespace` is the request's; Invalid or BadRequest for a bad review."""
+    """Return the posted object with its status.
+
+    `namespace` is the request's; Invalid or BadRequest for a bad review.
+    """
     if kind == "TokenReview":
         return await _token_review(obj, authenticator)
     if kind == "SelfSubjectReview":
@@ -111,7 +114,7 @@ def _reviewed_user(spec: Obj) -> User:
 
 
 def attributes_of(spec: Obj) -> AuthzAttributes:
-    """What an access review is about."""
+    """Return what an access review is about."""
     path: Obj | None = spec.get("nonResourceAttributes")
     if path is not None:
         return AuthzAttributes(path.get("verb", ""), path=path.get("path", ""), is_resource=False)

@@ -86,7 +86,7 @@ class ServiceAccountTokens:
         self._known: Memo[str, _Verified] = Memo(_KEPT)
 
     def ours(self, token: str) -> bool:
-        """True if the token claims to come from one of our issuers."""
+        """Return True if the token claims to come from one of our issuers."""
         if self._known.get(token) is not None:
             return True
         try:
@@ -96,7 +96,7 @@ class ServiceAccountTokens:
         return isinstance(issuer, str) and (issuer == LEGACY_ISSUER or issuer in self._issuers)
 
     def authenticate(self, token: str, audiences: Sequence[str] = ()) -> tuple[User, tuple[str, ...]]:
-        """The user and those of the wanted audiences (default: this server's) that the token is for; TokenError."""
+        """Return the user, and those of the wanted audiences that the token is for; TokenError."""
         verified = self._known.get(token)
         if verified is None:
             verified = self._verify(token)

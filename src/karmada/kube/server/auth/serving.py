@@ -64,7 +64,7 @@ class ServingTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """What to listen with, once something is loaded."""
+        """Return what to listen with, once something is loaded."""
         assert self._listening is not None, "nothing is loaded yet"
         return self._listening
 
@@ -123,7 +123,7 @@ class FollowedServing:
         return tuple(path.read_bytes() for path in self._files)
 
     def _refresh(self) -> None:
-        """What cannot be loaded now is tried again at the next look."""
+        """Load changed files; what cannot be loaded now is tried again at the next look."""
         try:
             if self._renew is not None:
                 self._renew(self._clock.now())

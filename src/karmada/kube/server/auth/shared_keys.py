@@ -57,7 +57,10 @@ async def share_keys(store: Store, directory: Path) -> None:
 
 
 def _own(directory: Path) -> dict[str, bytes]:
-    """The keys of this directory. New ones are not in it before the store has them: other servers may be starting."""
+    """Return the keys of this directory.
+
+    New ones are not in it before the store has them: other servers may be starting.
+    """
     if any((directory / name).exists() for name in FILES):
         Pki.open(directory)
         return {name: (directory / name).read_bytes() for name in FILES}

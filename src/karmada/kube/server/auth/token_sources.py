@@ -40,7 +40,7 @@ class OidcConfig:
 
     @property
     def prefix(self) -> str:
-        """What stands before the names of its users."""
+        """Return what stands before the names of its users."""
         if self.username_prefix:
             return "" if self.username_prefix == "-" else self.username_prefix
         return "" if self.username_claim == "email" else f"{self.issuer_url}#"

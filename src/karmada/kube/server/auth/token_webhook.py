@@ -61,14 +61,14 @@ class WebhookTokens:
         return _status(answer)
 
     def _common(self, wanted: tuple[str, ...], answered: Any) -> tuple[str, ...]:
-        """A webhook that names no audiences knows none: its tokens are for this server."""
+        """Return the audiences of a token; a webhook that names none knows none: its tokens are for this server."""
         if not answered:
             return own_audiences(wanted, self._audiences)
         return own_audiences(wanted, tuple(answered))
 
 
 def _status(answer: Any) -> Obj:
-    """All that is kept of an answer: never the token that it repeats."""
+    """Return all that is kept of an answer: never the token that it repeats."""
     status = answer.get("status") if isinstance(answer, dict) else None
     if not isinstance(status, dict):
         raise TokenError("webhook: the response is no TokenReview")

@@ -30,7 +30,7 @@ DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 DEFAULT_SECONDS = 3600
 MIN_SECONDS, MAX_SECONDS = 600, 1 << 32
 POD_SECONDS = 3607
-"""What the ServiceAccount admission plug-in requests; recognised and given the extended lifetime below."""
+"""Seconds that the ServiceAccount admission plug-in requests; recognised and given the extended lifetime below."""
 EXTENDED_SECONDS = 365 * 24 * 3600
 
 SECRET_TYPE = "kubernetes.io/service-account-token"
@@ -85,7 +85,7 @@ class TokenIssuer:
         return self._key.sign(claims)
 
     def legacy_token(self, account: Obj, secret_name: str) -> str:
-        """A token without end; it is good as long as the Secret holds it."""
+        """Issue a token without end; it is good as long as the Secret holds it."""
         meta = account["metadata"]
         claims = {
             "iss": LEGACY_ISSUER,
@@ -119,7 +119,7 @@ def request_token(
     max_seconds: int = 0,
     extend_pod_tokens: bool = True,
 ) -> Obj:
-    """The TokenRequest with its token; warnings are appended. ApiError if it is not acceptable."""
+    """Return the TokenRequest with its token; warnings are appended. ApiError if it is not acceptable."""
     meta = account["metadata"]
     metadata = _request_metadata(request, meta)
     spec = dict(request.get("spec") or {})
@@ -226,12 +226,12 @@ def _bind_pod(pod: Obj, account: str, reader: Reader) -> _Binding:
 
 
 def account_of(secret: Obj) -> str:
-    """The name of the account a token Secret is for."""
+    """Return the name of the account a token Secret is for."""
     return str((secret["metadata"].get("annotations") or {}).get(ACCOUNT_NAME, ""))
 
 
 def orphaned(secret: Obj, account: Obj | None) -> bool:
-    """Whether a token Secret must go: its account does not exist, or is another one of the same name."""
+    """Return whether a token Secret must go: its account does not exist, or is another one of the same name."""
     if account is None:
         return True
     uid = (secret["metadata"].get("annotations") or {}).get(ACCOUNT_UID)
@@ -239,7 +239,7 @@ def orphaned(secret: Obj, account: Obj | None) -> bool:
 
 
 def populate(secret: Obj, account: Obj, issuer: TokenIssuer, ca_pem: bytes) -> Obj | None:
-    """The token Secret with everything it should hold; None if nothing is missing."""
+    """Return the token Secret with everything it should hold; None if nothing is missing."""
     meta, data = secret["metadata"], secret.get("data") or {}
     annotations = meta.get("annotations") or {}
     wanted = dict(data)

@@ -140,7 +140,7 @@ class Deletes:
         return ObjectResult(obj=obj, resource=resource, status=status)
 
     async def _gone(self, resource: Resource, entry: Doc, revision: int) -> ObjectResult:
-        """The result for an object that was removed; its resourceVersion is that of the removal."""
+        """Return the result for an object that was removed; its resourceVersion is that of the removal."""
         if resource.strategy.returns_deleted:
             gone = await self._versions.fresh(resource, entry)
             if resource.strategy.graceful is not None:
@@ -168,7 +168,7 @@ def check_preconditions(resource: Resource, name: str, live: Obj, options: Delet
 
 
 def _with_policy(resource: Resource, finalizers: list[str], options: DeleteOptions) -> list[str]:
-    """The finalizers that the object must have under the propagation policy in force."""
+    """Return the finalizers that the object must have under the propagation policy in force."""
     policy = options.propagation
     if not policy:
         if ORPHAN in finalizers or FOREGROUND in finalizers:

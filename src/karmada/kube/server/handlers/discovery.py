@@ -73,7 +73,7 @@ def version_order(version: str) -> tuple[int, int, int, str]:
 
 
 def aggregated_forms(kubernetes_version: str) -> tuple[str, ...]:
-    """The versions of apidiscovery.k8s.io that a Kubernetes version offers."""
+    """Return the versions of apidiscovery.k8s.io that a Kubernetes version offers."""
     return ("v2",) if int(kubernetes_version.split(".")[1]) >= _WITHOUT_BETA else ("v2", "v2beta1")
 
 
@@ -87,7 +87,7 @@ def etag(body: bytes) -> str:
 
 
 def cacheable(request: Request, body: bytes, tag: str, content_type: str) -> RawResult:
-    """A response with an ETag; a client that has it already gets 304."""
+    """Return a response with an ETag; a client that has it already gets 304."""
     headers = {"ETag": f'"{tag}"', "Vary": "Accept", "Cache-Control": "public"}
     if request.headers.get("If-None-Match", "") == f'"{tag}"':
         return RawResult(b"", content_type, 304, headers)
@@ -189,7 +189,7 @@ class Discovery:
 
 
 def _document(request: Request, body: bytes, *, routed: bool) -> Result:
-    """A legacy document in the form that the client accepts; those of group-versions are routed like resources."""
+    """Return a legacy document in the form the client accepts; group-versions are routed like resources."""
     accept = request.headers.get("Accept", "")
     if request.in_process or is_usual(accept):
         return RawResult(body)
@@ -200,7 +200,7 @@ def _document(request: Request, body: bytes, *, routed: bool) -> Result:
 
 
 def _aggregated_version(accept: str, forms: tuple[str, ...]) -> str:
-    """The version of aggregated discovery that a client prefers to the legacy form; empty: none."""
+    """Return the version of aggregated discovery that a client prefers to the legacy form; empty: none."""
     for clause in parse_accept(accept) if accept else ():
         params = clause.params
         if clause.media != PLAIN.media:
@@ -314,7 +314,7 @@ def _aggregated_resource(resource: Resource) -> Obj:
 
 
 def _from_legacy(version: GroupVersion, resources: Iterable[Obj]) -> list[Obj]:
-    """An APIResourceList's entries in the aggregated form: subresources under their parents, even unlisted ones."""
+    """Return an APIResourceList's entries in the aggregated form: subresources under their parents."""
     shown: dict[str, Obj] = {}
     parts: list[tuple[str, str, Obj]] = []
     for entry in resources:

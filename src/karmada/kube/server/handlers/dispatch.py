@@ -37,7 +37,7 @@ from karmada.kube.server.http.results import ListResult, ObjectResult, Result, p
 from karmada.kube.server.registry import Registry
 
 _NAMED = {"create": False, "update": True, "patch": True, "delete": True}
-"""Whether the URL of a write names the object."""
+"""True if the URL of a write names the object."""
 
 Endpoint = Callable[[Request, Resource], Awaitable[Result]]
 ANY = "*"
@@ -130,7 +130,7 @@ class Handlers:
     async def _reader(
         self, request: Request, resource: Resource, options: WriteOptions
     ) -> Callable[[], Awaitable[Obj]]:
-        """The body of a PUT, parsed now, and again for every retry, since each attempt mutates it."""
+        """Return the body of a PUT, parsed now, and again for every retry, since each attempt mutates it."""
         namespace, name = self.namespace(request, resource), request.info.name
 
         def parse() -> Obj:
@@ -325,13 +325,13 @@ class Handlers:
 
 
 def _lists_here(info: RequestInfo, resource: Resource) -> bool:
-    """Whether the path of a built-in, namespaced resource without a namespace exists: as the list of all of them."""
+    """Return whether the path of a built-in, namespaced resource without a namespace exists: as a list."""
     names_object = bool(info.name) and info.verb != "deletecollection"
     return resource.namespaced and not resource.custom and not names_object and "list" in resource.verbs
 
 
 def _is_out_of_scope(resource: Resource, info: RequestInfo) -> bool:
-    """A namespaced kind outside of a namespace (but for lists and watches), or a cluster-scoped one inside of one."""
+    """Return whether a namespaced kind is outside of a namespace (but for lists), or a cluster-scoped one inside."""
     if resource.namespaced:
         return not info.namespace and info.verb not in ("list", "watch")
     return bool(info.namespace) and not _is_namespace_itself(info)
@@ -343,7 +343,7 @@ def _is_namespace_itself(info: RequestInfo) -> bool:
 
 
 def _refuse_other_uid(resource: Resource, changed: Obj, uid: str) -> None:
-    """A uid in a patch is a change of the uid, which is refused; only in a PUT it is a precondition."""
+    """Refuse a patch that changes the uid; only in a PUT it is a precondition."""
     given = changed["metadata"].get("uid") or uid
     if given != uid:
         error = invalid("metadata.uid", given, "field is immutable")

@@ -112,7 +112,7 @@ class Endpoints:
         endpoints[Place(SERVICES, "proxy")] = endpoints[Place(NODES, "proxy")] = self._connect
 
     def _posted(self, request: Request, gvk: GVK, *, also: tuple[str, ...] = ()) -> Obj:
-        """The body of a POST that is not stored."""
+        """Return the body of a POST that is not stored."""
         if request.info.verb != "create":
             raise MethodNotAllowed()
         node = self._definitions.node_for(gvk)
@@ -266,7 +266,7 @@ class Endpoints:
 
 
 def connect_options(request: Request, resource: Resource) -> Obj:
-    """The options of a connection, in the form in which admission sees it."""
+    """Return the options of a connection, in the form in which admission sees it."""
     info, query = request.info, request.query
     kind = _CONNECT_KINDS.get(info.subresource) or f"{resource.gvk.kind}ProxyOptions"
     options: Obj = {"kind": kind, "apiVersion": "v1"}

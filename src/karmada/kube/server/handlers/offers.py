@@ -15,7 +15,7 @@ _SHARED_TYPES = {"events.k8s.io": "core", "": "core"}
 
 
 def negotiated(request: Request, resource: Resource) -> Form | None:
-    """The form of the response to a resource request; None for streams, which have a form of their own."""
+    """Return the form of the response to a resource request; None for streams, which have a form of their own."""
     info = request.info
     if info.subresource in CONNECT_SUBRESOURCES:
         return None
@@ -44,12 +44,12 @@ def _offer(request: Request, resource: Resource) -> Offer:
 
 
 def has_protobuf(resource: Resource) -> bool:
-    """Whether the kind has a protobuf message; custom resources have none."""
+    """Return whether the kind has a protobuf message; custom resources have none."""
     return not resource.custom and message_of(resource.schema().definition) in wire_table()
 
 
 def _go_type(resource: Resource, kind: str) -> str:
-    """The internal Go type of a kind, as error messages print it."""
+    """Return the internal Go type of a kind, as error messages print it."""
     if resource.custom:
         return "*unstructured.UnstructuredList" if kind == resource.list_kind else "*unstructured.Unstructured"
     group = resource.gvk.group

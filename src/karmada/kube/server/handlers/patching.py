@@ -44,7 +44,7 @@ _JSON_TYPES = {str: "string", bool: "bool", int: "number", float: "number", dict
 
 
 def patch_type(request: Request, *, strategic: bool, custom: bool) -> str:
-    """The media type of a patch; the routes of built-in resources refuse others without naming what they take."""
+    """Return the media type of a patch; the routes of built-in resources refuse others without a list."""
     media = request.headers.get("Content-Type", "")
     accepted = _ACCEPTED if strategic else _ACCEPTED_OF_CUSTOM
     if media not in accepted:
@@ -105,7 +105,7 @@ class Patcher:
         return apply_strategic_merge_patch(live, copy_json(self._patch), self._node)
 
     def _refusal(self, shown: bytes, why: ValueError) -> ApiError:
-        """The error for a patched object (as JSON) that does not decode."""
+        """Return the error for a patched object (as JSON) that does not decode."""
         if self.media == APPLY:
             return _undecodable(shown.decode(), str(why))
         if self.media == STRATEGIC:
@@ -114,7 +114,7 @@ class Patcher:
         return _undecodable(_shown(shown, self._node, touched), str(why))
 
     def _operations(self, patch: Any) -> list[Any]:
-        """The operations of a JSON patch; a body of null has none."""
+        """Return the operations of a JSON patch; a body of null has none."""
         operations = [] if patch is None else patch
         if not isinstance(operations, list):
             wanted = "jsonpatch.Patch" if self._options.validation == "Ignore" else "[]handlers.jsonPatchOp"
@@ -141,7 +141,7 @@ class Patcher:
         return await aside(self.request, self._checked, self._apply, live, live)
 
     def _checked(self, apply: Callable[[Obj], Obj], to: Obj, known: Obj | None = None) -> Obj:
-        """The result must still be an object of this kind; unknown fields are handled as the client requests.
+        """Return the patched object, still of this kind; unknown fields are handled as the client requests.
 
         An error quotes the result as it was before it was pruned: only then the patch is applied once more.
         """
@@ -169,7 +169,7 @@ class Patcher:
         return patched
 
     def refuse_uid_of_nothing(self, config: Obj) -> None:
-        """A uid names an existing object: an apply with one never creates."""
+        """Refuse a uid in an apply of an object that does not exist: such an apply never creates."""
         uid = (config.get("metadata") or {}).get("uid")
         if uid:
             info = self.request.info
@@ -177,7 +177,7 @@ class Patcher:
             raise Conflict.of(GroupResource(info.group, info.resource), info.name, why)
 
     def config(self) -> Obj:
-        """The body of a server-side apply."""
+        """Return the body of a server-side apply."""
         if self.request.in_process and self.request.obj is not None:
             config = copy_json(self.request.obj)
         else:
@@ -224,7 +224,7 @@ class Patcher:
 
 
 def _unknown_members(operations: list[Any]) -> list[str]:
-    """The errors of a strict decoder for a JSON patch; raises for one that is no list of operations."""
+    """Return the errors of a strict decoder for a JSON patch; raises for one that is no list of operations."""
     unknown = []
     for index, operation in enumerate(operations):
         if operation is None:
@@ -258,7 +258,7 @@ def _cannot_unmarshal(value: Any) -> str:
 
 
 def _touched(operations: list[Obj]) -> Obj:
-    """The tree of keys that the operations went through on the way to what they changed."""
+    """Return the tree of keys that the operations went through on the way to what they changed."""
     tree: Obj = {}
     for operation in operations:
         for text in (operation.get("path"), operation.get("from")):
@@ -273,7 +273,7 @@ def _shown(patched: bytes, node: Node, touched: Obj) -> str:
 
 
 def _undecodable(value: str, why: str) -> ApiError:
-    """The error for a patch whose result is no object of the kind."""
+    """Return the error for a patch whose result is no object of the kind."""
     error = invalid("patch", value, why)
     return Invalid(f' "" is invalid: {error}', details={"causes": [error.cause()]})
 

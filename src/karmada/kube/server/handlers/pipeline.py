@@ -45,7 +45,7 @@ _PERHAPS_LATE = (NotFound, Conflict, Forbidden, Invalid)
 
 class Delegate(Protocol):
     def owns(self, version: GroupVersion) -> bool:
-        """Another server serves this group-version."""
+        """Return whether another server serves this group-version."""
 
     async def handle(self, request: Request, version: GroupVersion) -> Result: ...
 
@@ -75,9 +75,9 @@ class Pipeline:
         self.prefixes: dict[str, PathHandler] = {}
         self.delegate: Delegate | None = None
         self.fencing: Fencing | None = None
-        """Of a server that has Leases: refuses writes that were sent under one that is over."""
+        """Guard of a server that has Leases: refuses writes that were sent under one that is over."""
         self.takes_groups = True
-        """Whether many creates may be one request; not where each is audited."""
+        """True if many creates may be one request; not where each is audited."""
         self.restrict: Callable[[Request], None] | None = None
         """Called with each request that was authorised: may refuse it (ApiError) or narrow its selectors, in place."""
 
@@ -140,7 +140,7 @@ class Pipeline:
             return await self._route(request)
 
     def _route(self, request: Request) -> Awaitable[Result]:
-        """The result is awaited once, at the end of the route: each coroutine on the way would cost every request."""
+        """Return what answers the request, awaited once: each coroutine on the way would cost every request."""
         info = request.info
         if not info.is_resource:
             return self._path(request)
@@ -159,7 +159,7 @@ class Pipeline:
         return self._handlers.handle(request, resource)
 
     async def _check_fence(self, fencing: Fencing) -> None:
-        """A Lease that was written through another server may be newer than the cache."""
+        """Refuse a write under a Lease that is over, which may be newer than the cache."""
         try:
             fencing.check()
         except Fenced:
@@ -192,7 +192,7 @@ class Pipeline:
 
 
 def _items(request: Request) -> list[Obj]:
-    """Of the List in the body."""
+    """Return the items of the List in the body."""
     try:
         items: list[Obj] = orjson.loads(request.body)["items"]
         are_named = all(isinstance(item["metadata"]["name"], str) for item in items)

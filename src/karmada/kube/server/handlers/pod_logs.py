@@ -72,12 +72,12 @@ def _number(query: Query, name: str, least: int, errors: list[FieldError]) -> in
 
 
 def container_named(pod: Obj, name: str) -> Obj | None:
-    """Its entry in the pod's spec, of whatever sort it is."""
+    """Return a container's entry in the pod's spec, of whatever sort it is."""
     return next((c for c in containers_of(pod.get("spec") or {}) if c["name"] == name), None)
 
 
 def chosen_container(pod: Obj, name: str) -> Obj:
-    """The requested container, or the only one."""
+    """Return the requested container, or the only one."""
     spec = pod.get("spec") or {}
     if name:
         found = container_named(pod, name)

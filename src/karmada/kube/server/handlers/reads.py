@@ -103,7 +103,7 @@ class Reads:
             await self._index(resource, selection.indexed.path).follow()
 
     def _candidates(self, resource: Resource, namespace: str, selection: Selection) -> list[Doc]:
-        """The objects that are to be matched, as they are now."""
+        """Return the objects that are to be matched, as they are now."""
         collection = self._cache.collection(resource.storage_resource)
         if selection.name and (namespace or not resource.namespaced):
             entry = collection.get(namespace, selection.name)
@@ -122,7 +122,7 @@ class Reads:
     async def _cut(
         self, resource: Resource, entries: list[Doc], revision: int, limit: int, options: ListOptions, behind: int
     ) -> ListResult:
-        """The first `limit` of these, with a continue token if there are more (or `behind` more in the store)."""
+        """Return the first `limit`, with a continue token if there are more (or `behind` more in the store)."""
         metadata: Obj = {"resourceVersion": str(revision)}
         if limit and (len(entries) > limit or behind):
             remaining = len(entries) - limit + behind
@@ -141,7 +141,7 @@ class Reads:
     async def _stored_page(
         self, resource: Resource, namespace: str, unloaded: Unloaded, options: ListOptions
     ) -> ListResult | None:
-        """A page of a resource that is in the store only, without loading it; what remains is counted for the first.
+        """Return a page of a resource that is in the store only; what remains is counted for the first.
 
         None for a token that does not say what remains, or has no revision that was reached; where there are too many
         to be counted; and where the store cannot be read: to load it says why.
@@ -171,7 +171,7 @@ class Reads:
     async def _page(
         self, resource: Resource, namespace: str, selection: Selection, options: ListOptions, revision: int, after: str
     ) -> ListResult:
-        """One page of a snapshot; `revision` -1 continues from `after` in the latest state."""
+        """Return one page of a snapshot; `revision` -1 continues from `after` in the latest state."""
         start = prefix(resource.storage_resource)
         last = start + after if after else ""
         limit = options.limit
@@ -254,12 +254,12 @@ class Reads:
         )
 
     def _overdue(self, since: int) -> ApiError | None:
-        """The error of a watch whose resourceVersion is not reached in time: the store was replaced by an older one."""
+        """Return the error of a watch whose resourceVersion is not reached in time: an older store took its place."""
         current = self._cache.revision
         return too_large(since, current) if since > current else None
 
     async def _since(self, options: ListOptions, resource: Resource, may_be_ahead: bool) -> int:
-        """The revision after which a watch begins."""
+        """Return the revision after which a watch begins."""
         text = options.resource_version
         if may_be_ahead and options.send_initial_events is None and text not in ("", "0"):
             return _revision(text, "watch")
@@ -355,13 +355,13 @@ class Reads:
 
 
 def _continues(resource: Resource, namespace: str, after: str) -> bool:
-    """Whether a page goes on behind an object of this list."""
+    """Return whether a page goes on behind an object of this list."""
     of, slash, _ = after.partition("/")
     return bool(after) and after.count("/") == resource.namespaced and not (slash and namespace not in ("", of))
 
 
 def _revision(text: str, verb: str) -> int:
-    """A resourceVersion as a number; lists refuse others as the client's fault, other verbs as the server's."""
+    """Return a resourceVersion as a number; lists refuse others as the client's fault, other verbs as the server's."""
     if text.isascii() and text.isdigit() and len(text) <= 19:
         return int(text)
     why = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
@@ -375,7 +375,7 @@ def _unknown_field(resource: Resource, path: str) -> str:
 
 
 def _not_now(resource: Resource, verb: str) -> ServerTimeout:
-    """The latest revision cannot be read from the store."""
+    """Return the error for a latest revision that cannot be read from the store."""
     named = resource.group_resource
     details: Obj = {"group": named.group} if named.group else {}
     message = f"The {verb} operation against {named} could not be completed at this time, please try again."

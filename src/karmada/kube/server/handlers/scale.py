@@ -54,7 +54,7 @@ class Scaling:
     async def _apply(
         self, request: Request, resource: Resource, namespace: str, config: Obj, make_patcher: MakePatcher
     ) -> ObjectResult:
-        """A Scale applied: the parent's configuration with nothing but its replicas."""
+        """Return a Scale applied: the parent's configuration with nothing but its replicas."""
         scale = resource.strategy.scale
         assert scale is not None
         name = request.info.name
@@ -119,7 +119,7 @@ def _check_replicas(name: str, replicas: int) -> None:
 
 
 def _check_place(scale: Obj, namespace: str, name: str) -> None:
-    """A Scale may leave out its namespace and name; those it has must match the URL."""
+    """Refuse a Scale whose namespace or name differs from the URL; it may leave them out."""
     meta = scale.get("metadata") or {}
     if meta.get("namespace") and meta["namespace"] != namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")

@@ -23,7 +23,7 @@ def projection(resource: Resource, part: Subresource) -> Callable[[Obj, Obj], Ob
 
 
 def reset_for(resource: Resource, subresource: str) -> Reset | None:
-    """The fields that a write to this endpoint does not own."""
+    """Return the fields that a write to this endpoint does not own."""
     return reset_of(
         subresource,
         has_status=resource.has_status,
@@ -33,7 +33,7 @@ def reset_for(resource: Resource, subresource: str) -> Reset | None:
 
 
 def project_status(resource: Resource, live: Obj, body: Obj) -> Obj:
-    """What a write to /status stores: the body's status, and of its metadata what the kind lets through."""
+    """Return what a write to /status stores: the body's status, and of its metadata what the kind lets through."""
     strategy = resource.strategy
     projected = live
     if "status" in body:

@@ -72,7 +72,7 @@ def carry_over(new: Obj, old: Obj) -> Obj:
 
 
 def shares_metadata(new: Obj, old: Obj) -> bool:
-    """Whether all metadata is that of the old object, but for who manages what: so it is after a write to a part."""
+    """Return whether all metadata but the managers is that of the old object, as after a write to a part."""
     meta, live = new["metadata"], old["metadata"]
     if len(meta) != len(live):
         return False

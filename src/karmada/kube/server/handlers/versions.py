@@ -26,7 +26,7 @@ class Versions:
         return resource.from_storage or (lambda obj: obj)
 
     async def present(self, resource: Resource, entries: list[Doc]) -> list[Obj]:
-        """The objects in the request's version; shared where nothing had to be converted."""
+        """Return the objects in the request's version; shared where nothing had to be converted."""
         objects: list[Obj] = [entry.object() async for entry in in_slices(entries)]
         if resource.convert is not None:
             return await self.converter(resource)(objects)
@@ -45,7 +45,7 @@ class Versions:
         return convert
 
     async def fresh(self, resource: Resource, entry: Doc) -> Obj:
-        """A private copy in the request's version, to be changed."""
+        """Return a private copy in the request's version, to be changed."""
         obj: Obj = orjson.loads(entry.raw)
         if self.same(resource):
             return obj
@@ -53,11 +53,11 @@ class Versions:
         return converted
 
     def stores_as_it_is(self, resource: Resource) -> bool:
-        """Whether objects are stored in the request's version."""
+        """Return whether objects are stored in the request's version."""
         return resource.to_storage is None and (resource.convert is None or resource.gvk == resource.storage)
 
     async def store(self, resource: Resource, obj: Obj) -> Obj:
-        """The object in the version that is stored."""
+        """Return the object in the version that is stored."""
         if resource.convert is not None and resource.gvk != resource.storage:
             [obj] = await resource.convert([obj], resource.storage.api_version)
         return resource.to_storage(obj) if resource.to_storage is not None else obj

@@ -71,7 +71,7 @@ Change = Callable[[Obj], Awaitable[Obj]]
 
 @dataclass(frozen=True, slots=True)
 class WriteScope:
-    """What a create or update is made to: the request, its resource, namespace and options, and the part written."""
+    """The target of a create or update: the request, its resource, namespace and options, and the part written."""
 
     request: Request
     resource: Resource
@@ -79,9 +79,9 @@ class WriteScope:
     options: WriteOptions
     subresource: str = ""
     owned: bool = False
-    """Whether an apply has recorded already who owns which field."""
+    """True if an apply has recorded already who owns which field."""
     patch: bool = False
-    """Whether the client sent a patch: it needs to name no version."""
+    """True if the client sent a patch: it needs to name no version."""
 
 
 class Writes:
@@ -290,7 +290,7 @@ class Writes:
         return await self._answer(resource, fresh, 200)
 
     async def _finish_deletion(self, scope: WriteScope, entry: Doc, new: Obj) -> ObjectResult:
-        """The last finalizer is gone: remove the object, in one event with its last state."""
+        """Remove an object whose last finalizer is gone, in one event with its last state."""
         if not scope.options.dry_run:
             await self.remove(scope.resource, scope.namespace, entry)
         return ObjectResult(obj=new, resource=scope.resource)
@@ -400,7 +400,7 @@ def _default_of(strategy: Strategy, subresource: str) -> Callable[[Obj], None]:
 
 
 def encoded(obj: Obj) -> bytes:
-    """The bytes that are stored for an object, which is in the version that is stored."""
+    """Return the bytes that are stored for an object, which is in the version that is stored."""
     try:
         return encode_value(obj)
     except ValueError as error:
@@ -408,14 +408,14 @@ def encoded(obj: Obj) -> bytes:
 
 
 def store_error(error: StoreUnavailable) -> ApiError:
-    """What a client gets when the store has failed."""
+    """Return what a client gets when the store has failed."""
     if isinstance(error, StoreFull):
         return InternalError(str(error))  # as kube-apiserver does: no client repeats it at once
     return ServiceUnavailable(f"the store cannot be reached: {error}", retry_after=1)
 
 
 def _private(resource: Resource, old: Obj, subresource: str) -> Obj:
-    """The copy that a change may mutate; of a write to /status only the status is copied, the rest is shared."""
+    """Return the copy that a change may mutate; of a write to /status only the status is copied, the rest is shared."""
     if subresource != "status" or resource.strategy.default_status is None:
         return copy_json(dict(old))
     private = {**old, "metadata": {**old["metadata"]}}
@@ -425,7 +425,7 @@ def _private(resource: Resource, old: Obj, subresource: str) -> Obj:
 
 
 def check_uid(resource: Resource, namespace: str, name: str, given: str, live: str) -> None:
-    """A uid in the body is a precondition."""
+    """Refuse another uid in the body than the live one: it is a precondition."""
     if given and given != live:
         key = "/".join(part for part in (resource.plural, namespace, name) if part)
         why = (
@@ -447,7 +447,7 @@ def _writer(agent: str) -> str:
 
 
 def _completes_deletion(resource: Resource, new: Obj, old: Obj) -> bool:
-    """Whether this write removes the last finalizer of an object that is being deleted."""
+    """Return whether this write removes the last finalizer of an object that is being deleted."""
     meta = new["metadata"]
     if "deletionTimestamp" not in meta or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
         return False

@@ -19,7 +19,7 @@ class TooLarge(aiohttp.ClientError):
 
 
 async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """The whole body; TooLarge, and no further use of the connection, when it is more than `most` bytes."""
+    """Return the whole body; TooLarge, and no further use of the connection, when it is more than `most` bytes."""
     pieces: list[bytes] = []
     size = 0
     while piece := await response.content.readany():

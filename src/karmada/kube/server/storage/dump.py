@@ -30,7 +30,7 @@ Progress = Callable[[int], None]
 
 
 class Source(Protocol):
-    """What a copy is made of: a store, or a reader of one."""
+    """A store to copy, or a reader of one."""
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page: ...
 
@@ -87,7 +87,7 @@ def _line(stored: Stored) -> Line:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[gzip.GzipFile]:
-    """A file of our own that goes away again if writing it fails."""
+    """Yield a file of our own that goes away again if writing it fails."""
     path.touch(mode=0o600, exist_ok=False)
     try:
         with gzip.open(path, "wb", compresslevel=4) as out:

@@ -111,7 +111,7 @@ _KINDS = {
 
 class Key(NamedTuple):
     prefix: bytes
-    """What a value begins with that this key has encrypted."""
+    """Prefix of a value that this key has encrypted."""
     cipher: Cipher
 
 
@@ -128,13 +128,13 @@ class Rule(NamedTuple):
 
 
 class Encryption:
-    """What a store calls for every value that it writes or reads."""
+    """The encryption of every value that a store writes or reads."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self._keys = {key.prefix: key for rule in rules for key in rule.keys}
         self._rules = rules
         self._writing: dict[str, Key | None] = {}
-        """By the part of a storage key that names the resource."""
+        """Keys to write with, by the part of a storage key that names the resource."""
         self._stale: set[str] = set()
 
     def encode(self, key: str, value: bytes) -> bytes:
@@ -144,11 +144,11 @@ class Encryption:
         return value if writing is None else writing.prefix + writing.cipher.seal(value, key.encode())
 
     def decode(self, key: str, stored: bytes, /) -> bytes:
-        """The value."""
+        """Return the value."""
         return unpack(key, self.reveal(key, stored))
 
     def reveal(self, key: str, stored: bytes, /) -> bytes:
-        """The value as it was before it was encrypted: perhaps packed."""
+        """Return the value as it was before it was encrypted: perhaps packed."""
         writing = self._writes(key)
         if not stored.startswith(MARK):
             if writing is not None:
@@ -168,7 +168,7 @@ class Encryption:
             ) from error
 
     def is_stale(self, key: str) -> bool:
-        """Whether it was read in another form than it would be written in."""
+        """Return whether it was read in another form than it would be written in."""
         return key in self._stale
 
     def _writes(self, key: str) -> Key | None:
@@ -278,12 +278,12 @@ def _key(provider: str, key: Any, where: str) -> Key:
 
 
 def new_key() -> dict[str, str]:
-    """A name that says which key it is, so that another one is never taken for it."""
+    """Return a name that says which key it is, so that another one is never taken for it."""
     return {"name": f"key-{os.urandom(4).hex()}", "secret": base64.b64encode(os.urandom(32)).decode()}
 
 
 def make_configuration(path: Path, resources: Sequence[str]) -> None:
-    """These resources under a new key; readable by the owner only.
+    """Make a configuration of these resources with a new key; readable by the owner only.
 
     A file that is there stays, but what earlier versions made, for Secrets alone, gets the other resources as well.
     """

@@ -118,7 +118,7 @@ class Layout:
         return raw[len(self._root) :].decode()
 
     def stamped(self, key: str, value: bytes) -> bytes:
-        """The value as it is stored by one write, and by no other."""
+        """Return the value as it is stored by one write, and by no other."""
         value = self.encryption.encode(key, value)
         return b"%b\n%b%08x" % (value, self._writer.encode(), next(self._number) & 0xFFFFFFFF)
 
@@ -272,7 +272,7 @@ class EtcdStore:
         return int(answer.header.revision)
 
     async def _oldest(self) -> int:
-        """The revision up to which all is compacted; only a watch that starts too early gets it."""
+        """Return the revision up to which all is compacted; only a watch that starts too early gets it."""
         connection = self._connected()
         member = await connection.member(connection.deadline())
         call = member.stream(WATCH)
@@ -341,7 +341,7 @@ class EtcdStore:
             await pauses.pause()
 
     async def _mark(self) -> None:
-        """A write that concerns nobody but the watches that wait for it."""
+        """Write what concerns nobody but the watches that wait for it."""
         await self._connected().read(PUT, PutRequest(key=self.layout.raw(f"{INTERNAL}mark")))
 
     # Writing
@@ -387,7 +387,7 @@ class EtcdStore:
         return done
 
     async def _find(self, key: str, stamped: bytes | None, expected: int, since: int, deadline: float) -> int:
-        """The revision of a write whose answer was lost; 0: it has not happened so far."""
+        """Return the revision of a write whose answer was lost; 0: it has not happened so far."""
         try:
             async with asyncio.timeout_at(deadline):
                 for event in await self.history(key, since=since, until=await self._latest()):

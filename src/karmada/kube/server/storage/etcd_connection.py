@@ -69,7 +69,7 @@ def attempts() -> Attempts:
 
 
 def _dialled(address: str) -> tuple[str, list[tuple[str, Any]]]:
-    """Where to connect, with the name to expect there: in a process of a simulated cluster, Services have no DNS."""
+    """Return where to connect, and the name to expect there: in a simulated cluster Services have no DNS."""
     host, _, port = address.rpartition(":")
     found = cluster_names.lookup(host, int(port)) if port.isdigit() else []
     if not found:
@@ -104,7 +104,7 @@ class Member:
             self._dial(target, options)
 
     async def ready(self, seconds: float) -> bool:
-        """Whether a connection stands, waiting this long for one that is being made."""
+        """Return whether a connection stands, waiting this long for one that is being made."""
         if self._by_cluster_name:
             self._follow_name()
         state = self._channel.get_state(try_to_connect=True)
@@ -126,7 +126,7 @@ class Member:
         return unary(request, timeout=seconds, metadata=_HAS_LEADER)
 
     def stream(self, method: Method) -> Any:
-        """A call with messages both ways, until one side ends it."""
+        """Return a call with messages both ways, until one side ends it."""
         return self._channel.stream_stream(
             method.path, request_serializer=_encode, response_deserializer=method.answer.FromString
         )(metadata=_HAS_LEADER)
@@ -159,7 +159,7 @@ class Connection:
         return self._loop.time() + self.timeout
 
     async def read(self, method: Method, request: Any, deadline: float | None = None) -> Any:
-        """The answer to a request that can be repeated."""
+        """Return the answer to a request that can be repeated."""
         until = self.deadline() if deadline is None else deadline
         pauses = attempts()
         while True:
@@ -172,7 +172,7 @@ class Connection:
             await pauses.pause(until - self._loop.time())
 
     async def send(self, method: Method, request: Any, deadline: float) -> Any:
-        """The answer to a request that is sent at most once."""
+        """Return the answer to a request that is sent at most once."""
         member = await self.member(deadline)
         seconds = max(0.001, min(self.attempt, deadline - self._loop.time()))
         try:
@@ -187,7 +187,7 @@ class Connection:
         return answer
 
     async def member(self, deadline: float) -> Member:
-        """A member with a standing connection; StoreUnavailable if there is none by then."""
+        """Return a member with a standing connection; StoreUnavailable if there is none by then."""
         pauses = attempts()
         while True:
             for _ in self._members:
@@ -208,7 +208,7 @@ class Connection:
             self._current = (self._current + 1) % len(self._members)
 
     def failure(self, member: Member, error: Any) -> StoreUnavailable:
-        """What a failed call means."""
+        """Return what a failed call means."""
         self.check_open()
         text = f"{member.address}: {error.details() or error.code().name}"
         if error.code() in _REFUSALS:

@@ -36,7 +36,7 @@ from karmada.kube.server.storage.interface import Compacted, Event, Progress, St
 _PROGRESS_SECONDS = 0.1
 _ORDERED_PROGRESS = ((3, 4, 25), (3, 5, 8))
 INTERNAL = "\0"
-"""What keys of the store's own start with."""
+"""Prefix of keys of the store's own."""
 log = logging.getLogger(__name__)
 
 
@@ -77,7 +77,7 @@ class Wanted:
 
 
 def answers_progress_in_order(version: str) -> bool:
-    """Whether this etcd sends the answer to a progress request behind the events it covers."""
+    """Return whether this etcd sends the answer to a progress request behind the events it covers."""
     numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:3])
     if len(numbers) < 3:
         return False
@@ -138,7 +138,7 @@ class Stream:
             self._call.cancel()
 
     async def next(self) -> list[list[Event]]:
-        """What the next response says: events, progress, or nothing of interest."""
+        """Return what the next response says: events, progress, or nothing of interest."""
         assert self._member is not None
         try:
             response = await self._call.read()
@@ -215,7 +215,7 @@ class Stream:
                 pause = min(pause * 2, 1.0)
 
     async def _request_progress(self, requested: bool) -> bool:
-        """Whether an answer will come for sure: a mark does, a progress request gets none while events are behind."""
+        """Return whether an answer will come for sure: a mark does, a request gets none while events are behind."""
         try:
             if self._ordered:
                 await self._call.write(WatchRequest(progress=WatchProgressRequest()))

@@ -32,7 +32,7 @@ _UUID = 16
 
 
 class Form:
-    """Of texts that begin with the same mark when they are packed, and have two values at least."""
+    """The form of texts that begin with the same mark when they are packed, and have two values at least."""
 
     __slots__ = ("_start",)
 
@@ -73,7 +73,7 @@ def _read(sample: ZlibDictionary, small: bytes) -> _Read:
 
 
 def restored(sample: ZlibDictionary, packed: bytes) -> bytes:
-    """The text, of what was packed for it without its mark; ValueError if that is no such thing."""
+    """Return the text, of what was packed for it without its mark; ValueError if that is no such thing."""
     size = _SIZE + int.from_bytes(packed[:_SIZE], "big")
     text, count, uuids, order = _read(sample, packed[_SIZE:size])
     end = size + _UUID * uuids
@@ -96,5 +96,5 @@ def _repeated(values: list[bytes]) -> list[bytes]:
 
 
 def uuid_bytes(text: bytes) -> bytes:
-    """Of one in its canonical form: 16 bytes."""
+    """Return the 16 bytes of a UUID in its canonical form."""
     return bytes.fromhex(text.replace(b"-", b"").decode())

@@ -90,7 +90,7 @@ class StoreUnavailable(Exception):
 
 
 class StoreDamaged(StoreUnavailable):
-    """What is stored is not what was written, or part of it is missing; the message names it and the way out."""
+    """The store does not hold what was written, or lacks part of it; the message names it and the way out."""
 
 
 class NewerFormat(StoreUnavailable):
@@ -123,14 +123,14 @@ class Store(Protocol):
 
     @property
     def revision(self) -> int:
-        """The latest durable revision this process knows of."""
+        """Return the latest durable revision this process knows of."""
 
     @property
     def last_error(self) -> Exception | None:
         """Why the store cannot take writes at the moment; None: it is healthy."""
 
     def is_stale(self, key: str, /) -> bool:
-        """Whether the key's value would be stored in another form now: an update that changes nothing is worthwhile."""
+        """Return whether the value would be stored in another form now: then an unchanged update is worthwhile."""
 
     async def get(self, key: str) -> Stored | None: ...
 
@@ -144,13 +144,13 @@ class Store(Protocol):
         """
 
     def watch(self, prefix: str, *, since: int) -> AsyncIterator[list[Event]]:
-        """Every write after revision `since`, in order, in batches; Compacted if that history is gone.
+        """Return every write after revision `since`, in order, in batches; Compacted if that history is gone.
 
         A store whose counter also counts what others write sends a `Progress` with its revision now and then.
         """
 
     async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
-        """The first `limit` (0: all) writes with since < revision <= until, in order; Compacted if they are gone."""
+        """Return the first `limit` (0: all) writes with since < revision <= until; Compacted if they are gone."""
 
     async def compact(self, revision: int) -> None:
         """Forget what is superseded at `revision`; reads and watches from before it fail from now on."""
@@ -167,10 +167,10 @@ class PushStore(Store, Protocol):
         """As `range`, without waiting and without counting what remains. Values are as `packing.pack` makes them."""
 
     def oldest(self, prefix: str, *, since: int, limit: int) -> list[Stored]:
-        """The first objects that were last written after revision `since`, in the order of those writes."""
+        """Return the first objects that were last written after revision `since`, in the order of those writes."""
 
     def sizes(self, prefix: str, most: int) -> dict[str, int]:
-        """By what keys with this prefix start with up to their second slash: how many versions of objects there are.
+        """Count versions of objects by what keys with this prefix start with up to their second slash.
 
         Counting ends at `most`.
         """
@@ -184,7 +184,7 @@ class GroupStore(Protocol):
     """A store for which many writes at once are less work than one by one, and which keeps values packed."""
 
     async def write_all(self, writes: Sequence[Write]) -> list[int | Failure]:
-        """The outcome of each: its revision, or why it has not happened."""
+        """Return the outcome of each: its revision, or why it has not happened."""
 
 
 async def write_all(store: Store, writes: Sequence[Write]) -> list[int | Failure]:
@@ -202,7 +202,7 @@ async def _outcome(store: Store, write: Write) -> int | Failure:
 
 
 def prefix_end(prefix: str) -> str:
-    """The smallest key greater than every key that starts with `prefix`; "" if there is none."""
+    """Return the smallest key greater than every key that starts with `prefix`; "" if there is none."""
     while prefix:
         last = ord(prefix[-1])
         if last < 0x10FFFF:
@@ -213,5 +213,5 @@ def prefix_end(prefix: str) -> str:
 
 
 def resource_prefix(key: str) -> str:
-    """What all keys of a key's resource start with: everything up to the second slash."""
+    """Return what all keys of a key's resource start with: everything up to the second slash."""
     return key[: key.index("/", key.index("/") + 1) + 1]

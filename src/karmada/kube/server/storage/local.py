@@ -94,7 +94,7 @@ class LocalStore(ABC):
             stop()
 
     def _readable(self, revision: int) -> int:
-        """The revision to read at for the requested one (0: the latest)."""
+        """Return the revision to read at for the requested one (0: the latest)."""
         if revision <= 0:
             return self.revision
         if revision > self.revision:

@@ -46,7 +46,7 @@ class MemoryStore(LocalStore):
         self._log: list[_Logged] = []
 
     async def open(self) -> None:
-        """Nothing to do: it starts empty."""
+        """Do nothing: it starts empty."""
 
     async def close(self) -> None:
         self._end()

@@ -19,7 +19,7 @@ _ETCD_OPTIONS = ("cacert", "cert", "key", "prefix")
 
 
 def open_store(url: str, *, accept_loss: bool = False, encryption: Encryption = AS_STORED) -> Store:
-    """The store at this address, not opened yet; ValueError if no backend knows such an address.
+    """Return the store at this address, not opened yet; ValueError if no backend knows such an address.
 
     `accept_loss`: a damaged SQLite store is opened without what is lost, instead of being refused.
     """

@@ -45,7 +45,7 @@ def _dictionary_of_forms() -> ZlibDictionary:
 
 
 def pack(value: bytes) -> bytes:
-    """What is stored for a value."""
+    """Return what is stored for a value."""
     if value.startswith(_EVENTS):
         mark, dictionary = _EVENT, _dictionary_of_events()
     else:
@@ -63,7 +63,7 @@ def form(text: bytes) -> Form:
 
 
 def unpack(key: str, stored: bytes) -> bytes:
-    """The value; StoreUnavailable if it was not packed by `pack`."""
+    """Return the value; StoreUnavailable if it was not packed by `pack`."""
     if not stored.startswith(PACKED):
         return stored
     try:

@@ -145,7 +145,7 @@ class SqliteStore(LocalStore):
         self._unsynced: list[_Batch] = []
         self._syncing: list[_Batch] = []
         self._answers: deque[tuple[_Answer, _Outcomes]] = deque()
-        """Of writes that are durable."""
+        """Answers to writes that are durable."""
         self._idle: list[asyncio.Future[None]] = []
         self._space = Space(self.path, RESERVE if synced else SMALL_RESERVE)
         self._wal = Checkpoints(self.path, self._space, self._run_out, self._checkpointed)
@@ -215,7 +215,7 @@ class SqliteStore(LocalStore):
         await turn
 
     def _settled(self) -> None:
-        """A batch or a checkpoint has ended."""
+        """Go on after a batch or a checkpoint has ended."""
         idle, self._idle = self._idle, []
         for turn in idle:
             if not turn.done():
@@ -257,7 +257,7 @@ class SqliteStore(LocalStore):
         return [stored for stored in found if stored is not None]
 
     def sizes(self, prefix: str, most: int) -> dict[str, int]:
-        """By leaps through the index: what is counted is all that is read."""
+        """Count by leaps through the index: what is counted is all that is read."""
         counts: dict[str, int] = {}
         low, end = prefix, prefix_end(prefix) or LAST_KEY
         while rows := self._read(FIRST_KEY, (low, end)):
@@ -285,7 +285,7 @@ class SqliteStore(LocalStore):
             await asyncio.sleep(0)
 
     def _stored(self, key: str, row: tuple[int, bytes | None, int | None] | None) -> Stored | None:
-        """What a row of LATEST says; a deletion is nothing."""
+        """Return what a row of LATEST says; a deletion is nothing."""
         if row is None:
             return None
         revision, value, total = row
@@ -382,7 +382,7 @@ class SqliteStore(LocalStore):
         return before is not None and write.value is not None and frees_space(write.value, before.value)
 
     def _run_out(self, error: Exception) -> None:
-        """No space: use the reserve, first for what is in the WAL, so that it can be written from its start again."""
+        """Use the reserve when there is no space, first for the WAL, so that it can be written from its start again."""
         self._error = None
         self._space.exceed(str(error))
         if not self._wal.running:
@@ -477,7 +477,7 @@ class SqliteStore(LocalStore):
                     self._run_out(e)
 
     def _answer(self) -> None:
-        """The batches are durable: notify the listeners first, then the writers."""
+        """Report that batches are durable: to the listeners first, then to the writers."""
         batches, self._syncing = self._syncing, []
         self._revision = batches[-1].revision
         try:
@@ -546,7 +546,7 @@ class SqliteStore(LocalStore):
             await self._until_checkpointed()
 
     async def _empty_wal(self) -> None:
-        """What is in it may be all that fills the disk."""
+        """Empty the WAL, whose content may be all that fills the disk."""
         if not self._wal.running:
             self._wal.start()
         while self._wal.running and not self._closed:

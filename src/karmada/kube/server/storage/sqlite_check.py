@@ -34,7 +34,7 @@ _SCANS = (
 
 
 def examine(path: Path, acknowledged: int, *, rows: bool = False) -> list[str]:
-    """What is wrong with it, empty if nothing is; `acknowledged` has to be read before."""
+    """Return what is wrong with it, empty if nothing is; `acknowledged` has to be read before."""
     if not path.exists() or not path.stat().st_size:
         return [] if not acknowledged else [f"it is empty, but revision {acknowledged} was acknowledged"]
     try:
@@ -119,7 +119,7 @@ def _readable_rows(path: Path, dropped: list[str]) -> Iterator[Any]:
 
 
 def _revisions(cursor: sqlite3.Cursor, dropped: list[str]) -> set[int]:
-    """All that can be found: by the index, and through the table from either end up to a damaged page."""
+    """Return all that can be found: by the index, and through the table from either end up to a damaged page."""
     found: set[int] = set()
     for sql in _SCANS:
         try:

@@ -34,7 +34,7 @@ class Checkpoints:
         """About how many are in the WAL."""
         self.running = False
         self.hold = False
-        """Whether writes wait."""
+        """True if writes wait."""
         self.syncer: Syncer | Unsynced
 
     def start_if_due(self) -> None:

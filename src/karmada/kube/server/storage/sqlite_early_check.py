@@ -40,7 +40,7 @@ def begin_check(path: Path) -> None:
 
 
 def problems_of(path: Path, acknowledged: int) -> list[str]:
-    """What is wrong with a store whose lock is held: as it was found already, if nothing has changed since."""
+    """Return what is wrong with a store whose lock is held: as it was found already, if nothing has changed since."""
     early = _begun.pop(path.absolute(), None)
     found = None if early is None else early.end()
     if found is not None and found.files == _files(path) and found.acknowledged == acknowledged:
@@ -56,7 +56,7 @@ class _Early:
         self._thread.start()
 
     def end(self) -> _Found | None:
-        """What was found; None if it could not be read."""
+        """Return what was found; None if it could not be read."""
         self._thread.join()
         return self._found
 
@@ -69,12 +69,12 @@ class _Early:
 
 
 def _files(path: Path) -> _Files:
-    """By what a change of the database or its log is recognised."""
+    """Return what shows a change of the database or its log."""
     return tuple(map(_state, (path, path.with_name(f"{path.name}-wal"))))
 
 
 def _state(file: Path) -> tuple[int, int, int] | None:
-    """An empty log is as good as none: whoever reads the database makes one."""
+    """Return the state of the files; an empty log is as good as none: whoever reads the database makes one."""
     try:
         state = file.stat()
     except FileNotFoundError:

@@ -100,7 +100,7 @@ def format_of(cursor: sqlite3.Cursor, path: Path) -> int:
 
 
 def last_revisions(cursor: sqlite3.Cursor, keys: list[str]) -> dict[str, int]:
-    """Of each key's newest row, synced or not; 0 when that is a deletion or there is none. The index has all of it."""
+    """Return the revision of each key's newest row, synced or not; 0 for a deletion or none."""
     if len(keys) == 1:
         return {keys[0]: cursor.execute(_OF_ONE, keys).fetchone()[0]}
     return dict(cursor.execute(_OF_MANY, (orjson.dumps(keys).decode(),)).fetchall())
@@ -134,7 +134,7 @@ def row_problem(revision: int, key: str) -> str:
 
 
 def refusal(path: Path, problems: list[str]) -> StoreDamaged:
-    """What is wrong with which file, and what can be done about it."""
+    """Return what is wrong with which file, and what can be done about it."""
     more = f" (and {len(problems) - 3} more; karmadactl check-store lists them)" if len(problems) > 3 else ""
     return StoreDamaged(
         f"{path} is damaged: {'; '.join(problems[:3])}{more}. To restore a backup, move {path} and the files whose "
@@ -145,7 +145,7 @@ def refusal(path: Path, problems: list[str]) -> StoreDamaged:
 def read_range(
     cursor: sqlite3.Cursor, path: Path, prefix: str, after: str, limit: int, revision: int, *, summed: bool = True
 ) -> list[Stored]:
-    """What a range holds at a revision, in key order."""
+    """Return what a range holds at a revision, in key order."""
     low, end = max(prefix, after and after + "\0"), prefix_end(prefix) or LAST_KEY
     sql = _RANGE % ("log.sum" if summed else "NULL")
     items = []
@@ -157,7 +157,7 @@ def read_range(
 
 
 def count_range(cursor: sqlite3.Cursor, prefix: str, after: str, revision: int) -> int:
-    """How many objects of a range come after a key."""
+    """Return how many objects of a range come after a key."""
     end = prefix_end(prefix) or LAST_KEY
     found: int = cursor.execute(_COUNT, (after + "\0", end, revision)).fetchone()[0]
     return found

@@ -24,7 +24,7 @@ class Opening:
         self._accept_loss = accept_loss
 
     def open(self, space: Space, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
-        """The database after `prepare`; on a full disk, with the space that was reserved for that."""
+        """Return the database after `prepare`; on a full disk, with the space that was reserved for that."""
         try:
             return self._try(prepare)
         except (sqlite3.OperationalError, OSError) as e:

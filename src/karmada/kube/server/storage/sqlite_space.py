@@ -42,7 +42,7 @@ class Space:
         self._size = size
         self._timer: asyncio.TimerHandle | None = None
         self.reserved = False
-        """Whether the whole reserve is there."""
+        """True if the whole reserve is there."""
         self.exceeded: StoreFull | None = None
         """The alarm: why only deletions are accepted."""
 
@@ -54,7 +54,7 @@ class Space:
         return self._disk_space() < _SCARCE
 
     def watch(self, db: sqlite3.Connection) -> None:
-        """The database is open: take the reserve, or raise the alarm."""
+        """Take the reserve, or raise the alarm, once the database is open."""
         self._db = db
         self._recheck()
 
@@ -80,7 +80,7 @@ class Space:
         return free > self._size // 2
 
     def release(self) -> bool:
-        """All of it, to open the database; whether there was something."""
+        """Give up all of the reserve, to open the database; return whether there was something."""
         something = os.fstat(self._fd).st_size > 0
         os.ftruncate(self._fd, 0)
         self.reserved = False
@@ -145,7 +145,7 @@ class Space:
 
 
 def frees_space(value: bytes, before: bytes) -> bool:
-    """Whether a write in place of `before` makes it smaller, or is of an object that is being deleted."""
+    """Return whether a write in place of `before` makes it smaller, or is of an object being deleted."""
     if len(value) < len(before):
         return True
     try:

@@ -53,7 +53,7 @@ class Unsynced:
         self._loop.call_soon(lambda: done(_result(sync_process.checkpoint(str(self._path), "OFF"))))
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""
 
 
 class Syncer:
@@ -86,7 +86,7 @@ class Syncer:
         self._order(b"c")
 
     def close(self) -> None:
-        """Nothing may be under way."""
+        """End the process; nothing may be under way."""
         if self._alive:
             self._loop.remove_reader(self._socket.fileno())
         self._socket.close()

@@ -71,7 +71,7 @@ class Cache:
         self.revision = 0
         """The last revision that is applied."""
         self.started_at = 0
-        """What is newer was written since the start."""
+        """Revision of the start: what is newer was written since then."""
         self.store = store
         self._clock = clock
         self._floor = 0
@@ -79,7 +79,7 @@ class Cache:
         self._collections: dict[tuple[str, str], Collection] = {}
         self._by_resource: dict[GroupResource, Collection] = {}
         self._announced: dict[int, Obj] = {}
-        """By the identity of the bytes that are being written."""
+        """Objects by the identity of the bytes that are being written."""
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
         self._stop_listening: Callable[[], None] = lambda: None
@@ -113,7 +113,7 @@ class Cache:
         self.end_watches()
 
     def end_watches(self) -> None:
-        """Every watcher has to resume, elsewhere or later."""
+        """End every watch: the watchers have to resume, elsewhere or later."""
         for collection in self._collections.values():
             collection.end_watches()
 
@@ -149,7 +149,7 @@ class Cache:
         return await self.wait_for(latest, timeout)
 
     async def catch_up(self) -> bool:
-        """Whether something came that was not here before, now that everything acknowledged anywhere is."""
+        """Return whether something came that was not here before, now that everything acknowledged anywhere is."""
         if self._pushed:
             return False
         before = self.revision
@@ -162,13 +162,13 @@ class Cache:
 
     @property
     def alive(self) -> bool:
-        """Whether it follows the store, and all that was needed of it could be read."""
+        """Return whether it follows the store, and all that was needed of it could be read."""
         unloaded = (collection.unloaded for collection in self._collections.values())
         damaged = any(one is not None and one.damage for one in unloaded)
         return not damaged and not any(task.done() for task in self._tasks)
 
     async def wait_for(self, revision: int, timeout: float) -> bool:
-        """Whether the cache has reached the revision, waiting for it at most this long."""
+        """Return whether the cache has reached the revision, waiting for it at most this long."""
         if self.revision >= revision:
             return True
         reached = asyncio.ensure_future(self._reach(revision))

@@ -74,7 +74,7 @@ class Collection:
 
     @property
     def count(self) -> int:
-        """How many objects are in memory."""
+        """Return how many objects are in memory."""
         return self._objects.count
 
     # Loading
@@ -87,12 +87,12 @@ class Collection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the objects are in the store only: of a write nothing but its revision matters."""
+        """Return whether the objects are in the store only: of a write nothing but its revision matters."""
         return self.unloaded is not None and not self.unloaded.loading
 
     @property
     def paged(self) -> Unloaded | None:
-        """Where pages of what is seldom read come from while it is idle: who needs all, or watches, loads it."""
+        """Return where pages come from while a seldom read resource is idle: who needs all, or watches, loads it."""
         return self.unloaded if self._seldom_read is not None and self.is_idle else None
 
     async def loaded(self) -> None:
@@ -120,7 +120,7 @@ class Collection:
 
     @property
     def revision(self) -> int:
-        """The revision this state is current at: the whole cache's, so a list's resourceVersion."""
+        """Return the revision this state is current at: the whole cache's, so a list's resourceVersion."""
         return self._position.revision
 
     def get(self, namespace: str, name: str) -> Doc | None:
@@ -134,7 +134,7 @@ class Collection:
         return self._objects.get(entry.namespace, entry.name) is entry
 
     def snapshot(self, revision: int, namespace: str = "") -> list[Doc] | None:
-        """The list as it was at a recent revision; None if the history does not reach back that far."""
+        """Return the list as it was at a recent revision; None if the history does not reach back that far."""
         current = self.list(namespace)
         if self.changed <= revision:
             return current
@@ -214,7 +214,7 @@ class Collection:
         return subscription
 
     def end_watches(self) -> None:
-        """The resource goes or changes its form: every watcher has to start again."""
+        """End every watch, since the resource goes or changes its form."""
         self._subscribers.end()
 
     async def _stored_changes(self, since: int) -> list[Change]:
@@ -265,7 +265,7 @@ class Collection:
         return change.entry
 
     def take(self, change: Change) -> None:
-        """The change that follows on the current state."""
+        """Take in the change that follows on the current state."""
         entry = change.entry
         if change.type == DELETED:
             self._objects.remove(entry.namespace, entry.name)

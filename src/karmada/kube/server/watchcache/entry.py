@@ -35,7 +35,7 @@ _MARGIN = 50
 
 
 def prefix(resource: GroupResource, namespace: str = "") -> str:
-    """What the keys of a resource, or of its objects in one namespace, start with."""
+    """Return what the keys of a resource, or of its objects in one namespace, start with."""
     start = f"{resource.group or CORE}/{resource.resource}/"
     return f"{start}{namespace}/" if namespace else start
 
@@ -60,7 +60,7 @@ def split_key(key: str) -> KeyParts:
 
 
 def encode_value(obj: Obj) -> bytes:
-    """The bytes to store for an object; `obj` stays as it is. ValueError if it is nested too deeply."""
+    """Return the bytes to store for an object; `obj` stays as it is. ValueError if it is nested too deeply."""
     metadata: Mapping[str, Any] = obj["metadata"]
     if "resourceVersion" in metadata:
         metadata = {key: value for key, value in metadata.items() if key != "resourceVersion"}
@@ -77,7 +77,10 @@ def encode_value(obj: Obj) -> bytes:
 
 
 def _openings(value: bytes) -> int:
-    """How many brackets open in it. `bytes.count` looks at every byte; `replace` skips to the next one: 1 µs, not 6."""
+    """Return how many brackets open in it.
+
+    `bytes.count` looks at every byte; `replace` skips to the next one: 1 µs, not 6.
+    """
     return 2 * len(value) - len(value.replace(b"{", b"")) - len(value.replace(b"[", b""))
 
 
@@ -89,7 +92,7 @@ def _check_depth(obj: Any) -> None:
 
 
 class Change:
-    """What one write did to one object. A DELETED one carries the last content under the deletion's revision."""
+    """The effect of one write on one object. A DELETED one carries the last content under the deletion's revision."""
 
     __slots__ = (
         "_appearance", "_disappearance", "_frame", "_protobuf", "entry", "previous", "revision", "size", "time", "type",
@@ -108,13 +111,13 @@ class Change:
         self._disappearance: Change | None = None
 
     def frame(self) -> bytes:
-        """The line a watch sends; made once for all watchers."""
+        """Return the line a watch sends; made once for all watchers."""
         if self._frame is None:
             self._frame = b'{"type":"%b","object":%b}\n' % (self.type.encode(), self.entry.raw)
         return self._frame
 
     def protobuf_frame(self, encode: Callable[[str, Obj], bytes]) -> bytes:
-        """What a watch in protobuf sends; made once for all watchers, which encode alike."""
+        """Return what a watch in protobuf sends; made once for all watchers, which encode alike."""
         if self._protobuf is None:
             self._protobuf = encode(self.type, self.entry.object())
         return self._protobuf
@@ -124,13 +127,13 @@ class Change:
         self._frame = self._protobuf = self._appearance = self._disappearance = None
 
     def appearance(self) -> Change:
-        """What a watcher sees whose selector the object matches since this change."""
+        """Return what a watcher sees whose selector the object matches since this change."""
         if self._appearance is None:
             self._appearance = Change(ADDED, self.entry, None, self.time)
         return self._appearance
 
     def disappearance(self) -> Change:
-        """What a watcher sees whose selector the object no longer matches: the old content, the new revision."""
+        """Return what a watcher sees whose selector the object no longer matches: the old content, the new revision."""
         if self._disappearance is None:
             old = self.previous if self.previous is not None else self.entry
             self._disappearance = Change(DELETED, old.at(self.revision), self.previous, self.time)
@@ -172,7 +175,7 @@ def written_doc(event: Event, parts: KeyParts, *, read_soon: bool) -> Doc | None
 
 
 def change_of(key: str, entry: Doc | None, revision: int, previous: Doc | None, time: float = 0.0) -> Change:
-    """The change from `previous` (None: there was nothing) to `entry` (None: a deletion)."""
+    """Return the change from `previous` (None: there was nothing) to `entry` (None: a deletion)."""
     if entry is not None:
         return Change(ADDED if previous is None else MODIFIED, entry, previous, time)
     if previous is None:

@@ -23,7 +23,7 @@ class FieldIndex:
         self._new = NewChanges(collection)
         self._value_of = value_of
         self._values: dict[tuple[str, str], str] = {}
-        """By namespace and name."""
+        """Values by namespace and name."""
         self._entering: Iterator[None] | None = None
         self._having: dict[str, set[tuple[str, str]]] = {}
 
@@ -33,14 +33,14 @@ class FieldIndex:
             pass
 
     def find(self, value: str) -> list[Doc]:
-        """Those that have it now, in the order of lists."""
+        """Return the objects that have the value now, in the order of lists."""
         for _ in self._steps():
             pass
         found = (self._collection.get(*where) for where in sorted(self._having.get(value, ())))
         return [entry for entry in found if entry is not None]
 
     def _steps(self) -> Iterator[None]:
-        """The steps until the index is up to date, which are shared by all who take them at the same time."""
+        """Yield the steps until the index is up to date, which are shared by all who take them at the same time."""
         while True:
             if self._entering is None:
                 changes = self._new.take()

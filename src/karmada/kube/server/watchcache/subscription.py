@@ -24,7 +24,7 @@ Matches: TypeAlias = Callable[[Doc], bool]
 
 
 MAX_PENDING_BYTES = 64 << 20
-"""What may wait for a reader: large objects end a slow watch before they fill the memory."""
+"""Bytes that may wait for a reader: large objects end a slow watch before they fill the memory."""
 
 
 class Revisions(Protocol):
@@ -73,14 +73,14 @@ class Subscription:
 
     @property
     def progress(self) -> int:
-        """Every change up to this revision has been taken by the reader; what a bookmark may say."""
+        """Return the revision up to which the reader has taken every change; what a bookmark may say."""
         if self.ended:
             return self._progress
         pending = self._pending
         return pending[0].revision - 1 if pending else max(self._position.revision, self._after)
 
     def drain(self) -> list[Change]:
-        """What came since the last call."""
+        """Return what came since the last call."""
         pending, self._pending = self._pending, []
         self._limit = self.buffer
         self._bytes = 0

@@ -63,7 +63,7 @@ class Unloaded:
 
     @property
     def loading(self) -> bool:
-        """Whether what is written meanwhile has to be remembered."""
+        """Return whether what is written meanwhile has to be remembered."""
         return self._steps is not None
 
     def write(self, event: Event, time: float) -> None:
@@ -99,7 +99,7 @@ class Unloaded:
             self._task.cancel()
 
     def _step(self) -> bool:
-        """Whether there is more to load."""
+        """Return whether there is more to load."""
         if self._steps is None:
             self._steps, self.damage = self._read(), None
         try:
