@@ -8,11 +8,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 
 import pytest
 import uvloop
 import yaml
 
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.doc import assert_unmutated, detect_mutations
 from karmada.kube.server.storage import memory
 from tests.support import forking
@@ -86,6 +88,17 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Tests run on the event loop of our programs."""
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data directory of all servers of a module, whose certificates are made once."""
+    return tmp_path_factory.mktemp("data")
 
 
 @pytest.fixture(autouse=True)

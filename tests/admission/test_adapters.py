@@ -222,19 +222,12 @@ class Webhook:
         return True, apply_json_patch(obj, operations, Dialect.LENIENT), warnings
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("certificates")
-
-
 @pytest.fixture
-async def webhook(certificates: Path) -> AsyncIterator[Webhook]:
-    server = WebhookServer(
-        SETTINGS, serving_context(certificates, "tls.crt", "tls.key", "1.3"), host="127.0.0.1", port=0
-    )
+async def webhook(folder: Path) -> AsyncIterator[Webhook]:
+    server = WebhookServer(SETTINGS, serving_context(folder, "tls.crt", "tls.key", "1.3"), host="127.0.0.1", port=0)
     await server.start()
     async with aiohttp.ClientSession() as session:
-        yield Webhook(server, session, ssl.create_default_context(cafile=str(certificates / "ca.crt")))
+        yield Webhook(server, session, ssl.create_default_context(cafile=str(folder / "ca.crt")))
     await server.stop()
 
 

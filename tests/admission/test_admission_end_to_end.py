@@ -36,11 +36,6 @@ PROTECTED = {"resourcetemplate.karmada.io/deletion-protected": "Always"}
 NGINX = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx"}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
-
-
 @pytest.fixture(params=["in-process", "webhook"])
 async def client(request: pytest.FixtureRequest, folder: Path) -> AsyncIterator[Client]:
     server = ApiServer(ServerConfig(data_dir=folder, storage="memory://", port=0, controllers=False))

@@ -23,18 +23,13 @@ from karmada.kube.server.auth import files
 from tests.support.ports import free_port
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("certificates")
-
-
-def trusting(certificates: Path) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(certificates / "ca.crt"))
+def trusting(folder: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(folder / "ca.crt"))
 
 
 @asynccontextmanager
-async def serving(certificates: Path, minimum: str = "1.3") -> AsyncIterator[WebhookServer]:
-    tls = serving_context(certificates, "tls.crt", "tls.key", minimum)
+async def serving(folder: Path, minimum: str = "1.3") -> AsyncIterator[WebhookServer]:
+    tls = serving_context(folder, "tls.crt", "tls.key", minimum)
     server = WebhookServer(Settings(), tls, host="127.0.0.1")
     await server.start()
     yield server
@@ -122,13 +117,13 @@ async def test_a_certificate_is_made_once_and_its_authority_is_left_beside_it(tm
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == first
 
 
-async def test_older_tls_is_refused(certificates: Path) -> None:
-    async with serving(certificates) as server, aiohttp.ClientSession() as session:
-        tls = trusting(certificates)
+async def test_older_tls_is_refused(folder: Path) -> None:
+    async with serving(folder) as server, aiohttp.ClientSession() as session:
+        tls = trusting(folder)
         tls.maximum_version = ssl.TLSVersion.TLSv1_2
         with pytest.raises(aiohttp.ClientConnectionError):
             await session.post(f"https://127.0.0.1:{server.port}/mutate-work", data=review_request(), ssl=tls)
-    async with serving(certificates, "1.2") as server, aiohttp.ClientSession() as session:
+    async with serving(folder, "1.2") as server, aiohttp.ClientSession() as session:
         answered = await session.post(f"https://127.0.0.1:{server.port}/mutate-work", data=review_request(), ssl=tls)
         assert answered.status == 200
 
@@ -146,12 +141,10 @@ async def test_an_answer_is_given_even_when_a_rule_breaks() -> None:
     }
 
 
-async def test_metrics_and_health_have_addresses_of_their_own(
-    certificates: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_metrics_and_health_have_addresses_of_their_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     port, metrics, health = free_port(), free_port(), free_port()
     stopping = asyncio.Event()
-    tls = serving_context(certificates, "tls.crt", "tls.key", "1.3")
+    tls = serving_context(folder, "tls.crt", "tls.key", "1.3")
     running = asyncio.create_task(
         serve(Settings(), tls, ("127.0.0.1", port), ("127.0.0.1", metrics), ("127.0.0.1", health), stopping)
     )
@@ -160,10 +153,10 @@ async def test_metrics_and_health_have_addresses_of_their_own(
             assert not running.done()
             await asyncio.sleep(0)
         url = f"https://127.0.0.1:{port}/mutate-work"
-        async with session.post(url, data=review_request(), ssl=trusting(certificates)) as response:
+        async with session.post(url, data=review_request(), ssl=trusting(folder)) as response:
             assert response.status == 200
         for path in ("readyz", "readyz/"):
-            async with session.get(f"https://127.0.0.1:{port}/{path}", ssl=trusting(certificates)) as response:
+            async with session.get(f"https://127.0.0.1:{port}/{path}", ssl=trusting(folder)) as response:
                 assert (response.status, await response.text()) == (200, "ok"), "where its probe looks"
         for page in ("healthz", "readyz", "readyz/webhook"):
             async with session.get(f"http://127.0.0.1:{health}/{page}") as response:
@@ -186,7 +179,7 @@ async def test_metrics_and_health_have_addresses_of_their_own(
     ],
 )
 def test_a_wrong_flag_gets_a_plain_answer(
-    arguments: list[str], text: str, certificates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], text: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text(
@@ -194,7 +187,7 @@ def test_a_wrong_flag_gets_a_plain_answer(
         "users: [{name: a, user: {}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
     )
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-    result = CliRunner().invoke(main, ["--cert-dir", str(certificates), *arguments])
+    result = CliRunner().invoke(main, ["--cert-dir", str(folder), *arguments])
     assert result.exit_code != 0
     assert text in result.output
 

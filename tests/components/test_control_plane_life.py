@@ -22,12 +22,6 @@ CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 REBALANCERS = GVR("apps.karmada.io", "v1alpha1", "workloadrebalancers")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Certificates are made once for all tests."""
-    return tmp_path_factory.mktemp("plane")
-
-
 def new_plane(folder: Path) -> ControlPlane:
     return ControlPlane(ServerConfig(data_dir=folder, storage="memory://", port=0))
 

@@ -75,11 +75,6 @@ async def estimator(plane: Scheduling, member: Member) -> AsyncIterator[None]:
         await server.stop()
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("descheduler")
-
-
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[Scheduling]:
     """With a workload of which m1 has one replica ready of three, and no room for more."""

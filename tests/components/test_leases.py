@@ -28,12 +28,6 @@ NAMESPACES = GVR("", "v1", "namespaces")
 SCHEDULING = "default-scheduler-resourcebindings"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Certificates are made once for all tests."""
-    return tmp_path_factory.mktemp("plane")
-
-
 @asynccontextmanager
 async def all_in_one(folder: Path, storage: str = "memory://") -> AsyncIterator[ControlPlane]:
     plane = ControlPlane(ServerConfig(data_dir=folder, storage=storage, port=0))

@@ -29,11 +29,6 @@ SECONDS = 30.0
 LOCAL = ("127.0.0.1", 0)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("processes")
-
-
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[Scheduling]:
     async with scheduling(folder, clock=RealClock()) as found:

@@ -41,11 +41,6 @@ BY_AGENT = "Auto approving karmada agent certificate after SubjectAccessReview."
 BY_SELF = "Auto approving self karmada agent certificate after SubjectAccessReview."
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("approving")
-
-
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
     async with running(folder / "plane", lambda context: [AgentCsrApproving(context)], clock=RealClock()) as plane:

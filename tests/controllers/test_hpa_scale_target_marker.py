@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -17,8 +18,7 @@ CLUSTER_CLAIM = {"clusterpropagationpolicy.karmada.io/permanent-id": "i"}
 
 
 @pytest.fixture
-async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Propagation]:
-    folder = tmp_path_factory.getbasetemp() / "control-plane"
+async def plane(folder: Path) -> AsyncIterator[Propagation]:
     async with running(folder, lambda context: [HpaScaleTargetMarker(context)]) as control_plane:
         yield Propagation(control_plane)
 

@@ -89,11 +89,6 @@ def override(obj: Obj, cluster: str) -> Overridden:
     return Overridden(changed, {"policy.karmada.io/applied-cluster-overrides": "[]"})
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("control-plane")
-
-
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
     async with running(folder, lambda context: [Clusters(context), NamespaceSync(context, override)]) as plane:

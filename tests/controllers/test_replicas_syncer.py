@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,7 @@ DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
 
 
 @pytest.fixture
-async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Propagation]:
-    folder = tmp_path_factory.getbasetemp() / "control-plane"
+async def plane(folder: Path) -> AsyncIterator[Propagation]:
     async with running(folder, lambda context: [DeploymentReplicasSyncer(context)]) as control_plane:
         yield Propagation(control_plane)
 

@@ -83,11 +83,6 @@ def test_nobody_means_no_rules() -> None:
     assert impersonation_rules([]) is None
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("control-plane")
-
-
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
     async with running(folder, lambda context: [Clusters(context), UnifiedAuth(context)]) as plane:

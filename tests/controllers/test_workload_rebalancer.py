@@ -22,14 +22,9 @@ REBALANCERS = WorkloadRebalancer.gvr
 A, B, C = "A", "B", "C"
 
 
-@pytest.fixture(scope="session")
-def plane_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("rebalancing")
-
-
 @pytest.fixture
-async def plane(plane_folder: Path) -> AsyncIterator[Scheduling]:
-    async with scheduling(plane_folder, more=lambda context: [WorkloadRebalancers(context)]) as found:
+async def plane(folder: Path) -> AsyncIterator[Scheduling]:
+    async with scheduling(folder, more=lambda context: [WorkloadRebalancers(context)]) as found:
         yield found
 
 
@@ -366,10 +361,8 @@ async def rebalancing(plane: Scheduling, writes: int | None = None) -> AsyncIter
 
 
 @pytest.mark.parametrize("writes", range(4))
-async def test_after_a_crash_between_two_writes_the_next_process_completes_the_rest(
-    plane_folder: Path, writes: int
-) -> None:
-    async with scheduling(plane_folder) as plane:
+async def test_after_a_crash_between_two_writes_the_next_process_completes_the_rest(folder: Path, writes: int) -> None:
+    async with scheduling(folder) as plane:
         await plane.clusters("m1", pods=10)
         for name in ("a", "b"):
             await plane.bind(f"{name}-deployment", deployment(2, placement(DYNAMIC)))

@@ -32,11 +32,6 @@ def deployment(**metadata: Any) -> Obj:
     }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("control-plane")
-
-
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
     async with running(folder, lambda context: _touch(Works(context))) as plane:

@@ -90,11 +90,6 @@ def server() -> _Server:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 def live(server: _Server, clock: FakeClock) -> Live:
     viewer = Viewer(Identity("a"), RestConfig("https://127.0.0.1:1"), clock)
     viewer.client.transport = server

@@ -70,11 +70,6 @@ class Descheduling:
         return [event for event in found if event[1].startswith("Deschedule")]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("descheduling")
-
-
 @asynccontextmanager
 async def descheduling(folder: Path, options: Options | None = None, **pods: int) -> AsyncIterator[Descheduling]:
     async with scheduling(folder) as plane:

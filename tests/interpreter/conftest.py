@@ -30,11 +30,6 @@ class Guarded:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 def native(clock: FakeClock) -> Any:
     return Guarded(Native(clock))
 

@@ -28,11 +28,6 @@ ROLE = "karmada-controller-manager:karmada-m1"
 SYSTEM = {"karmada.io/system": "true"}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("servers")
-
-
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
     async with running(folder / "control-plane", clock=RealClock()) as plane:

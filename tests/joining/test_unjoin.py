@@ -31,11 +31,6 @@ from tests.support.member_server import MemberServer, member_server
 ROLE = "karmada-controller-manager:karmada-m1"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("servers")
-
-
 def with_members(context: Context) -> list[Reconciler]:
     """The members follow their clusters although no controller here uses them."""
     assert context.members

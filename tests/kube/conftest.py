@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from karmada.kube.client.client import Client
-from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.logging import set_verbosity, verbosity
 from tests.support.fake_api import FakeApi, FakeTransport
 
@@ -28,11 +27,6 @@ async def client(api: FakeTransport) -> AsyncIterator[Client]:
     client = Client(api, field_manager="tests")
     yield client
     await client.close()
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
 
 
 @pytest.fixture(autouse=True)

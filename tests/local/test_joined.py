@@ -20,11 +20,6 @@ from tests.support.control_plane import ControlPlane, running
 from tests.support.member_server import MemberServer, member_server
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("servers")
-
-
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
     async with running(folder / "control-plane", clock=RealClock()) as plane:

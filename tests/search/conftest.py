@@ -3,13 +3,7 @@ from __future__ import annotations
 import pytest
 
 from karmada.kube.client.client import Client
-from karmada.kube.objects.clock import FakeClock
 from tests.support.fake_api import FakeApi, FakeTransport
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
 
 
 @pytest.fixture

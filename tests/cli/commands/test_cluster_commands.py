@@ -25,11 +25,6 @@ from tests.support.eventually import eventually
 from tests.support.member_server import MemberServer, member_server
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("servers")
-
-
 @dataclass
 class Fleet:
     plane: ControlPlane

@@ -40,11 +40,6 @@ from tests.support.registering import PHASES, SYSTEM, Pair, registering_pair
 AGENT = "system:karmada:agent:m1"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("registering")
-
-
 @pytest.fixture
 async def pair(folder: Path) -> AsyncIterator[Pair]:
     async with registering_pair(folder) as pair:

@@ -41,11 +41,6 @@ from tests.support.scheduling_plane import Scheduling, scheduling
 DEPLOYMENTS = GVR("apps", "v1", "deployments")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("simulate")
-
-
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[Scheduling]:
     async with scheduling(folder, clock=RealClock(), no_execute_policies=True) as found:

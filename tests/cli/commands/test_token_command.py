@@ -26,11 +26,6 @@ SECRETS = GVR("", "v1", "secrets")
 GROUP = "system:bootstrappers:karmada:default-cluster-token"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("token-server")
-
-
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
     async with running(folder / "plane", clock=RealClock()) as plane:

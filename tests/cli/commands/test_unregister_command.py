@@ -19,11 +19,6 @@ from tests.support.eventually import eventually
 from tests.support.registering import PHASES, Pair, registering_pair
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("unregistering")
-
-
 @pytest.fixture
 async def pair(folder: Path) -> AsyncIterator[Pair]:
     async with registering_pair(folder) as pair:

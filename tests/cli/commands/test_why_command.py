@@ -29,11 +29,6 @@ from tests.support.scheduling_plane import BINDINGS, Scheduling, scheduling
 CONFIG_MAPS, EVENTS = GVR("", "v1", "configmaps"), GVR("", "v1", "events")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("why")
-
-
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[Scheduling]:
     async with scheduling(folder, clock=RealClock()) as found:

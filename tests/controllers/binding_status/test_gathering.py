@@ -14,11 +14,6 @@ WEB = Key("default", "web-deployment")
 ROUNDING = 1e-5
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 @pytest.mark.parametrize(
     ("clusters", "reports", "seconds"),
     [(0, 0, 0.0), (1, 1, 0.01), (8, 1, 0.08), (9, 2, 0.09), (100, 13, 1.0), (1_000, 125, 10.0), (5_000, 625, MOST)],

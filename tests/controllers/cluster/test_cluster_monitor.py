@@ -51,11 +51,6 @@ def test_a_sign_of_life_is_a_new_condition_or_a_renewed_lease(
     assert observe(health, ready, seen, now=100.0, created=50.0) == after
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("control-plane")
-
-
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
     async with running(folder, lambda context: [Clusters(context), ClusterMonitor(context)]) as plane:

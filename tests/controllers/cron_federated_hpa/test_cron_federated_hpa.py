@@ -27,8 +27,8 @@ CRONS = CronFederatedHPA.gvr
 
 
 @pytest.fixture
-async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ControlPlane]:
-    async with started(tmp_path_factory.getbasetemp() / "control-plane") as control_plane:
+async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
+    async with started(folder) as control_plane:
         await control_plane.client.create(DEPLOYMENTS, deployment("web", replicas=1))
         yield control_plane
 

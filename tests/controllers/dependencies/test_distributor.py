@@ -45,11 +45,6 @@ def parts(context: Context) -> Sequence[Reconciler]:
     return [*detector_parts(context, interpreter), *dependency_parts(context, interpreter)]
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("control-plane")
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def module_plane(folder: Path) -> AsyncIterator[Propagation]:
     async with running(folder, parts) as control_plane:

@@ -14,11 +14,6 @@ from tests.controllers.failover.test_cluster_failover import on_m1
 PRODUCER = "resource-binding-application-failover-controller"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("application-failover")
-
-
 @pytest.fixture
 async def fleet(folder: Path) -> AsyncIterator[Failing]:
     async with failing(folder, "m1", "m2") as found:

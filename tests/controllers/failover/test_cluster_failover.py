@@ -22,11 +22,6 @@ MOVED = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("failover")
-
-
 @pytest.fixture
 async def fleet(folder: Path) -> AsyncIterator[Failing]:
     async with failing(folder, "m1", "m2") as found:

@@ -14,11 +14,6 @@ from tests.controllers.federated_hpa.scaling_plane import Metrics
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 def source(clock: FakeClock) -> Metrics:
     return Metrics(clock, pods={("m1", "ns", "p"): "web"}, cpu={"m1": 1})
 

@@ -47,11 +47,6 @@ class Requests:
         return {"status": self.status}
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 def obtaining(requests: Any, clock: FakeClock) -> asyncio.Task[Credentials]:
     return asyncio.create_task(obtain_certificate(requests, REQUEST, timeout=300, clock=clock))
 

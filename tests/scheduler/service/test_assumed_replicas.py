@@ -95,8 +95,8 @@ def test_what_is_gone_is_forgotten() -> None:
 # through the server
 
 
-async def test_two_workloads_are_not_given_the_same_room(plane_folder: Path) -> None:
-    async with scheduling(plane_folder, gates=GATE) as plane:
+async def test_two_workloads_are_not_given_the_same_room(folder: Path) -> None:
+    async with scheduling(folder, gates=GATE) as plane:
         await plane.clusters("m1", pods=6)
         await plane.clusters("m2", pods=5)
         for name in ("a-deployment", "b-deployment"):
@@ -109,8 +109,8 @@ async def test_two_workloads_are_not_given_the_same_room(plane_folder: Path) -> 
         assert condition[1] == "Unschedulable"
 
 
-async def test_without_the_gate_they_are(plane_folder: Path) -> None:
-    async with scheduling(plane_folder) as plane:
+async def test_without_the_gate_they_are(folder: Path) -> None:
+    async with scheduling(folder) as plane:
         await plane.clusters("m1", pods=6)
         await plane.clusters("m2", pods=5)
         for name in ("a-deployment", "b-deployment"):
@@ -118,8 +118,8 @@ async def test_without_the_gate_they_are(plane_folder: Path) -> None:
         assert await plane.targets("b-deployment") == {"m1": 4}
 
 
-async def test_workloads_that_come_at_once_know_of_each_other(plane_folder: Path) -> None:
-    async with scheduling(plane_folder, gates=GATE, scheduler=False) as plane:
+async def test_workloads_that_come_at_once_know_of_each_other(folder: Path) -> None:
+    async with scheduling(folder, gates=GATE, scheduler=False) as plane:
         await plane.clusters("m1", "m2", "m3", pods=5)
         for name in ("a", "b", "c"):
             await plane.bind(f"{name}-deployment", deployment(4, placement(AGGREGATED)))
@@ -128,8 +128,8 @@ async def test_workloads_that_come_at_once_know_of_each_other(plane_folder: Path
         assert set().union(*found) == {"m1", "m2", "m3"}
 
 
-async def test_room_comes_back_when_a_workload_is_deleted_or_taken_away(plane_folder: Path) -> None:
-    async with scheduling(plane_folder, gates=GATE) as plane:
+async def test_room_comes_back_when_a_workload_is_deleted_or_taken_away(folder: Path) -> None:
+    async with scheduling(folder, gates=GATE) as plane:
         await plane.clusters("m1", pods=6)
         await plane.bind("a-deployment", deployment(4, placement(AGGREGATED)))
         await plane.client.delete(BINDINGS, "a-deployment", "default")

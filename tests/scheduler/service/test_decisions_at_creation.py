@@ -21,8 +21,8 @@ SCHEDULED = ("True", "Success", "Binding has been scheduled successfully.")
 
 
 @pytest.fixture
-async def plane(plane_folder: Path) -> AsyncIterator[Scheduling]:
-    async with scheduling(plane_folder, as_one=True) as found:
+async def plane(folder: Path) -> AsyncIterator[Scheduling]:
+    async with scheduling(folder, as_one=True) as found:
         yield found
 
 
@@ -73,10 +73,10 @@ async def test_its_event_and_its_metrics_are_those_of_any_decision(plane: Schedu
     ],
     ids=["duplicated", "divided", "groups"],
 )
-async def test_the_binding_is_what_a_scheduler_of_another_process_makes(plane_folder: Path, spec: Obj) -> None:
+async def test_the_binding_is_what_a_scheduler_of_another_process_makes(folder: Path, spec: Obj) -> None:
     found = []
     for as_one in (True, False):
-        async with scheduling(plane_folder, as_one=as_one) as plane:
+        async with scheduling(folder, as_one=as_one) as plane:
             await plane.clusters("m1", "m2", pods=9)
             found.append(await plane.bind("web", spec))
     assert [one["metadata"]["generation"] for one in found] == [1, 2]
@@ -109,8 +109,8 @@ async def test_a_binding_that_names_its_clusters_is_left_to_a_reconcile(plane: S
 
 
 @pytest.mark.parametrize("gate", ["FederatedQuotaEnforcement", "SchedulingOvercommitProtection", "WorkloadAffinity"])
-async def test_decisions_that_others_have_a_say_in_come_after_the_create(plane_folder: Path, gate: str) -> None:
-    async with scheduling(plane_folder, gates=f"{gate}=true", as_one=True) as plane:
+async def test_decisions_that_others_have_a_say_in_come_after_the_create(folder: Path, gate: str) -> None:
+    async with scheduling(folder, gates=f"{gate}=true", as_one=True) as plane:
         await plane.clusters("m1", pods=9)
         made = await plane.client.create(BINDINGS, binding("web", deployment(2, placement(DUPLICATED))))
         assert targets(made) == {}

@@ -85,8 +85,8 @@ async def scraping(folder: Path, *, gates: str = "", remote: RemoteEstimator | N
 
 
 @pytest.fixture
-async def scraped(plane_folder: Path) -> AsyncIterator[Scraped]:
-    async with scraping(plane_folder) as found:
+async def scraped(folder: Path) -> AsyncIterator[Scraped]:
+    async with scraping(folder) as found:
         yield found
 
 
@@ -236,9 +236,9 @@ class Slow:
         return dict.fromkeys(request.names(), 9)
 
 
-async def test_waiting_for_estimators_is_part_of_selecting(plane_folder: Path) -> None:
+async def test_waiting_for_estimators_is_part_of_selecting(folder: Path) -> None:
     slow = Slow()
-    async with scraping(plane_folder, remote=slow) as scraped:
+    async with scraping(folder, remote=slow) as scraped:
         slow.clock = scraped.plane.clock
         await scraped.plane.clusters("m1", pods=9)
         for replicas in (4, 5):
@@ -258,8 +258,8 @@ async def test_waiting_for_estimators_is_part_of_selecting(plane_folder: Path) -
         assert page.value(one, estimating_plugin="scheduler-estimator", **point) == 0.5
 
 
-async def test_sets_of_components_have_names_of_their_own(plane_folder: Path) -> None:
-    async with scraping(plane_folder, gates="MultiplePodTemplatesScheduling=true") as scraped:
+async def test_sets_of_components_have_names_of_their_own(folder: Path) -> None:
+    async with scraping(folder, gates="MultiplePodTemplatesScheduling=true") as scraped:
         await scraped.plane.clusters("m1", pods=9)
         components = [{"name": "a", "replicas": 1}, {"name": "b", "replicas": 2}]
         where = placement(DYNAMIC, spread("cluster", 1, 1))
@@ -280,8 +280,8 @@ def pending(scraped: Scraped) -> tuple[float | None, ...]:
 
 
 @pytest.mark.parametrize("gates", ["", "PriorityBasedScheduling=true"])
-async def test_what_waits_is_reported_by_what_it_waits_for(plane_folder: Path, gates: str) -> None:
-    async with scraping(plane_folder, gates=gates) as scraped:
+async def test_what_waits_is_reported_by_what_it_waits_for(folder: Path, gates: str) -> None:
+    async with scraping(folder, gates=gates) as scraped:
         plane = scraped.plane
         assert pending(scraped) == (0, 0, 0)
         await plane.clusters("m1", pods=3)

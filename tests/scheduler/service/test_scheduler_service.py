@@ -100,8 +100,8 @@ async def test_a_failure_is_reported_every_time_and_written_once(plane: Scheduli
     assert len(await plane.events("web-deployment")) == 1, "of which there are as many as its count says"
 
 
-async def test_many_failures_together_are_slowed_down(plane_folder: Path) -> None:
-    async with scheduling(plane_folder, options=Options(limits=Limits(rate=1.0, burst=2))) as plane:
+async def test_many_failures_together_are_slowed_down(folder: Path) -> None:
+    async with scheduling(folder, options=Options(limits=Limits(rate=1.0, burst=2))) as plane:
         await plane.clusters("m1", pods=1)
         for number in range(4):
             await plane.bind(f"w{number}-deployment", deployment(2, placement(DYNAMIC)))
@@ -112,8 +112,8 @@ async def test_many_failures_together_are_slowed_down(plane_folder: Path) -> Non
 
 
 @pytest.fixture
-async def ranked(plane_folder: Path) -> AsyncIterator[Scheduling]:
-    async with scheduling(plane_folder, gates="PriorityBasedScheduling=true") as plane:
+async def ranked(folder: Path) -> AsyncIterator[Scheduling]:
+    async with scheduling(folder, gates="PriorityBasedScheduling=true") as plane:
         yield plane
 
 
@@ -121,8 +121,8 @@ def prior(priority: int) -> Obj:
     return {"schedulePriority": {"priority": priority}}
 
 
-async def test_higher_priorities_go_first(plane_folder: Path) -> None:
-    async with scheduling(plane_folder, gates="PriorityBasedScheduling=true", scheduler=False) as plane:
+async def test_higher_priorities_go_first(folder: Path) -> None:
+    async with scheduling(folder, gates="PriorityBasedScheduling=true", scheduler=False) as plane:
         await plane.clusters("m1", pods=9)
         for name, priority in (("a", 0), ("b", 10), ("c", 10), ("d", -5)):
             await plane.bind(f"{name}-deployment", deployment(1, placement(DYNAMIC), **prior(priority)))
@@ -226,9 +226,9 @@ async def test_a_new_scheduler_finds_nothing_to_do(plane: Scheduling) -> None:
         assert {name: await plane.get(name) for name in specs} == before
 
 
-async def test_a_scheduler_goes_on_where_another_broke_off(plane_folder: Path) -> None:
+async def test_a_scheduler_goes_on_where_another_broke_off(folder: Path) -> None:
     """The clusters are written, the status is not."""
-    async with scheduling(plane_folder, scheduler=False) as plane:
+    async with scheduling(folder, scheduler=False) as plane:
         await plane.clusters("m1", pods=9)
         spec = deployment(2, placement(DYNAMIC), previous={"m1": 2})
         await plane.bind("web-deployment", spec)
@@ -247,10 +247,10 @@ async def test_a_scheduler_goes_on_where_another_broke_off(plane_folder: Path) -
         assert found["status"]["lastScheduledTime"]
 
 
-async def test_what_nobody_has_decided_on_goes_before_what_failed_the_last_time(plane_folder: Path) -> None:
+async def test_what_nobody_has_decided_on_goes_before_what_failed_the_last_time(folder: Path) -> None:
     condition = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "none fits"}
     failed = {"status": {"conditions": meta.set_condition(None, condition, 0.0)}}
-    async with scheduling(plane_folder, scheduler=False) as plane:
+    async with scheduling(folder, scheduler=False) as plane:
         await plane.clusters("m1", pods=9)
         for name in "abcd":
             await plane.bind(f"{name}-deployment", deployment(1, placement(DYNAMIC)))
@@ -282,8 +282,8 @@ async def test_two_schedulers_of_different_names_share_the_bindings(plane: Sched
 
 
 @pytest.fixture
-async def social(plane_folder: Path) -> AsyncIterator[Scheduling]:
-    async with scheduling(plane_folder, gates="WorkloadAffinity=true") as plane:
+async def social(folder: Path) -> AsyncIterator[Scheduling]:
+    async with scheduling(folder, gates="WorkloadAffinity=true") as plane:
         yield plane
 
 
@@ -304,8 +304,8 @@ async def test_those_who_belong_together_go_together(social: Scheduling) -> None
     assert await social.targets("c-deployment") == {"m1": 1}
 
 
-async def test_those_who_keep_apart_know_of_each_other_even_when_they_come_at_once(plane_folder: Path) -> None:
-    async with scheduling(plane_folder, gates="WorkloadAffinity=true", scheduler=False) as plane:
+async def test_those_who_keep_apart_know_of_each_other_even_when_they_come_at_once(folder: Path) -> None:
+    async with scheduling(folder, gates="WorkloadAffinity=true", scheduler=False) as plane:
         await plane.clusters("m1", "m2", pods=9)
         for name in "abc":
             await plane.bind(f"{name}-deployment", member(name, antiAffinityGroup="app=x"))
@@ -327,8 +327,8 @@ async def test_who_is_deleted_is_in_nobodys_way(social: Scheduling) -> None:
 
 
 @pytest.mark.parametrize("gates", ["WorkloadAffinity=true", "SchedulingOvercommitProtection=true"])
-async def test_a_decision_counts_before_it_is_written(plane_folder: Path, gates: str) -> None:
-    async with scheduling(plane_folder, gates=gates) as plane:
+async def test_a_decision_counts_before_it_is_written(folder: Path, gates: str) -> None:
+    async with scheduling(folder, gates=gates) as plane:
         await plane.clusters("m1", "m2", pods=1)
         gate = asyncio.Event()
         held: list[str] = []
@@ -364,9 +364,9 @@ class Far:
         return {name: self.answers[name] for name in request.names()}
 
 
-async def test_estimators_far_away_take_part_and_are_done_without_when_they_fail(plane_folder: Path) -> None:
+async def test_estimators_far_away_take_part_and_are_done_without_when_they_fail(folder: Path) -> None:
     far = Far()
-    async with scheduling(plane_folder, estimators=[far]) as plane:
+    async with scheduling(folder, estimators=[far]) as plane:
         await plane.clusters("m1", "m2", pods=9)
         await plane.bind("a-deployment", deployment(6, placement(DYNAMIC)))
         assert await plane.targets("a-deployment") == {"m1": 1, "m2": 5}

@@ -218,8 +218,8 @@ async def test_scaled_to_nothing_a_workload_is_nowhere(plane: Scheduling) -> Non
         assert await plane.condition(name) == SUCCESS
 
 
-async def test_scaled_to_nothing_a_workload_stays_where_empty_ones_are_wanted(plane_folder: Path) -> None:
-    async with scheduling(plane_folder, options=Options(propagate_empty=True)) as plane:
+async def test_scaled_to_nothing_a_workload_stays_where_empty_ones_are_wanted(folder: Path) -> None:
+    async with scheduling(folder, options=Options(propagate_empty=True)) as plane:
         await plane.clusters("m1", "m2", pods=10)
         await plane.bind("web-deployment", deployment(2, placement(DYNAMIC), replicaRequirements={}))
         changed = await plane.change("web-deployment", {"replicas": 0})

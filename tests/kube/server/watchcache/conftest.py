@@ -14,11 +14,6 @@ from tests.kube.server.watchcache.cached_stores import PODS, Writer
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 def store() -> MemoryStore:
     return MemoryStore()
 

@@ -16,11 +16,6 @@ LONG_ENOUGH = 6 * 60
 
 
 @pytest.fixture
-async def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 async def write() -> Writer:
     return Writer(MemoryStore())
 
