@@ -252,6 +252,17 @@ async def test_a_policy_is_refused_for(obj: Obj, text: str, refused: Any) -> Non
     assert await refused(VALIDATE, obj) == text
 
 
+async def test_a_placement_is_small_enough_to_be_written_into_bindings_or_as_small_as_it_was(refused: Any) -> None:
+    def naming(clusters: int) -> Obj:
+        return placed(clusterAffinity={"clusterNames": [f"cluster-{number:05}" for number in range(clusters)]})
+
+    large = "spec.placement: Too long: may not be more than 65536 bytes"
+    assert await refused(VALIDATE, naming(4_000)) == ""
+    assert await refused(VALIDATE, naming(5_000)) == large
+    assert await refused(VALIDATE, naming(5_001), naming(5_000)) == large
+    assert await refused(VALIDATE, naming(4_999), naming(5_000)) == ""
+
+
 async def test_a_cluster_wide_policy_selects_in_any_namespace(refused: Any) -> None:
     elsewhere = cluster_policy(resourceSelectors=[{**NGINX, "namespace": "other"}])
     assert await refused("validate-clusterpropagationpolicy", elsewhere) == ""

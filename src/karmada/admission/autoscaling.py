@@ -52,8 +52,8 @@ def _direction(defaults: Obj, given: Obj) -> Obj:
     return {"selectPolicy": "Max", **defaults, **taken}
 
 
-def validate(autoscaler: Obj, _old: Obj | None, _context: Context) -> list[FieldError]:
-    errors = metadata_errors(autoscaler, namespaced=True)
+def validate(autoscaler: Obj, old: Obj | None, _context: Context) -> list[FieldError]:
+    errors = metadata_errors(autoscaler, namespaced=True, old=old)
     spec = autoscaler["spec"]
     bounds_errors(errors, spec)
     reference_errors(errors, "spec.scaleTargetRef", spec.get("scaleTargetRef") or {})

@@ -13,8 +13,8 @@ from karmada.kube.objects.errors import FieldError, duplicate, invalid
 from karmada.kube.objects.types import Obj
 
 
-def validate(autoscaler: Obj, _old: Obj | None, context: Context) -> list[FieldError]:
-    errors = metadata_errors(autoscaler, namespaced=True)
+def validate(autoscaler: Obj, old: Obj | None, context: Context) -> list[FieldError]:
+    errors = metadata_errors(autoscaler, namespaced=True, old=old)
     reference = autoscaler["spec"].get("scaleTargetRef") or {}
     kind, federated = reference.get("kind") or "", reference.get("apiVersion") == V1ALPHA1
     if federated and kind != "FederatedHPA":

@@ -23,7 +23,7 @@ def validate(ingress: Obj, old: Obj | None, _context: Context) -> list[FieldErro
     errors = FieldErrors()
     if old is not None:
         errors += metadata_update_errors(ingress, old)
-    errors += metadata_errors(ingress, namespaced=True)
+    errors += metadata_errors(ingress, namespaced=True, old=old)
     errors += validate_ingress({**ingress, "spec": present_ingress(ingress.get("spec") or {})})
     if old is not None:
         load_balancer_ingress(errors, ingress_of(ingress))

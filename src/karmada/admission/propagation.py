@@ -7,7 +7,7 @@ could be that of another policy. From then on the id cannot change, because ever
 from __future__ import annotations
 
 from karmada.admission.context import Context, Refusal
-from karmada.admission.placement import check_placement, fill_placement
+from karmada.admission.placement import check_placement, check_placement_size, fill_placement
 from karmada.admission.selectors import check_namespace, fill_namespace
 from karmada.admission.tidying import AFFINITY, SELECTOR, drop_empty
 from karmada.api.older_forms import GRACE_SECONDS, policy_warnings, present_policy
@@ -84,13 +84,13 @@ def _graceful(application: Obj) -> bool:
 def validate(policy: Obj, old: Obj | None, _context: Context) -> list[FieldError]:
     """PropagationPolicy."""
     _check_identity(policy, old, POLICY_ID)
-    return _validate(policy["spec"], policy["metadata"].get("namespace") or "")
+    return _validate(policy["spec"], old, policy["metadata"].get("namespace") or "")
 
 
 def validate_cluster_wide(policy: Obj, old: Obj | None, _context: Context) -> list[FieldError]:
     """ClusterPropagationPolicy."""
     _check_identity(policy, old, CLUSTER_POLICY_ID)
-    return _validate(policy["spec"], None)
+    return _validate(policy["spec"], old, None)
 
 
 def _check_identity(policy: Obj, old: Obj | None, label: str) -> None:
@@ -105,8 +105,10 @@ def _check_identity(policy: Obj, old: Obj | None, label: str) -> None:
         raise Refusal(f"label {label} is required, it should be set by the mutating admission webhook during creation")
 
 
-def _validate(spec: Obj, namespace: str | None) -> list[FieldError]:
+def _validate(spec: Obj, old: Obj | None, namespace: str | None) -> list[FieldError]:
     errors = FieldErrors()
+    before = ((old or {}).get("spec") or {}).get("placement") or {}
+    check_placement_size(errors, spec.get("placement") or {}, before)
     spec = present_policy(spec)
     check_placement(errors, spec.get("placement") or {})
     failover = spec.get("failover") or {}

@@ -31,7 +31,7 @@ def validate(service: Obj, old: Obj | None, _context: Context) -> list[FieldErro
         before = (old.get("spec") or {}).get("types") or []
         if (spec.get("types") or []) != before:
             errors.append(invalid("spec.types", before, "MultiClusterService types are immutable"))
-    errors += metadata_errors(service, namespaced=True, name_errors=names.dns1035_label)
+    errors += metadata_errors(service, namespaced=True, name_errors=names.dns1035_label, old=old)
     _ports(errors, spec.get("ports") or [])
     _types(errors, spec.get("types") or [])
     for side in ("providerClusters", "consumerClusters"):

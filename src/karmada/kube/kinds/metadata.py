@@ -31,10 +31,12 @@ def metadata_errors(
     existing: bool = False,
     builtin: bool = False,
     path: str = "metadata",
+    old: Obj | None = None,
 ) -> list[FieldError]:
     """Return the errors of the metadata; an existing object's name was validated when it was created.
 
-    Built-in kinds refuse finalizers without a domain, custom resources only warn of them.
+    Built-in kinds refuse finalizers without a domain, custom resources only warn of them. Annotations that are too
+    large are let pass when they are no larger than those of `old`: it can still be changed, and cleaned up.
     """
     meta = obj.get("metadata") or {}
     errors = FieldErrors()
@@ -51,7 +53,8 @@ def metadata_errors(
     if meta.get("labels"):
         checks.labels(errors, f"{path}.labels", meta["labels"])
     if meta.get("annotations"):
-        annotation_errors(errors, meta["annotations"], f"{path}.annotations")
+        before = old["metadata"].get("annotations") if old is not None else None
+        annotation_errors(errors, meta["annotations"], f"{path}.annotations", before)
     if meta.get("ownerReferences"):
         _owners(errors, meta["ownerReferences"], f"{path}.ownerReferences")
     if meta.get("finalizers"):
@@ -84,7 +87,7 @@ def _annotation_key(key: str) -> tuple[str, ...]:
     return tuple(names.qualified_name(key.lower()))
 
 
-def annotation_errors(errors: list[FieldError], annotations: Obj, path: str) -> None:
+def annotation_errors(errors: list[FieldError], annotations: Obj, path: str, before: Obj | None = None) -> None:
     size = 0
     for key, value in annotations.items():
         wrong = _annotation_key(key)
@@ -93,9 +96,13 @@ def annotation_errors(errors: list[FieldError], annotations: Obj, path: str) -> 
         size += len(key) + len(value)
     # Only text near the limit is worth counting in bytes.
     if size * 4 > MAX_ANNOTATIONS:
-        size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
-        if size > MAX_ANNOTATIONS:
+        size = _bytes_of(annotations)
+        if size > MAX_ANNOTATIONS and size > _bytes_of(before or {}):
             errors.append(too_long(path, MAX_ANNOTATIONS))
+
+
+def _bytes_of(annotations: Obj) -> int:
+    return sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
 
 
 def _owners(errors: list[FieldError], owners: list[Obj], path: str) -> None:

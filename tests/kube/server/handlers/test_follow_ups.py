@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karmada.kube.client.client import Client
+from karmada.kube.kinds import metadata as kinds_metadata
+from karmada.kube.kinds.metadata import MAX_ANNOTATIONS
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import AlreadyExists, Invalid
 from karmada.kube.objects.gvk import GVK, GVR
@@ -159,3 +161,46 @@ def test_what_is_invalid_is_refused_before_any_controller_gets_it(server: Server
     with pytest.raises(Invalid):
         server.run(server.with_writer(writer, server.user.create(DEPLOYMENTS, wrong)))
     assert writer.given == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"metadata": {"annotations": {"a": "x" * MAX_ANNOTATIONS}}},
+        {"metadata": {"labels": {"a b": "c"}}},
+        {"spec": {"replicas": -1}},
+    ],
+)
+def test_a_follow_up_that_would_be_refused_as_a_write_is_left_out(server: Server, changes: Obj) -> None:
+    writer, name = Writer(changes, {"replicas": 1}), server.name()
+    made = server.run(server.with_writer(writer, server.user.create(DEPLOYMENTS, deployment(name))))
+    assert "annotations" not in made["metadata"]
+    assert "labels" not in made["metadata"]
+    assert made["spec"]["replicas"] == 1
+    assert "replicas" not in made["status"]
+    assert not any(entry["manager"] == MANAGER for entry in made["metadata"]["managedFields"])
+    assert writer.lost == [name]
+
+
+def test_the_status_that_follows_is_validated_too(server: Server) -> None:
+    writer, name = Writer({}, {"replicas": -1}), server.name()
+    made = server.run(server.with_writer(writer, server.user.create(DEPLOYMENTS, deployment(name))))
+    assert "replicas" not in made["status"]
+    assert writer.lost == [name]
+
+
+def test_annotations_that_are_too_large_already_hold_no_clean_up(server: Server, monkeypatch: Any) -> None:
+    name = server.name()
+    marks = {"annotations": {"a": "x" * MAX_ANNOTATIONS}, "finalizers": ["example.com/hold"]}
+    with monkeypatch.context() as earlier:
+        earlier.setattr(kinds_metadata, "MAX_ANNOTATIONS", 4 * MAX_ANNOTATIONS)
+        server.run(server.user.create(DEPLOYMENTS, deployment(name, **marks)))
+
+    def patch(body: Obj) -> Obj:
+        return server.run(server.user.patch(DEPLOYMENTS, name, "default", body))
+
+    with pytest.raises(Invalid, match="Too long: may not be more than 262144 bytes"):
+        patch({"metadata": {"annotations": {"b": "y"}}})
+    assert patch({"spec": {"replicas": 3}, "metadata": {"labels": {"a": "b"}}})["spec"]["replicas"] == 3
+    assert len(patch({"metadata": {"annotations": {"a": "x" * (MAX_ANNOTATIONS - 1)}}})["metadata"]["annotations"])
+    assert "finalizers" not in patch({"metadata": {"finalizers": None}})["metadata"]

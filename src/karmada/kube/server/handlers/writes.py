@@ -144,7 +144,8 @@ class Writes:
             try:
                 await aside(scope.request, self.validate_create, scope, obj)
                 strategy.canonicalize(obj)
-                writer = self._follow_up(resource, obj) if given and not scope.options.dry_run else None
+                if given and not scope.options.dry_run:
+                    writer = await self._follow_up(scope, obj)
                 await self._admission.validate(attributes)
                 if scope.options.dry_run:
                     return self._dry_create(scope, obj)
@@ -163,16 +164,28 @@ class Writes:
             return await self._answer(resource, entry, 201)
         raise AssertionError("unreachable")
 
-    def _follow_up(self, resource: Resource, obj: Obj) -> FollowUpWriter | None:
+    async def _follow_up(self, scope: WriteScope, obj: Obj) -> FollowUpWriter | None:
         """In place: what a controller of this process would write next; returns the controller if there is something.
 
-        An object with a generated name has none: it may get another when that one is taken.
+        An object with a generated name has none: it may get another when that one is taken. What would be refused as
+        a write is left out: the controller then makes that write, and reports that it fails.
         """
-        writer = self._follow_ups.of(resource.gvk)
+        writer = self._follow_ups.of(scope.resource.gvk)
         follow_up = None if writer is None else writer.follow_up(obj)
-        if follow_up is None:
+        if writer is None or follow_up is None:
             return None
-        fold(resource, obj, follow_up, obj["metadata"]["creationTimestamp"])
+        followed = {**obj, "metadata": {**obj["metadata"]}}
+        fold(scope.resource, followed, follow_up, obj["metadata"]["creationTimestamp"])
+        valid = False
+        try:
+            errors = await aside(scope.request, _follow_up_errors, scope.resource, followed, obj)
+            valid = not errors
+        finally:
+            if not valid:
+                writer.abandoned(obj)
+        if not valid:
+            return None
+        obj.update(followed)
         return writer
 
     def _dry_create(self, scope: WriteScope, obj: Obj) -> ObjectResult:
@@ -297,19 +310,14 @@ class Writes:
 
     def _validate_update(self, scope: WriteScope, new: Obj, old: Obj) -> None:
         resource, strategy = scope.resource, scope.resource.strategy
-        errors: list[FieldError] = []
-        if not shares_metadata(new, old):
-            errors += metadata_errors(new, namespaced=resource.namespaced, existing=True, builtin=not resource.custom)
-            errors += metadata_update_errors(new, old)
+        errors = _metadata_errors(resource, new, old)
         part = resource.subresources.get(scope.subresource)
         if part is not None and part.validate is not None:
             errors += part.validate(new, old)
         elif scope.subresource == "status":
             errors += strategy.validate_status(new, old)
         else:
-            whole = strategy.validate_ratcheting
-            errors += strategy.validate(new) if whole is None else whole(new, old)
-            errors += strategy.validate_update(new, old)
+            errors += _errors_of_update(strategy, new, old)
         _refuse(resource, old["metadata"]["name"], errors)
         _warn(scope.request, strategy, new, old)
 
@@ -393,6 +401,28 @@ class Writes:
             return ObjectResult(entry=entry, status=status, resource=resource)
         [obj] = await self._versions.present(resource, [entry])
         return ObjectResult(obj=obj, status=status, resource=resource)
+
+
+def _metadata_errors(resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
+    if shares_metadata(new, old):
+        return []
+    errors = metadata_errors(new, namespaced=resource.namespaced, existing=True, builtin=not resource.custom, old=old)
+    return errors + metadata_update_errors(new, old)
+
+
+def _errors_of_update(strategy: Strategy, new: Obj, old: Obj) -> list[FieldError]:
+    whole = strategy.validate_ratcheting
+    return (strategy.validate(new) if whole is None else whole(new, old)) + strategy.validate_update(new, old)
+
+
+def _follow_up_errors(resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
+    """Return what the controller's own writes of the object and of its status would be refused for."""
+    errors = _metadata_errors(resource, new, old)
+    if any(new[key] is not old.get(key) for key in new if key not in ("metadata", "status")):
+        errors += _errors_of_update(resource.strategy, new, old)
+    if new.get("status") is not old.get("status"):
+        errors += resource.strategy.validate_status(new, old)
+    return errors
 
 
 def _default_of(strategy: Strategy, subresource: str) -> Callable[[Obj], None]:
