@@ -9,7 +9,8 @@ What is remembered for this is bounded; the oldest is forgotten first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, field
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.memo import Memo
@@ -53,6 +54,8 @@ class Event:
     """The name of the object that it becomes; kept, so that a create whose outcome is unknown can be repeated."""
     sent: bool = False
     """True if there was such a create."""
+    number: int = field(default_factory=itertools.count().__next__)
+    """Its place in the order of emission."""
 
     def repeat(self, later: Event) -> None:
         """Let it stand for a later one, too, which is written in one object with this."""

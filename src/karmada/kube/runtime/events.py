@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -76,6 +77,9 @@ _PASSING = (ServiceUnavailable, ServerTimeout, Timeout, TooManyRequests, Connect
 
 log = get_logger("events")
 _SERIALS = itertools.count(1)
+
+
+_NUMBER = attrgetter("number")
 
 
 class _Queue:
@@ -248,11 +252,11 @@ class EventWriter(Collector):
                 await with_timeout(self.clock, self._urgent.wait(), _GATHER)
 
     def _take(self) -> list[Event]:
-        """Return the next batch: all Warnings that fit into it, and Normal events."""
+        """Return the next batch, in the order of emission: all Warnings that fit into it, and Normal events."""
         beyond = len(self._normal) - self._gathered
         size = min(max(beyond // _BATCH_SHARE, _BATCH), _LARGEST_BATCH)
         warnings = self._warnings.take(size)
-        return self._normal.take(size - len(warnings)) + warnings
+        return sorted(warnings + self._normal.take(size - len(warnings)), key=_NUMBER)
 
     # writing
 
