@@ -122,30 +122,54 @@ async def test_an_update_leaves_the_status_alone(client: Client) -> None:
     assert updated["status"] == {"kubernetesVersion": "v1.34.0"}
 
 
-async def test_a_status_write_stores_all_that_it_brings_unjudged(client: Client) -> None:
-    made = await client.create(CLUSTERS, cluster())
+@pytest.mark.parametrize("write", ["update", "patch"])
+async def test_a_status_write_stores_the_status_only(client: Client, write: str) -> None:
+    made = await client.create(CLUSTERS, cluster(taints=[{"key": "cordoned", "effect": "NoSchedule"}]))
     brought = {
         **made,
-        "metadata": {**made["metadata"], "labels": {"a": "b"}},
-        "spec": {"syncMode": "Push", "taints": [{"key": "x y", "effect": "NoExecute"}]},
+        "metadata": {**made["metadata"], "labels": {"a": "b"}, "annotations": {"a": "b"}, "finalizers": ["a/b"]},
+        "spec": {"syncMode": "Push", "taints": [], "region": "eu", "apiEndpoint": "https://127.0.0.1:1"},
         "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "", "message": ""}]},
     }
-    stored = await client.update_status(CLUSTERS, brought)
+    if write == "update":
+        stored = await client.update_status(CLUSTERS, brought)
+    else:
+        stored = await client.patch(CLUSTERS, "m1", "", brought, subresource="status")
     assert stored["status"] == brought["status"]
-    assert stored["metadata"]["labels"] == {"a": "b"}
-    assert stored["spec"]["taints"] == [{"key": "x y", "effect": "NoExecute", "timeAdded": NOW}]
-    assert stored["metadata"]["generation"] == 1
-    cured = await client.patch(CLUSTERS, "m1", "", {"spec": {"taints": []}})
-    assert cured["status"] == brought["status"], "what the status holds stops no later update"
+    assert stored["spec"] == made["spec"]
+    for field in ("labels", "annotations", "finalizers", "generation"):
+        assert stored["metadata"].get(field) == made["metadata"].get(field)
+    changed = await client.patch(CLUSTERS, "m1", "", {"spec": {"taints": []}})
+    assert changed["status"] == brought["status"], "what the status holds stops no later update"
 
 
-async def test_a_status_write_never_takes_the_spec_away(client: Client) -> None:
+async def test_a_status_write_needs_no_spec(client: Client) -> None:
     made = await client.create(CLUSTERS, cluster())
     stored = await client.update_status(
         CLUSTERS, {key: made[key] for key in ("apiVersion", "kind", "metadata")} | {"status": {"remedyActions": ["x"]}}
     )
     assert stored["spec"] == made["spec"]
     assert stored["status"] == {"remedyActions": ["x"]}
+
+
+async def test_what_a_status_says_is_bounded(client: Client) -> None:
+    made = await client.create(CLUSTERS, cluster())
+    long = "v" * 100_000
+    said = {
+        "kubernetesVersion": long,
+        "apiEnablements": [{"groupVersion": long, "resources": [{"name": long, "kind": long}]}],
+        "conditions": [{"type": "Ready", "status": "True", "reason": long, "message": long}],
+        "remedyActions": ["x"] * 5000,
+        "resourceSummary": {"allocatable": {"cpu": "1", long: "1"}},
+    }
+    stored = (await client.update_status(CLUSTERS, {**made, "status": said}))["status"]
+    cut = "v" * 255 + "…"
+    assert stored["kubernetesVersion"] == cut
+    assert stored["apiEnablements"] == [{"groupVersion": cut, "resources": [{"name": cut, "kind": cut}]}]
+    [condition] = stored["conditions"]
+    assert (condition["reason"], len(condition["message"])) == (cut, 32768)
+    assert len(stored["remedyActions"]) == 256
+    assert stored["resourceSummary"]["allocatable"] == {"cpu": "1"}
 
 
 async def test_a_status_write_creates_nothing(client: Client) -> None:

@@ -34,11 +34,11 @@ class ClusterCredentials(Plugin):
         self._allow_insecure = allow_insecure
 
     def handles(self, attributes: Attributes) -> bool:
-        """Writes to /status store the spec, too."""
+        """Writes to /status leave the spec as it is."""
         return (
             attributes.group_resource == CLUSTERS
             and attributes.operation in (CREATE, UPDATE)
-            and attributes.subresource in ("", "status")
+            and not attributes.subresource
         )
 
     async def validate(self, attributes: Attributes) -> None:

@@ -1,7 +1,8 @@
 """The kind Cluster as the server serves it: its schema and table from karmada.api, its write rules from cluster_rules.
 
-Unlike a custom resource it has rules of its own, takes updates without a resourceVersion, and its /status takes whole
-objects, validated for their types only: the right to write there implies trust in the whole object.
+Unlike a custom resource it has rules of its own and takes updates without a resourceVersion. A write to /status stores
+the status only, whoever writes it: agents have that right for their own cluster, and taints, labels and the way to the
+cluster are its administrators'. What a status has is bounded there, since members and agents choose it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from karmada.api.cluster import Cluster
+from karmada.api.cluster_bounds import bounded_status
 from karmada.api.names import cluster_name_errors
 from karmada.api.resources import resources_of
 from karmada.apiserver import cluster_rules as rules
@@ -30,6 +32,12 @@ def cluster_resource(clock: Clock, *, models: bool = True) -> Resource:
     (resource,) = resources_of(Cluster)
     schema = resource.strategy
 
+    def default_status(obj: Obj) -> None:
+        assert schema.default_status is not None
+        schema.default_status(obj)
+        if "status" in obj:
+            obj["status"] = bounded_status(obj["status"])
+
     def prepare_create(obj: Obj) -> None:
         obj.setdefault("spec", {})
         if models:
@@ -48,12 +56,12 @@ def cluster_resource(clock: Clock, *, models: bool = True) -> Resource:
 
     resource.strategy = replace(
         schema,
-        default_status=None,  # a write to /status may change the spec too
+        default_status=default_status,
         prepare_create=prepare_create,
         prepare_update=prepare_update,
         validate=validate,
         validate_ratcheting=None,
-        validate_status=lambda obj, _old: _wrong_types(schema.validate(obj)),
+        validate_status=lambda obj, old: _wrong_types(schema.validate_status(obj, old)),
         canonicalize=lambda obj: rules.tidy(obj, clock.now()),
         generation=lambda obj: obj.get("spec"),
         name_errors=cluster_name_errors,
@@ -62,15 +70,9 @@ def cluster_resource(clock: Clock, *, models: bool = True) -> Resource:
         indexed=frozenset({ID}),
     )
     resource.native = True
-    resource.subresources["status"] = replace(resource.subresources["status"], project=_as_given)
     proxied = GVK(Cluster.gvk.group, Cluster.gvk.version, "ClusterProxyOptions")
     resource.subresources["proxy"] = Subresource("proxy", verbs=_PROXY_VERBS, kind=proxied)
     return resource
-
-
-def _as_given(live: Obj, body: Obj) -> Obj:
-    """Return what a write to /status stores: the whole object; a missing spec is kept, though."""
-    return body if "spec" in body else {**body, "spec": live.get("spec") or {}}
 
 
 def _wrong_types(errors: list[FieldError]) -> list[FieldError]:

@@ -71,12 +71,19 @@ def standardised(models: list[Obj]) -> list[Obj]:
 
 
 def tidy(cluster: Obj, now: float) -> None:
+    """Replace a spec that is not in its canonical form; never in place, since writes to /status share it."""
     spec = cluster.get("spec") or {}
-    for taint in spec.get("taints") or ():
-        if taint.get("effect") == "NoExecute" and not taint.get("timeAdded"):
-            taint["timeAdded"] = rfc3339(now)
+    taints = spec.get("taints") or []
+    if any(_is_undated(taint) for taint in taints):
+        dated = [{**taint, "timeAdded": rfc3339(now)} if _is_undated(taint) else taint for taint in taints]
+        cluster["spec"] = spec = {**spec, "taints": dated}
     if spec.get("zone") and not spec.get("zones"):
-        spec["zones"] = [spec.pop("zone")]
+        rest = {key: value for key, value in spec.items() if key != "zone"}
+        cluster["spec"] = {**rest, "zones": [spec["zone"]]}
+
+
+def _is_undated(taint: Obj) -> bool:
+    return taint.get("effect") == "NoExecute" and not taint.get("timeAdded")
 
 
 # validation

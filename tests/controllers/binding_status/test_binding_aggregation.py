@@ -45,6 +45,10 @@ def aggregated(works: list[Obj], reference: Obj) -> list[Obj]:
     [
         (work("a", None), {"clusterName": "a", "health": "Unknown"}),
         (work("a", "False", "no"), {"clusterName": "a", "health": "Unknown", "appliedMessage": "no"}),
+        (
+            work("a", "False", "n" * 5000),
+            {"clusterName": "a", "health": "Unknown", "appliedMessage": "n" * 4095 + "…"},
+        ),
         (work("a", "Unknown", "?", health="Healthy"), {"clusterName": "a", "health": "Unknown", "appliedMessage": "?"}),
         (work("a", "True", "yes"), {"clusterName": "a", "health": "Unknown", "applied": True}),
         (work("a", "True", health="Healthy"), {"clusterName": "a", "health": "Healthy", "applied": True}),

@@ -263,6 +263,13 @@ async def test_a_version_that_cannot_be_read_is_empty(plane: Plane, member: Fake
     assert brief(status, "Ready") == READY
 
 
+async def test_a_version_of_any_length_is_cut(plane: Plane, member: FakeMember) -> None:
+    await plane.join("m1", member)
+    member.gate.texts["/version"] = b'{"gitVersion": "%s"}' % (b"v" * 900_000)
+    status = await plane.look("m1")
+    assert status["kubernetesVersion"] == "v" * 255 + "…"
+
+
 async def test_nothing_happens_before_the_cluster_has_its_finalizer(plane: Plane, member: FakeMember) -> None:
     await plane.join("m1", member)
     await plane.change("m1", {"metadata": {"finalizers": None}})

@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from karmada.api.cluster_bounds import bounded_text
 from karmada.api.well_known import cluster_of_namespace
 from karmada.controllers.execution.member_kinds import manifests_of
 from karmada.controllers.execution.reflection import UNKNOWN, identifier
-from karmada.controllers.execution.status import APPLIED
+from karmada.controllers.execution.status import APPLIED, LONGEST_MESSAGE
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
@@ -71,7 +72,8 @@ def _contents(work: Obj, condition: Obj | None, reference: Obj) -> Obj | None:
     if condition is None:
         return contents
     if condition.get("status") != "True":
-        return {**contents, "appliedMessage": condition["message"]} if condition.get("message") else contents
+        message = bounded_text(str(condition.get("message") or ""), LONGEST_MESSAGE)
+        return {**contents, "appliedMessage": message} if message else contents
     contents["applied"] = True
     wanted = identifier(*found)
     for report in work["status"].get("manifestStatuses") or ():

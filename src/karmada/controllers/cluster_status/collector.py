@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from karmada.api.cluster_bounds import bounded_text
 from karmada.controllers.cluster_status.enablements import EnablementReader, Enablements
 from karmada.controllers.cluster_status.summary import Summary
 from karmada.estimator.kept import slim_node, slim_pod
@@ -108,4 +109,4 @@ class Collector:
         except (ApiError, ConnectionFailed) as error:
             log.error("The version of a cluster cannot be read", error, cluster=self.member.name)
             return ""
-        return str(answer.get("gitVersion") or "") if isinstance(answer, dict) else ""
+        return bounded_text(str(answer.get("gitVersion") or "")) if isinstance(answer, dict) else ""

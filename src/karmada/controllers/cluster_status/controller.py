@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from karmada.api.cluster import Cluster
+from karmada.api.cluster_bounds import bounded_status
 from karmada.api.well_known import CLUSTER_FINALIZER
 from karmada.controllers.cluster_state import is_push
 from karmada.controllers.cluster_status.collector import Collector, Facts
@@ -257,7 +258,7 @@ class ClusterStatus(Reconciler):
     def _with_everything(self, ready: Obj, facts: Facts, summary: Summary | None, status: Obj) -> Obj:
         collected: Obj = {"kubernetesVersion": facts.version, "apiEnablements": facts.enablements.entries}
         if summary is not None:
-            collected |= {"nodeSummary": summary.nodes(), "resourceSummary": summary.resources()}
+            collected |= bounded_status({"nodeSummary": summary.nodes(), "resourceSummary": summary.resources()})
         conditions = set_condition(status.get("conditions"), condition(facts.enablements), self._clock.now())
         return self._with_ready(ready, {**status, **collected, "conditions": conditions})
 

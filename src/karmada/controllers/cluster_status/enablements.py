@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from operator import is_not
 from typing import NamedTuple
 
+from karmada.api.cluster_bounds import bounded_enablements
 from karmada.kube.client.discovery import Catalog, discover, read_page
 from karmada.kube.client.transport import ConnectionFailed, Transport
 from karmada.kube.objects.clock import Clock
@@ -88,7 +89,8 @@ def _joined(parts: Iterable[Enablements]) -> Enablements:
     parts = list(parts)
     entries = [entry for part in parts for entry in part.entries]
     entries.sort(key=lambda entry: entry["groupVersion"])
-    return Enablements(entries, all(part.complete for part in parts))
+    kept = bounded_enablements(entries)
+    return Enablements(kept, kept is entries and all(part.complete for part in parts))
 
 
 class EnablementReader:

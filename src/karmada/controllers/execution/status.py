@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from karmada.api.cluster_bounds import bounded_text
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 
 APPLIED: Final = "Applied"
 DISPATCHING: Final = "Dispatching"
+LONGEST_MESSAGE: Final = 4096
+"""Characters of a condition's message: it has a member's errors, and the binding has those of all clusters."""
 _SUSPENDED = ("False", "SuspendDispatching", "Work dispatching is in a suspended state.")
 _DISPATCHED = ("True", "Dispatching", "Work is being dispatched to member clusters.")
 
@@ -28,7 +31,12 @@ class Draft:
         return "" if condition is None else str(condition.get("status", ""))
 
     def set(self, kind: str, status: str, reason: str, message: str) -> None:
-        condition = {"type": kind, "status": status, "reason": reason, "message": message}
+        condition = {
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": bounded_text(message, LONGEST_MESSAGE),
+        }
         self.conditions = meta.set_condition(self.conditions, condition, self._now)
 
     def dispatching(self, suspended: bool) -> str:
