@@ -45,6 +45,7 @@ from karmada.kube.server.http.audited import audited
 from karmada.kube.server.http.gate import Gate
 from karmada.kube.server.http.inflate import inflate
 from karmada.kube.server.http.metrics import UNKNOWN, RequestMetrics
+from karmada.kube.server.http.pieces import PIECE
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Query, Request, RequestInfo, parse_path
 from karmada.kube.server.http.responses import Responses
@@ -55,6 +56,8 @@ REQUEST_SECONDS = 60.0
 WRITE_SECONDS = 34.0
 MAX_READING = 100
 """Bodies of one user that may be on their way at the same time."""
+UNREAD_SECONDS = 60.0
+"""How long a client may leave unread what is sent to it; then its connection is cut."""
 STOP_SECONDS = 2.0
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -102,6 +105,9 @@ class HttpFront:
         metrics.gauges["apiserver_current_inflight_requests"] = lambda: [({}, self._in_flight)]
         metrics.gauges["apiserver_flowcontrol_current_inqueue_requests"] = lambda: [({}, flow.waiting)]
         metrics.gauges["apiserver_longrunning_requests"] = lambda: [({}, self._long_running)]
+        metrics.gauges["apiserver_unread_connections_cut"] = lambda: [({}, self.unread)]
+        self.unread = 0
+        """Connections that were cut since their clients did not read."""
         self._server: _Server | None = None
         self._runner: web.ServerRunner | None = None
         self._held: socket.socket | None = None
@@ -129,6 +135,7 @@ class HttpFront:
             max_line_size=64 * 1024,
             max_field_size=64 * 1024,
         )
+        server.front = self
         self._runner = web.ServerRunner(server, shutdown_timeout=STOP_SECONDS)
         await self._runner.setup()
         site = web.TCPSite(self._runner, listen_host(host), port, ssl_context=tls, backlog=1024, reuse_address=True)
@@ -203,6 +210,7 @@ class HttpFront:
             result = await self._run(raw, request)
             if trail is not None:
                 trail.respond(result)
+            _connection(raw).patient = isinstance(result, TakeOver) and long_running and info.verb != "watch"
             response = await self.responses.respond(raw, request, result, audit_id, trail)
             status = response.status
         except ApiError as error:
@@ -330,6 +338,10 @@ def _cut_off(raw: web.BaseRequest) -> web.Response:
     return web.Response(status=GONE)
 
 
+def _peer(transport: asyncio.BaseTransport) -> str:
+    return str((transport.get_extra_info("peername") or ("?",))[0])
+
+
 def _sent(raw: web.BaseRequest) -> Sent:
     return Sent(raw.raw_path, raw.headers, raw.remote or "", _peer_certificate(raw) is not None)
 
@@ -350,17 +362,59 @@ class _Request(web.BaseRequest):
 
 
 class _Connection(web.RequestHandler):
-    """Keeps the certificate of the other side, which does not change while a connection lasts."""
+    """Keeps the certificate of the other side, which does not change, and is cut when that side does not read."""
 
-    __slots__ = ("certificate",)
+    __slots__ = ("_deadline", "certificate", "patient")
+
+    def __init__(self, manager: _Server, **options: Any) -> None:
+        super().__init__(manager, **options)
+        self._deadline: asyncio.TimerHandle | None = None
+        self.patient = False
+        """True while a person may let a stream wait: logs that are read page by page, a terminal."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         tls = transport.get_extra_info("ssl_object")
         self.certificate: bytes | None = tls.getpeercert(binary_form=True) if tls is not None else None
         super().connection_made(transport)
+        if isinstance(transport, asyncio.WriteTransport):
+            transport.set_write_buffer_limits(high=PIECE)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expect_progress(None)
+
+    def resume_writing(self) -> None:
+        self._forget_deadline()
+        super().resume_writing()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._forget_deadline()
+        super().connection_lost(exc)
+
+    def _forget_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _expect_progress(self, before: int | None) -> None:
+        """Cut the connection if as much waits as before, else look again later."""
+        if self.transport is None:
+            return
+        waiting = self.transport.get_write_buffer_size()
+        if waiting == before and not self.patient:
+            request = self._current_request
+            what = "" if request is None else f"{request.method} {request.path}"
+            log.warning("a client at %s that does not read is cut off: %s", _peer(self.transport), what)
+            server = self._manager
+            assert isinstance(server, _Server)
+            server.front.unread += 1
+            self.transport.abort()
+            return
+        self._deadline = asyncio.get_running_loop().call_later(UNREAD_SECONDS, self._expect_progress, waiting)
 
 
 class _Server(web.Server):
+    front: HttpFront
     closing = False
     """Connections whose TLS handshake ends after that are cut off: nobody would ever end a watch on one of them."""
 
@@ -373,10 +427,14 @@ class _Server(web.Server):
             transport.abort()
 
 
-def _peer_certificate(raw: web.BaseRequest) -> bytes | None:
+def _connection(raw: web.BaseRequest) -> _Connection:
     protocol = raw.protocol
     assert isinstance(protocol, _Connection)
-    return protocol.certificate
+    return protocol
+
+
+def _peer_certificate(raw: web.BaseRequest) -> bytes | None:
+    return _connection(raw).certificate
 
 
 async def _read_body(raw: web.BaseRequest) -> bytes:

@@ -28,13 +28,13 @@ from karmada.kube.server.http.negotiation import (
     negotiate_error,
     wants_pretty,
 )
+from karmada.kube.server.http.pieces import PIECE, divided
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.request import Query, Request
 from karmada.kube.server.http.results import ListResult, RawResult, Result, StreamedList, TakeOver, WatchResult
 from karmada.kube.server.http.watch_stream import error_frame, stream
 
 GZIP_FROM = 128 * 1024
-PIECE = 256 * 1024
 
 
 class Responses:
@@ -235,9 +235,8 @@ async def _send_in_pieces(
     response = web.StreamResponse(status=status, headers=headers)
     response.content_length = len(body)
     await response.prepare(raw)
-    view = memoryview(body)
-    for start in range(0, len(body), PIECE):
-        await response.write(view[start : start + PIECE])
+    for piece in divided(body):
+        await response.write(piece)
     await response.write_eof()
     return response
 

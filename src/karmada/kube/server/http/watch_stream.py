@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 
 import orjson
 
@@ -21,6 +21,7 @@ from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.schema.zero_value import zero_value
 from karmada.kube.server.http.encoding import partial
 from karmada.kube.server.http.negotiation import PROTOBUF, Form
+from karmada.kube.server.http.pieces import PIECE, Bytes, in_pieces
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.protobuf_form import frame as protobuf_frame
 from karmada.kube.server.http.results import Changes, WatchResult
@@ -31,8 +32,8 @@ BEFORE_END_SECONDS = 2.0
 AHEAD_SECONDS = 60.0
 """How long a watch from a version that is still to come may wait for it."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-_PIECE = 64
-"""Initial objects that are encoded in a row, where that takes more than copying their bytes."""
+_TOGETHER = 64
+"""Objects that are encoded in a row at most, where that takes more than copying their bytes."""
 
 
 def frame(kind: str, raw: bytes) -> bytes:
@@ -52,31 +53,37 @@ class Frames:
         self._first_table = True
         self.plain = not form.transform and watch.convert is None
 
-    async def initial(self) -> AsyncIterator[bytes]:
-        """Yield the initial objects, in pieces: encoding many of them leaves time for other requests in between."""
+    async def initial(self) -> AsyncIterator[Bytes]:
+        """Yield the initial objects, in pieces: the bytes of stored objects are shared by all who watch them."""
         entries = self._watch.initial
         self._watch.initial = []
         if self.plain and not self._is_protobuf:
-            yield b"".join([b'{"type":"ADDED","object":%b}\n' % entry.raw for entry in entries])
-            return
+            frames = (part for entry in entries for part in (b'{"type":"ADDED","object":', entry.raw, b"}\n"))
+            pieces = in_pieces(frames)
+        else:
+            pieces = self._shown(("ADDED", entry) for entry in entries)
+        async for piece in pieces:
+            yield piece
+
+    def batch(self, changes: list[Change]) -> AsyncIterator[Bytes]:
+        """Return the changes in pieces."""
+        if not self.plain:
+            return self._shown((change.type, change.entry) for change in changes)
+        if self._is_protobuf:
+            return in_pieces(change.protobuf_frame(self._protobuf.event) for change in changes)
+        return in_pieces(change.frame() for change in changes)
+
+    async def _shown(self, events: Iterable[tuple[str, Doc]]) -> AsyncIterator[Bytes]:
+        """Yield events that are encoded for this watch: a few at a time, so that others run in between."""
         turn = TimeSlice()
-        for start in range(0, len(entries), _PIECE):
-            yield await self._shown([("ADDED", entry) for entry in entries[start : start + _PIECE]])
+        for some in _groups(events):
+            objects: list[Obj] = [entry.object() for _, entry in some]
+            if self._watch.convert is not None:
+                objects = await self._watch.convert(objects)
+            async for piece in in_pieces(self._event(kind, obj) for (kind, _), obj in zip(some, objects, strict=True)):
+                yield piece
             if turn.is_over():
                 await turn.next()
-
-    async def batch(self, changes: list[Change]) -> bytes:
-        if not self.plain:
-            return await self._shown([(change.type, change.entry) for change in changes])
-        if self._is_protobuf:
-            return b"".join([change.protobuf_frame(self._protobuf.event) for change in changes])
-        return b"".join([change.frame() for change in changes])
-
-    async def _shown(self, events: list[tuple[str, Doc]]) -> bytes:
-        objects: list[Obj] = [entry.object() for _, entry in events]
-        if self._watch.convert is not None:
-            objects = await self._watch.convert(objects)
-        return b"".join([self._event(kind, obj) for (kind, _), obj in zip(events, objects, strict=True)])
 
     def _event(self, kind: str, obj: Obj) -> bytes:
         if not self._is_protobuf:
@@ -118,6 +125,20 @@ class Frames:
         return error_frame(error, self._form, self._protobuf)
 
 
+def _groups(events: Iterable[tuple[str, Doc]]) -> Iterator[list[tuple[str, Doc]]]:
+    """Yield the events, few or small ones together."""
+    group: list[tuple[str, Doc]] = []
+    size = 0
+    for event in events:
+        group.append(event)
+        size += len(event[1].raw)
+        if len(group) == _TOGETHER or size > PIECE:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
 def error_frame(error: ApiError, form: Form, protobuf: ProtobufForm) -> bytes:
     """Return an ERROR event, whose object is a plain Status in every form of watch."""
     if form.media == PROTOBUF:
@@ -127,15 +148,14 @@ def error_frame(error: ApiError, form: Form, protobuf: ProtobufForm) -> bytes:
 
 async def stream(
     watch: WatchResult, form: Form, include: str, clock: Clock, protobuf: ProtobufForm
-) -> AsyncIterator[bytes]:
+) -> AsyncIterator[Bytes]:
     """Yield the body of a watch, piece by piece; ends with the watch's time-out or the subscription."""
     frames = Frames(watch, form, include, clock, protobuf)
     subscription = watch.subscription
     ends = clock.monotonic() + watch.timeout
     try:
         async for piece in frames.initial():
-            if piece:
-                yield piece
+            yield piece
         if watch.end_of_initial:
             yield frames.bookmark(watch.revision, end_of_initial=True)
         bookmark = _next_bookmark(clock.monotonic(), ends) if watch.bookmarks else ends
@@ -145,7 +165,8 @@ async def stream(
             if batch is None:
                 return
             if batch:
-                yield await frames.batch(batch)
+                async for piece in frames.batch(batch):
+                    yield piece
             elif watch.overdue is not None and clock.monotonic() >= ahead_until:
                 error, watch.overdue, ahead_until = watch.overdue(), None, ends
                 if error is not None:

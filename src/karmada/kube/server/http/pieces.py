@@ -1,0 +1,41 @@
+"""Bodies in pieces: small parts joined, large ones divided; a client that does not read then holds few bytes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import TypeAlias
+
+from karmada.kube.runtime.time_slice import TimeSlice
+
+PIECE = 64 * 1024
+"""What is handed over at once, and what a connection may buffer before its writer waits."""
+
+Bytes: TypeAlias = "bytes | memoryview"
+
+
+async def in_pieces(parts: Iterable[bytes]) -> AsyncIterator[Bytes]:
+    """Yield the bytes of the parts in pieces of at most PIECE; large parts are not copied."""
+    turn = TimeSlice()
+    small: list[bytes] = []
+    size = 0
+    for part in parts:
+        if size + len(part) > PIECE:
+            if small:
+                yield b"".join(small)
+                small, size = [], 0
+            if turn.is_over():
+                await turn.next()
+        if len(part) <= PIECE:
+            small.append(part)
+            size += len(part)
+            continue
+        for piece in divided(part):
+            yield piece
+    if small:
+        yield small[0] if len(small) == 1 else b"".join(small)
+
+
+def divided(body: bytes) -> Iterable[memoryview]:
+    """Return views of a body, each of at most PIECE."""
+    view = memoryview(body)
+    return (view[start : start + PIECE] for start in range(0, len(body), PIECE))

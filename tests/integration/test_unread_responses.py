@@ -1,0 +1,84 @@
+"""Clients that do not read what they asked for: what they hold in memory, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.http import front
+from tests.integration.samples import CONFIGMAPS, configmap, ok
+from tests.support.eventually import eventually
+from tests.support.wire import Http
+
+LARGE = 900_000
+MANY = 14
+FEW = 5 << 20
+"""A few pieces, and what the system takes into its own buffers (4 MiB at most)."""
+
+
+@pytest.fixture
+async def large(http: Http) -> None:
+    for number in range(MANY):
+        ok(await http("POST", CONFIGMAPS, configmap(f"large-{number}", data={"text": "x" * LARGE})), 201)
+
+
+@asynccontextmanager
+async def unread(http: Http, server: ApiServer, path: str, *headers: str) -> AsyncIterator[asyncio.StreamReader]:
+    """A request whose response nobody reads."""
+    host, port = server.config.host, server.port
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    held.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(held, (host, port))
+    reader, writer = await asyncio.open_connection(sock=held, ssl=http._tls, server_hostname=host, limit=4096)
+    writer.write("\r\n".join([f"GET {path} HTTP/1.1", f"Host: {host}", *headers, "", ""]).encode())
+    try:
+        yield reader
+    finally:
+        writer.transport.abort()
+
+
+def handed_over(server: ApiServer) -> list[int]:
+    """The bytes of each response under way that were given to its connection."""
+    assert server.http._server is not None
+    found = []
+    for connection in server.http._server.connections:
+        request = connection._current_request
+        if request is not None and request._payload_writer is not None:
+            found.append(request._payload_writer.output_size)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "accept"),
+    [
+        (f"{CONFIGMAPS}?watch=1", "application/json"),
+        (f"{CONFIGMAPS}?watch=1", "application/vnd.kubernetes.protobuf"),
+        (f"{CONFIGMAPS}?watch=1&includeObject=Object", "application/json;as=Table;g=meta.k8s.io;v=v1"),
+        (CONFIGMAPS, "application/json"),
+    ],
+)
+@pytest.mark.usefixtures("large")
+async def test_who_does_not_read_holds_a_few_pieces(http: Http, server: ApiServer, path: str, accept: str) -> None:
+    async with unread(http, server, path, f"Accept: {accept}"):
+        await eventually(lambda: any(handed_over(server)))
+        before = None
+        while before != (before := handed_over(server)):
+            await http("GET", "/readyz")
+        assert sum(before) < FEW
+
+
+@pytest.mark.usefixtures("large")
+async def test_who_reads_nothing_for_long_is_cut(
+    http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(front, "UNREAD_SECONDS", 0.01)
+    async with unread(http, server, f"{CONFIGMAPS}?watch=1"):
+        await eventually(lambda: server.http.unread == 1)
+    assert f"a client at 127.0.0.1 that does not read is cut off: GET {CONFIGMAPS}" in caplog.text
+    assert b"apiserver_unread_connections_cut 1" in (await http("GET", "/metrics")).body
