@@ -52,6 +52,21 @@ async def test_a_label_selector_that_cannot_be_read_is_refused(idle: Http, selec
     assert "unable to parse requirement: " in message or "found '" in message or "Invalid value" in message
 
 
+@on_module_loop
+@pytest.mark.parametrize("verb", ["list", "watch", "deletecollection"])
+@pytest.mark.parametrize("parameter", ["labelSelector", "fieldSelector"])
+async def test_a_selector_that_would_cost_much_for_each_object_is_refused_with_the_limit(
+    idle: Http, verb: str, parameter: str
+) -> None:
+    method, more = ("DELETE" if verb == "deletecollection" else "GET"), ("&watch=1" if verb == "watch" else "")
+    for terms, why in (
+        (["metadata.name!=a"] * 65, "the selector has too many requirements: at most 64 are allowed"),
+        (["metadata.name!=" + "a" * 60] * 120, "the selector is too long: 9119 characters, at most 8192 are allowed"),
+    ):
+        answer = await idle(method, f"{CONFIGMAPS}?{parameter}={quote(','.join(terms))}{more}")
+        assert (answer.code, answer.json()["message"]) == (400, why)
+
+
 POD = {
     "metadata": {"name": "p", "namespace": "default"},
     "spec": {"containers": [{"name": "c", "image": "i"}], "serviceAccountName": "sa", "schedulerName": "mine"},

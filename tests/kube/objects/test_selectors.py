@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from karmada.kube.objects.selectors import (
     parse_fields,
     parse_labels,
 )
+from tests.support.counting import counted_calls
 
 VALUE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
@@ -253,3 +255,18 @@ def test_a_printed_field_selector_parses_back(parts: list[tuple[str, str, str]])
     parsed = parse_fields(text)
     assert sorted(parsed.requirements) == sorted(FieldRequirement(*part) for part in parts)
     assert parse_fields(str(parsed)) == parsed
+
+
+@pytest.mark.parametrize("parse", [parse_labels, parse_fields])
+def test_a_selector_has_at_most_64_requirements_and_8_kb(parse: Callable[[str], object]) -> None:
+    assert len(parse(",".join(f"a{n}=b" for n in range(64))).requirements) == 64  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="at most 64 are allowed"):
+        parse(",".join(f"a{n}=b" for n in range(65)))
+    with pytest.raises(ValueError, match="at most 8192 are allowed"):
+        parse(",".join(["a=b"] * 3000))
+
+
+def test_a_selector_that_is_too_long_is_not_read() -> None:
+    with counted_calls() as calls, pytest.raises(ValueError, match="too long"):
+        parse_labels(",".join(["!a"] * 20_000))
+    assert calls.count < 1_000

@@ -147,6 +147,10 @@ NOTHING = LabelSelector(nothing=True)
 
 # --- the text form ---------------------------------------------------------------------------------------------------
 
+MOST_REQUIREMENTS = 64
+"""Requirements of one selector, and characters of its text: each of them costs time for every object."""
+LONGEST_TEXT = 8 * 1024
+
 _TOKEN = re.compile(r"[ \t\r\n]*(?:(?P<mark>==|!=|[=!(),<>])|(?P<word>[^ \t\r\n=!(),<>]+)|$)")
 _END = ("end", "")
 _BINARY = {"=": "=", "==": "==", "!=": "!=", ">": "gt", "<": "lt"}
@@ -188,6 +192,7 @@ class _Parser:
                 requirements.append(self.requirement())
             except ValueError as error:
                 raise ValueError(f"unable to parse requirement: {error}") from None
+            _check_number(len(requirements))
             kind, literal = self.take()
             if kind == ",":
                 kind, literal = self.peek()
@@ -276,9 +281,20 @@ def _checked(key: str, op: str, given: set[str]) -> LabelRequirement:
     return LabelRequirement(key, op, values)
 
 
+def _check_number(requirements: int) -> None:
+    if requirements > MOST_REQUIREMENTS:
+        raise ValueError(f"the selector has too many requirements: at most {MOST_REQUIREMENTS} are allowed")
+
+
+def _check_length(text: str) -> None:
+    if len(text) > LONGEST_TEXT:
+        raise ValueError(f"the selector is too long: {len(text)} characters, at most {LONGEST_TEXT} are allowed")
+
+
 @lru_cache(maxsize=1024)
 def parse_labels(text: str) -> LabelSelector:
     """Return the selector of a labelSelector parameter; an empty text selects everything. Raises ValueError."""
+    _check_length(text)
     return _Parser(text).selector() if text else EVERYTHING
 
 
@@ -405,10 +421,12 @@ def _terms(text: str) -> list[str]:
 @lru_cache(maxsize=1024)
 def parse_fields(text: str) -> FieldSelector:
     """Return the selector of a fieldSelector parameter, its parts in Kubernetes' order. Raises ValueError."""
-    requirements = []
+    _check_length(text)
+    requirements: list[FieldRequirement] = []
     for term in sorted(_terms(text)):
         if not term:
             continue
+        _check_number(len(requirements) + 1)
         match = _OPERATOR.match(term)
         if match is None:
             raise ValueError(f"invalid selector: '{text}'; can't understand '{term}'")
