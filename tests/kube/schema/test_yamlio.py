@@ -140,7 +140,41 @@ def test_a_document_of_aliases_of_aliases_is_refused_at_once() -> None:
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
     with counted_calls() as calls, pytest.raises(ValueError, match="excessive aliasing"):
         load_yaml("\n".join(lines))
-    assert calls.count < 8_000_000
+    assert calls.count < 500_000
+
+
+def merging(keys: int, times: int) -> str:
+    """A mapping that merges a large one many times."""
+    return f"a: &a {{{', '.join(f'k{n}: 1' for n in range(keys))}}}\nx: {{{', '.join(['<<: *a'] * times)}}}\n"
+
+
+def test_what_aliases_add_is_bounded_by_the_document() -> None:
+    assert load_yaml(merging(5500, 3))["x"]["k5499"] == 1
+    assert load_yaml(merging(50, 150))["x"]["k49"] == 1
+    with counted_calls() as once:
+        load_yaml(merging(5500, 1))
+    with counted_calls() as calls, pytest.raises(ValueError, match="excessive aliasing"):
+        load_yaml(merging(5500, 70))
+    assert calls.count < 8 * once.count
+
+
+@pytest.mark.parametrize("source", ["*b", "{{c{n}: 1}}"])
+def test_merging_costs_by_what_is_merged_not_by_what_was_before(source: str) -> None:
+    def calls_of(times: int) -> int:
+        """Each merge adds one key: with what it finds copied for each, this would grow with the square."""
+        sources = ", ".join(source.format(n=n) for n in range(times))
+        text = f"b: &b {{z: 1}}\nx: {{<<: [{sources}]}}\n"
+        with counted_calls() as calls:
+            load_yaml(text)
+        return calls.count
+
+    assert calls_of(2000) < 2.2 * calls_of(1000)
+
+
+def test_merging_twice_in_one_mapping_is_reported() -> None:
+    document, errors = load_strict("a: &a {p: 1}\nb:\n  <<: *a\n  <<: {q: 2}\n")
+    assert document["b"] == {"p": 1, "q": 2}
+    assert errors == ['yaml: unmarshal errors:\n  line 4: key "<<" already set in map']
 
 
 def test_bottomless_nesting_is_refused() -> None:

@@ -24,8 +24,9 @@ _TAG = "tag:yaml.org,2002:"
 _MERGE = "<<"
 MAX_DEPTH = 200
 _MAX_EVENTS = 300_000
-_MAX_ALIASED = 400_000
-"""Values that aliases may add to one document."""
+_ALIASED_PER_VALUE = 5
+"""Items that aliases may add to a document for each of its keys and values, beyond some that may always be added."""
+_ALWAYS_ALIASED = 10_000
 
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -80,8 +81,8 @@ def dump_yaml(value: Any) -> bytes:
     return text
 
 
-def _check_size(text: bytes | str) -> None:
-    """Before anything is built: libyaml recurses for every level, and every value costs microseconds."""
+def _checked_size(text: bytes | str) -> int:
+    """Return the number of values, before anything is built: libyaml recurses for each level, each value costs time."""
     depth = count = 0
     loader = _Loader(text)
     try:
@@ -98,15 +99,16 @@ def _check_size(text: bytes | str) -> None:
                 raise ValueError("error converting YAML to JSON: yaml: too many values; send JSON instead")
     finally:
         loader.dispose()
+    return count
 
 
 def _documents(text: bytes | str) -> Iterator[tuple[Any, list[str]]]:
     try:
-        _check_size(text)
+        size = _checked_size(text)
         loader = _Loader(text)
         try:
             while loader.check_node():
-                builder = _Builder()
+                builder = _Builder(size)
                 node = loader.get_node()
                 document = builder.value(node) if node is not None else None
                 yield document, builder.strict_errors()
@@ -188,13 +190,13 @@ _Dumper.add_representer(str, _represent_text)
 
 
 class _Builder:
-    """JSON data of one document."""
+    """JSON data of one document; `size` is the number of its own values."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
         self._repeated: list[str] = []
         self._seen: set[int] = set()
         self._open: set[int] = set()
-        self._aliased = 0
+        self._may_be_aliased = max(_ALWAYS_ALIASED, _ALIASED_PER_VALUE * size)
 
     def strict_errors(self) -> list[str]:
         lines = "".join(f"\n  {line}" for line in self._repeated)
@@ -214,8 +216,8 @@ class _Builder:
     def _count(self, node: Node) -> None:
         """Count nodes: an alias gives one again, and a few nested ones could make a document of any size."""
         if id(node) in self._seen:
-            self._aliased += 1 + len(node.value)
-            if self._aliased > _MAX_ALIASED:
+            self._may_be_aliased -= 1 + len(node.value)
+            if self._may_be_aliased < 0:
                 raise yaml.YAMLError("document contains excessive aliasing")
         self._seen.add(id(node))
 
@@ -226,19 +228,26 @@ class _Builder:
 
     def _mapping(self, node: MappingNode) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        merged: dict[str, Any] = {}
+        merged: dict[str, Any] | None = None
         for key_node, value_node in node.value:
             if isinstance(key_node, ScalarNode) and key_node.tag == _PLAIN and key_node.value == _MERGE:
+                if merged is not None:
+                    self._repeat(key_node, _MERGE)
+                merged = {} if merged is None else merged
                 for source in self._merge_sources(value_node):
-                    merged = {**source, **merged}
+                    for key, value in source.items():
+                        merged.setdefault(key, value)
                 continue
             key = _key(key_node)
             if key in result:
-                self._repeated.append(f'line {key_node.start_mark.line + 1}: key "{key}" already set in map')
+                self._repeat(key_node, key)
             result[key] = self.value(value_node)
-        for key, value in merged.items():
+        for key, value in (merged or {}).items():
             result.setdefault(key, value)
         return result
+
+    def _repeat(self, node: Node, key: str) -> None:
+        self._repeated.append(f'line {node.start_mark.line + 1}: key "{key}" already set in map')
 
     def _merge_sources(self, node: Node) -> list[dict[str, Any]]:
         value = self.value(node)
