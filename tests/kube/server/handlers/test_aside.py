@@ -23,6 +23,30 @@ async def test_only_the_work_of_a_large_body_leaves_the_loop(size: int, here: bo
     assert (thread == threading.get_ident()) is here
 
 
+@pytest.mark.parametrize(("live", "here"), [(LARGE - 1, True), (LARGE, False)])
+async def test_work_on_a_large_live_object_leaves_the_loop(live: int, here: bool) -> None:
+    patch = request(b"{}")
+    patch.live_bytes = live
+    thread = await aside(patch, threading.get_ident)
+    assert (thread == threading.get_ident()) is here
+
+
+@pytest.mark.parametrize(
+    ("media", "body", "here"),
+    [
+        ("application/yaml", b"a: &a {}", False),
+        ("application/apply-patch+yaml; charset=utf-8", b"<<: *a", False),
+        ("application/yaml", b"a: 1", True),
+        ("application/json", b'{"a": "&*"}', True),
+    ],
+)
+async def test_yaml_with_aliases_leaves_the_loop_whatever_its_size(media: str, body: bytes, here: bool) -> None:
+    posted = request(body)
+    posted.headers = {"Content-Type": media}
+    thread = await aside(posted, threading.get_ident)
+    assert (thread == threading.get_ident()) is here
+
+
 async def test_a_refusal_comes_back_from_the_thread() -> None:
     def refuse() -> None:
         raise BadRequest("no")

@@ -17,14 +17,22 @@ from typing import TypeVar
 from karmada.kube.server.http.request import Request
 
 LARGE = 64 * 1024
-"""Bytes of a body from which on its work is done aside."""
+"""Bytes of a body, or of the live object that is written, from which on the work is done aside."""
 
 T = TypeVar("T")
 _worker = ThreadPoolExecutor(1, thread_name_prefix="large-objects")
 
 
 async def aside(request: Request, work: Callable[..., T], *arguments: object) -> T:
-    """Return the result of the work: done here at once, or in the thread if the body of the request is large."""
-    if len(request.body) < LARGE:
+    """Return the result of the work: done here at once, or in the thread if the request may take long."""
+    if not _may_take_long(request):
         return work(*arguments)
     return await asyncio.get_running_loop().run_in_executor(_worker, work, *arguments)
+
+
+def _may_take_long(request: Request) -> bool:
+    """A small patch of a large object takes long, and so does YAML with aliases, which is larger than it looks."""
+    body = request.body
+    if len(body) >= LARGE or request.live_bytes >= LARGE:
+        return True
+    return (b"&" in body or b"*" in body) and "yaml" in request.headers.get("Content-Type", "").lower()

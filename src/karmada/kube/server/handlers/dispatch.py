@@ -255,14 +255,14 @@ class Handlers:
         )
 
     async def _delete(self, request: Request, resource: Resource) -> Result:
-        options = self._delete_options(request, resource)
+        options = await aside(request, self._delete_options, request, resource)
         return await self.deletes.delete(
             request, resource, self.namespace(request, resource), request.info.name, options
         )
 
     async def _delete_collection(self, request: Request, resource: Resource) -> Result:
         selected = list_options(request.query, watch=False)
-        options = self._delete_options(request, resource)
+        options = await aside(request, self._delete_options, request, resource)
         listed = await self.reads.list(resource, self.namespace(request, resource), selected)
         deleted = await self.deletes.delete_all(request, resource, listed.one_by_one(), options)
         return ListResult(resource, listed.metadata, objects=deleted)

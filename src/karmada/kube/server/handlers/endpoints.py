@@ -33,6 +33,7 @@ from karmada.kube.server.auth.authentication import Authenticator
 from karmada.kube.server.auth.rbac import Authorizer
 from karmada.kube.server.auth.reviews import review
 from karmada.kube.server.auth.tokens import TokenIssuer, request_token
+from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.handlers.deletes import Deletes, check_preconditions
 from karmada.kube.server.handlers.dispatch import Handlers, Place, created, place
 from karmada.kube.server.handlers.pod_logs import LogOptions, chosen_container
@@ -111,7 +112,7 @@ class Endpoints:
             endpoints[Place(PODS, name)] = self._connect
         endpoints[Place(SERVICES, "proxy")] = endpoints[Place(NODES, "proxy")] = self._connect
 
-    def _posted(self, request: Request, gvk: GVK, *, also: tuple[str, ...] = ()) -> Obj:
+    async def _posted(self, request: Request, gvk: GVK, *, also: tuple[str, ...] = ()) -> Obj:
         """Return the body of a POST that is not stored."""
         if request.info.verb != "create":
             raise MethodNotAllowed()
@@ -119,10 +120,14 @@ class Endpoints:
         if node is None:
             raise NotFound.resource()
         options = write_options(request.query, "CreateOptions")
-        return self._handlers.bodies.object(request, gvk, node, options.validation, also=also)
+
+        def read() -> Obj:
+            return self._handlers.bodies.object(request, gvk, node, options.validation, also=also)
+
+        return await aside(request, read)
 
     async def _review(self, request: Request, resource: Resource) -> Result:
-        obj = self._posted(request, resource.gvk)
+        obj = await self._posted(request, resource.gvk)
         answer = await review(
             resource.gvk.kind,
             obj,
@@ -152,14 +157,14 @@ class Endpoints:
             obj.setdefault("metadata", {})["managedFields"] = entries
 
     async def _token(self, request: Request, resource: Resource) -> Result:
-        body = self._posted(request, _TOKEN_REQUEST)
+        body = await self._posted(request, _TOKEN_REQUEST)
         info = request.info
         account = self._handlers.reads.entry(resource, info.namespace, info.name).object()
         await self._admit(request, resource, CREATE, body)
         return created(request_token(account, body, self._issuer, self._reader, warnings=request.warnings))
 
     async def _bind(self, request: Request, resource: Resource) -> Result:
-        binding = self._posted(request, _BINDING)
+        binding = await self._posted(request, _BINDING)
         _place_posted(binding, resource, request.info.namespace, request.info.name)
         name = request.info.name or (binding.get("metadata") or {}).get("name") or ""
         errors = binding_errors(binding)
@@ -185,7 +190,7 @@ class Endpoints:
         return await self._writes.update(scope, name, change)
 
     async def _evict(self, request: Request, resource: Resource) -> Result:
-        eviction = self._posted(request, _EVICTION, also=("policy/v1beta1",))
+        eviction = await self._posted(request, _EVICTION, also=("policy/v1beta1",))
         info = request.info
         _place_posted(eviction, resource, info.namespace, info.name)
         options = delete_options(Query({}), eviction.get("deleteOptions"))

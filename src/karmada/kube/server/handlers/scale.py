@@ -10,6 +10,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import BadRequest, Invalid, invalid
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import Node
+from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.handlers.patching import APPLY, Patcher
 from karmada.kube.server.handlers.reads import Reads
 from karmada.kube.server.handlers.writes import Change, Writes, WriteScope
@@ -39,16 +40,17 @@ class Scaling:
             return ObjectResult(obj=scale.get(found.object()))
         if info.verb == "update":
             options = write_options(request.query, "UpdateOptions")
-            body = self._bodies.object(request, SCALE, self.schema(), options.validation)
+            body = await aside(request, self._bodies.object, request, SCALE, self.schema(), options.validation)
             _check_place(body, namespace, info.name)
 
             async def replace(_scale: Obj) -> Obj:
                 return body
 
             return await self._write(request, resource, namespace, options, replace, patching=False)
-        patcher, options = make_patcher(request, SCALE, self.schema(), custom=False)
+        patcher, options = await aside(request, lambda: make_patcher(request, SCALE, self.schema(), custom=False))
         if patcher.media == APPLY:
-            return await self._apply(request, resource, namespace, patcher.config(), make_patcher)
+            config = await aside(request, patcher.config)
+            return await self._apply(request, resource, namespace, config, make_patcher)
         return await self._write(request, resource, namespace, options, patcher.change, patching=True)
 
     async def _apply(
@@ -71,7 +73,7 @@ class Scaling:
         patcher, options = make_patcher(request, resource.gvk, resource.schema(), custom=resource.custom)
 
         async def change(live: Obj) -> Obj:
-            applied = patcher.applied(live, parent, "scale")
+            applied = await aside(request, patcher.applied, live, parent, "scale")
             _take_identity(applied["metadata"], given)
             return applied
 

@@ -221,9 +221,10 @@ class Writes:
             entry = self._cache.collection(resource.storage_resource).get(scope.namespace, name)
             if entry is None:
                 raise NotFound.of(resource.group_resource, name)
+            scope.request.live_bytes = entry.weight
             old: Obj = entry.object()
             if self._versions.same(resource):
-                private = _private(resource, old, scope.subresource)
+                private = await aside(scope.request, _private, resource, old, scope.subresource)
             else:
                 [old] = await self._versions.present(resource, [entry])
                 private = await self._versions.fresh(resource, entry)

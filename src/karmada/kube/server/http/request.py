@@ -125,6 +125,8 @@ class Request:
     authorized: bool = False
     form: Form | None = None
     """In which form the answer is sent, once that is negotiated."""
+    live_bytes: int = 0
+    """The size of the live object that a write changes, once it is read."""
 
     @property
     def in_process(self) -> bool:
