@@ -51,7 +51,7 @@ async def enforce(binding: Obj, old: Obj | None, context: Context) -> None:
 
 
 async def _charge_all(binding: Obj, change: Amounts, context: Context, charged: set[str]) -> None:
-    """Raises Conflict when somebody else charged one of the quotas at the same time; `charged` are the others."""
+    """Charge quotas beside those `charged`; raise Conflict when somebody else charged one at the same time."""
     namespace = binding["metadata"].get("namespace") or ""
     try:
         quotas = await context.list(FederatedResourceQuota.gvr, namespace)

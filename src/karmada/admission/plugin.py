@@ -85,7 +85,7 @@ class DeletionProtection(BuiltinPlugin):
     mutates = False
 
     def __init__(self) -> None:
-        """It reads nothing but the object."""
+        """Return the context of a hook that reads nothing but the object."""
 
     def handles(self, attributes: Attributes) -> bool:
         protectable = attributes.resource.gvk.group != WEBHOOK_GROUP
@@ -101,7 +101,7 @@ class WarnNotActedOn(BuiltinPlugin):
     mutates = False
 
     def __init__(self, settings: Settings) -> None:
-        """It reads nothing but the request."""
+        """Return the context of a hook that reads nothing but the request."""
         self._settings = settings
 
     def handles(self, attributes: Attributes) -> bool:

@@ -94,7 +94,7 @@ def validate_cluster_wide(policy: Obj, old: Obj | None, _context: Context) -> li
 
 
 def _check_identity(policy: Obj, old: Obj | None, label: str) -> None:
-    """Changes of immutable fields are refused first, without further validation."""
+    """Validate a policy; changes of immutable fields are refused first, without further validation."""
     identity = (policy["metadata"].get("labels") or {}).get(label)
     if old is not None:
         if policy["spec"].get("schedulerName") != (old.get("spec") or {}).get("schedulerName"):

@@ -14,8 +14,10 @@ LABELS = {"app": "karmada-webhook"}
 
 
 def webhook_configurations(url_base: str = URL, ca_bundle: bytes = b"") -> list[Obj]:
-    """Both configurations. `ca_bundle` (PEM) is what the webhook's certificate is checked with; empty: what the API
-    server's system trusts."""
+    """Return both configurations. `ca_bundle` (PEM) is what the webhook's certificate is checked with.
+
+    Empty: what the API server's system trusts.
+    """
     base = url_base.rstrip("/")
     return [
         _configuration("MutatingWebhookConfiguration", MUTATING_CONFIG, MUTATING, base, ca_bundle),

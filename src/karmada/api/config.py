@@ -73,7 +73,8 @@ class ResourceInterpreterCustomizationSpec(Struct):
 )
 class ResourceInterpreterCustomization(Resource, kw_only=True):
     """The operations on one kind of resources, as Lua functions. It comes before interpreter webhooks and
-    before what is built in."""
+    before what is built in.
+    """
 
     spec: ResourceInterpreterCustomizationSpec
     """The kind and the operations on it."""

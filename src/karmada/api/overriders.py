@@ -112,7 +112,8 @@ class ResourcesOverrider(Struct):
 
 class Overriders(Struct):
     """Changes to a resource on its way to a cluster. They are made kind by kind in the order image, command, args,
-    labels, annotations, field, plaintext."""
+    labels, annotations, field, plaintext.
+    """
 
     plaintext: list[PlaintextOverrider] = []
     """Changes to any field, made last."""

@@ -143,7 +143,8 @@ class OverridePolicy(Resource, kw_only=True):
 @kind(V1ALPHA1, plural="clusteroverridepolicies", scope="Cluster", short=["cop"])
 class ClusterOverridePolicy(Resource, kw_only=True):
     """How resources, of all namespaces and of none, are changed on their way to clusters. These changes come before
-    those of OverridePolicies."""
+    those of OverridePolicies.
+    """
 
     spec: OverrideSpec
     """Which resources are changed for which clusters."""
@@ -284,7 +285,8 @@ class ReplicaSchedulingSpec(Struct):
 @kind(V1ALPHA1, plural="replicaschedulingpolicies", scope="Namespaced", short=["rsp"])
 class ReplicaSchedulingPolicy(Resource, kw_only=True):
     """How the replicas of resources are divided among clusters: an older kind; the replicaScheduling of a
-    PropagationPolicy does the same."""
+    PropagationPolicy does the same.
+    """
 
     spec: ReplicaSchedulingSpec
     """How replicas are divided."""

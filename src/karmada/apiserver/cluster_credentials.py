@@ -34,7 +34,7 @@ class ClusterCredentials(Plugin):
         self._allow_insecure = allow_insecure
 
     def handles(self, attributes: Attributes) -> bool:
-        """Writes to /status leave the spec as it is."""
+        """Return whether it writes a spec; writes to /status leave that as it is."""
         return (
             attributes.group_resource == CLUSTERS
             and attributes.operation in (CREATE, UPDATE)

@@ -43,7 +43,7 @@ optional_descheduling_flags = together(
 
 
 def descheduling_options_from(given: Given) -> Options:
-    """Raises click.ClickException with the fields that cannot be, as Karmada names them."""
+    """Raise click.ClickException with the fields that cannot be, as Karmada names them."""
     from karmada.descheduler.controller import Options
 
     refuse(list(descheduling_errors(given)))

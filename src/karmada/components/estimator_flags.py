@@ -56,7 +56,7 @@ in_process_estimator_flag = switch(
 
 
 def estimator_options_from(given: Given) -> ClientOptions:
-    """Raises click.ClickException with the fields that cannot be, as Karmada names them."""
+    """Raise click.ClickException with the fields that cannot be, as Karmada names them."""
     from karmada.estimator.client.options import ClientOptions, Tls, Whereabouts
 
     refuse(list(estimator_errors(given)))

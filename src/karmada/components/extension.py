@@ -93,7 +93,7 @@ class Extension:
         self._callers.believe(trust)
 
     async def start(self) -> None:
-        """Returns when it serves, which waits for the authorities that the control plane publishes."""
+        """Wait until it serves, which waits for the authorities that the control plane publishes."""
         for informers in (self._published, self.informers):
             informers.start()
             await informers.wait_synced()

@@ -64,7 +64,7 @@ def file(name: str, text: str) -> Callable[[F], F]:
 
 
 def ignored(names: str, why: str) -> Callable[[F], F]:
-    """Flags of Karmada that have no effect here, with any value or none."""
+    """Accept flags of Karmada that have no effect here, with any value or none."""
     return together(
         *(
             click.option(
@@ -371,7 +371,7 @@ controller_flags = together(
 
 
 def settings_from(given: Given) -> Settings:
-    """Raises click.ClickException with the fields that cannot be, as Karmada names them."""
+    """Raise click.ClickException with the fields that cannot be, as Karmada names them."""
     from karmada.components.parts import check
 
     refuse([*_not_positive(given), *_wrong_evictions(given)])

@@ -72,7 +72,7 @@ class Process:
             self._membership = transport.guard = self.assembly.share_controllers(sharing, self._unguarded)
 
     def _open_member(self, config: RestConfig, before: Transport | None) -> Transport:
-        """Writes to members are guarded, too; they do not have the Leases."""
+        """Guard writes to members, too, which do not have the Leases."""
         from karmada.kube.client.fencing import GuardElsewhere
         from karmada.kube.client.http_transport import HttpTransport
         from karmada.members.switching import over_network

@@ -1,5 +1,7 @@
-"""What the command lines of all programs share: `--version` and `version`, and flags that have no effect, or none
-without another."""
+"""The parts that the command lines of all programs share.
+
+These are `--version` and `version`, and flags that have no effect, or none without another.
+"""
 
 from __future__ import annotations
 

@@ -53,8 +53,10 @@ def ready_flag(command: F) -> F:
 
 
 def report_ready(descriptor: int | None, addresses: Mapping[str, str]) -> None:
-    """With what else it serves, and where: `ready dashboard=https://localhost:5480`. The descriptor stays open, so that
-    its reader also detects the end of the process."""
+    """Report readiness, with what else it serves, and where: `ready dashboard=https://localhost:5480`.
+
+    The descriptor stays open, so that its reader also detects the end of the process.
+    """
     if descriptor is not None:
         words = ["ready", *(f"{name}={address}" for name, address in addresses.items())]
         os.write(descriptor, f"{' '.join(words)}\n".encode())
@@ -75,8 +77,10 @@ class Served(Protocol):
 
 
 def begin(*, verbosity: int, logging_format: str = "text") -> asyncio.Event:
-    """Set up what every program has: logs, the garbage collector, errors of the event loop, and signals, which set the
-    event."""
+    """Set up what every program has.
+
+    Logs, the garbage collector, errors of the event loop, and signals, which set the event.
+    """
     from karmada.kube.runtime.logging import setup
     from karmada.kube.runtime.loop_errors import report_loop_errors
     from karmada.kube.runtime.tuning import tune_garbage_collection

@@ -106,7 +106,7 @@ class WebhookServer:
         return handle
 
     async def _ready(self, _request: web.Request) -> web.Response:
-        """It serves: that is all there is to be ready for."""
+        """Return whether it serves, which is all there is to be ready for."""
         from aiohttp import web
 
         return web.Response(text="ok")

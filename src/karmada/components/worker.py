@@ -49,7 +49,7 @@ def sharing_of(given: Given) -> Sharing:
 
 
 def _end_with_parent() -> None:
-    """Standard input ends with the parent, however that ends."""
+    """Wait for the end of standard input, which ends with the parent."""
     loop = asyncio.get_running_loop()
 
     def read() -> None:

@@ -73,7 +73,7 @@ class SyncedNamespaces:
         self._skipped = Skipped(context.settings.skipped_propagating_namespaces)
 
     def __call__(self, reference: Obj) -> bool:
-        """`reference` is the spec.resource of a binding."""
+        """Return the key; `reference` is the spec.resource of a binding."""
         if (reference.get("apiVersion"), reference.get("kind")) != ("v1", "Namespace"):
             return False
         namespace = self._namespaces.get(Key("", reference["name"]))

@@ -40,7 +40,7 @@ def _text(value: Any) -> str:
 
 
 def read(values: Mapping[str, str]) -> Settings:
-    """Settings by flag; ValueError for a flag that is none, or a value of another type."""
+    """Return settings by flag; ValueError for a flag that is none, or a value of another type."""
     defaults = Settings()
     known = {field.name.replace("_", "-"): field.name for field in fields(Settings)}
     given = {}

@@ -156,7 +156,7 @@ class Live:
         return len(self._streams)
 
     def stream(self, wanted: Sequence[str]) -> AsyncGenerator[tuple[str, str], None]:
-        """(what, topic) for as long as it is iterated over; BadTopic, or ValueError when there are too many."""
+        """Yield (what, topic) for as long as it is iterated over; BadTopic, or ValueError when there are too many."""
         parsed = {topic: parse_topic(topic) for topic in wanted}
         if len(parsed) > MOST_TOPICS or len(self._streams) >= MOST_STREAMS:
             raise ValueError("too many topics or open pages")

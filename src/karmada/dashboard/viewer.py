@@ -111,8 +111,11 @@ class Viewer:
     async def paced(
         self, key: str, read: Callable[[], Awaitable[T]], *, wait: bool = True, suits: Callable[[T], bool] | None = None
     ) -> T:
-        """Return what `read` returns next (see paced.py). Without `wait`: what it returned last, while that is fresh,
-        or what it returns now. What does not suit (it was read for another page) is read anew."""
+        """Return what `read` returns next (see paced.py).
+
+        Without `wait`: what it returned last, while that is fresh, or what it returns now. What does not suit (it was
+        read for another page) is read anew.
+        """
         paced = self.seen(f"paced {key}", lambda: Paced[T](self.clock))
         found = paced.latest if paced.is_fresh else None
         if wait:

@@ -32,7 +32,7 @@ class Unschedulable(NamedTuple):
 
 
 def slim_pod(pod: Obj) -> Obj:
-    """`counted` is None for a pod that is over and has left its node's resources free."""
+    """Record a pod; `counted` is None for one that is over and has left its node's resources free."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     node = spec.get("nodeName") or ""
     over = node and status.get("phase") in _OVER

@@ -62,7 +62,7 @@ def _counted(amounts: Mapping[str, str]) -> Iterable[tuple[str, int]]:
 
 
 def _rounded(name: str, value: str) -> int:
-    """Requests count in thousandths of a CPU and in whole units of everything else, rounded up."""
+    """Return requests in thousandths of a CPU and in whole units of everything else, rounded up."""
     quantity = Quantity.parse(value)
     return quantity.milli() if name == CPU else quantity.value() * ONE
 

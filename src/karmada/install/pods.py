@@ -194,8 +194,11 @@ def preferably_apart(app: str) -> Obj:
 
 
 def deployment(app: str, namespace: str, replicas: int, template: Obj, *, recreate: bool = False) -> Obj:
-    """Pods are replaced one after the other. A new one beside the old ones would find no node when replicas must be on
-    different nodes; and with `recreate` the old one has to release its volume first."""
+    """Return the strategy that replaces pods one after the other.
+
+    A new one beside the old ones would find no node when replicas must be on different nodes; and with `recreate` the
+    old one has to release its volume first.
+    """
     strategy: Obj = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
     return {
         "apiVersion": "apps/v1",

@@ -20,5 +20,5 @@ def built_in_layers(clock: Clock = SYSTEM, gates: FeatureGates | None = None) ->
 
 
 def interpreter_with(clock: Clock, gates: FeatureGates, *declared: Layer) -> Interpreter:
-    """`declared` layers above the built-in ones."""
+    """Return the interpreter with `declared` layers above the built-in ones."""
     return Interpreter([*declared, *built_in_layers(clock, gates)], native=Native(clock, gates))

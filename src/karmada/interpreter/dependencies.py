@@ -33,7 +33,7 @@ _SECRET_OF_VOLUME: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def pod_dependencies(pod: Obj, namespace: str) -> list[Obj]:
-    """References of a Pod with this spec: ConfigMaps, Secrets, its ServiceAccount, PersistentVolumeClaims."""
+    """Return the references of a Pod with this spec: ConfigMaps, Secrets, ServiceAccount, claims."""
     account = pod.get("serviceAccountName")
     volumes = pod.get("volumes") or ()
     found = (
@@ -95,7 +95,7 @@ def _at(value: Any, path: Iterable[str]) -> Any:
 
 
 def united(found: Iterable[Obj]) -> list[Obj]:
-    """References of several sources: sorted, each once. Two with label selectors are never the same."""
+    """Return references of several sources: sorted, each once. Two with label selectors are never the same."""
     merged: dict[Any, Obj] = {}
     for dependency in found:
         key = object() if "labelSelector" in dependency else tuple(sorted(dependency.items()))
@@ -105,7 +105,7 @@ def united(found: Iterable[Obj]) -> list[Obj]:
 
 
 def verify_dependencies(dependencies: Sequence[Obj]) -> None:
-    """Raises InterpreterError that lists every invalid reference."""
+    """Raise InterpreterError that lists every invalid reference."""
     errors = FieldErrors()
     for index, dependency in enumerate(dependencies):
         path = f"dependencies[{index}]"

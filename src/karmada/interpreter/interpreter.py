@@ -104,7 +104,7 @@ class Interpreter:
         return self.native.aggregate_status(obj, items) if layer is None else await layer.aggregate_status(obj, items)
 
     async def get_dependencies(self, obj: Obj) -> list[Obj]:
-        """References to what has to be wherever the template goes."""
+        """Return references to what has to be wherever the template goes."""
         layer = self._layer_of(obj, operations.INTERPRET_DEPENDENCY)
         return self.native.get_dependencies(obj) if layer is None else await layer.get_dependencies(obj)
 

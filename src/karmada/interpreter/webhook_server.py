@@ -160,7 +160,7 @@ async def serving(
     port: int = 8445,
     clock: Clock | None = None,
 ) -> AsyncIterator[int]:
-    """Serves by HTTPS; gives the port, which is a free one for 0.
+    """Serve by HTTPS; return the port, which is a free one for 0.
 
     The certificate and key are tls.crt and tls.key of the directory, and are loaded again when they change. OSError
     for files that cannot be used.

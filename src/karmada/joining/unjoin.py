@@ -167,8 +167,10 @@ async def clean_up_member(
     clock: Clock = SYSTEM,
     progress: Progress = quiet,
 ) -> None:
-    """Delete what joining created there. With `force` failures are reported and skipped, also if the cluster does not
-    respond."""
+    """Delete what joining created there.
+
+    With `force` failures are reported and skipped, also if the cluster does not respond.
+    """
     try:
         await with_timeout(clock, _delete_member_objects(member, name, namespace, force, progress), wait)
     except (ConnectionFailed, TimeoutError) as error:

@@ -34,7 +34,7 @@ class Board:
         changes: bool = False,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`changes`: where it is no terminal, print a line for everything that a row shows, not for results alone."""
+        """Show rows; `changes`: off a terminal, print a line for everything that a row shows, not for results alone."""
         self._out = out
         self._changes = changes
         self._live = out.isatty() if live is None else live

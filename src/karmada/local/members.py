@@ -55,7 +55,7 @@ async def bring_members(
 
 @asynccontextmanager
 async def _alone(path: Path) -> AsyncIterator[None]:
-    """Serialises concurrent starts."""
+    """Serialise concurrent starts."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         while True:

@@ -288,4 +288,4 @@ async def _forever() -> None:
 
 
 async def _at_once() -> None:
-    """It serves already."""
+    """Return whether it serves already."""

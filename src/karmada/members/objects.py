@@ -62,7 +62,7 @@ class NotOurs(ApiError):
 
 class KindInMember:
     def __init__(self, member: Member, gvr: GVR, retain: Retain, changed: Changed, clock: Clock) -> None:
-        """`changed` is called for what was not written here, from `watch` on."""
+        """Make it; `changed` is called for what was not written here, from `watch` on."""
         self.gvr = gvr
         self.informer: Informer | None = None
         self.started_at = 0.0

@@ -25,4 +25,4 @@ class OwnedMembers:
                 self._members.release(name)
 
     async def take_over(self, _before: Assignment, _now: Assignment) -> None:
-        """Connections are made when they are used."""
+        """Return a member, whose connections are made when they are used."""

@@ -61,7 +61,7 @@ class ResourceMetrics:
         return sorted(chain.from_iterable(found), key=meta.key)
 
     async def _items(self, cluster: str, path: str, query: dict[str, str]) -> list[Obj]:
-        """Marked as soon as they are there: all of them together would hold up others for long."""
+        """Mark items as soon as they are there: all of them together would hold up others for long."""
         answer = await self._clusters.get(cluster, path, query)
         return [] if answer is None else [_marked(item, cluster) for item in answer.body.get("items") or ()]
 

@@ -1,5 +1,7 @@
-"""What controllers that make Works call: an object and a cluster in, the object for that cluster and notes for its Work
-out. The result is emitted as events on the object, one for each rule.
+"""The hook that controllers which make Works call.
+
+An object and a cluster in, the object for that cluster and notes for its Work out. The result is emitted as events on
+the object, one for each rule.
 """
 
 from __future__ import annotations

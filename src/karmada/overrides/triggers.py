@@ -96,7 +96,7 @@ class Triggers:
         return tuple(Watch(kind.gvr, walk=self._requeue_of_policy) for kind in kinds)
 
     def cluster_watch(self) -> Watch:
-        """Changes of clusters after which other rules hold for them."""
+        """Select changes of clusters after which other rules hold for them."""
         return Watch(Cluster.gvr, walk=self._requeue_of_cluster)
 
     async def _requeue_of_policy(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:

@@ -51,7 +51,6 @@ async def estimates(client: Client, request: Request, *, sets: bool) -> list[Est
 
 async def _page(client: Client, path: str, query: Mapping[str, str]) -> bytes | None:
     """Return a page; None if the server has none, or the caller may not read it."""
-
     from karmada.kube.client.transport import Call
 
     transport = client.transport

@@ -134,7 +134,7 @@ def default_profile() -> Profile:
 
 
 def decide(request: Request, fleet: Fleet, profile: Profile) -> Steps:
-    """Yields the requests to estimators, gets the settled estimates, and returns the decision."""
+    """Yield the requests to estimators, get the settled estimates, and return the decision."""
     terms = request.plan.terms
     if not terms:
         return Decision([(yield from _attempt(request, 0, fleet, profile))])

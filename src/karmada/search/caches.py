@@ -179,7 +179,7 @@ class MemberCaches(Reconciler):
         self._registries.start()
 
     async def stop(self) -> None:
-        """Called by the controller, too, when it stops: only `close` ends everything."""
+        """Do nothing when the controller stops: only `close` ends everything."""
 
     async def close(self) -> None:
         for unsubscribe in self._unsubscribe:
@@ -239,7 +239,7 @@ class MemberCaches(Reconciler):
         return requeue(_UNKNOWN_SECONDS) if unknown else Done
 
     async def _apply(self, wanted: Wanted) -> dict[str, str]:
-        """Returns the clusters that cannot be reached as they are set up, with the reason."""
+        """Return the clusters that cannot be reached as they are set up, with the reason."""
         unreachable: dict[str, str] = {}
         self._wanted = wanted
         for name in [name for name in self._held if name not in wanted.by_cluster]:

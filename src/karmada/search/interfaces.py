@@ -50,7 +50,7 @@ class KindCache(Protocol):
     async def subscribe(
         self, since: int | None = None, *, namespace: str = "", name: str = "", matches: Matches | None = None
     ) -> Subscription:
-        """Changes after a version of the member (None: from now on).
+        """Watch changes after a version of the member (None: from now on).
 
         Expired when the changes since are not known any more, TooManyRequests while it has not synced. It ends when
         the resource is not cached any more and when the member had to be listed again.

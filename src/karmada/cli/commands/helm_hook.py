@@ -120,7 +120,7 @@ def _read(path: str) -> bytes:
 
 
 def _changes() -> Callable[[str], None]:
-    """Prints a line when it is another than the one before: the reasons to wait repeat themselves."""
+    """Print a line when it is another than the one before: the reasons to wait repeat themselves."""
     last = ""
 
     def show(text: str) -> None:

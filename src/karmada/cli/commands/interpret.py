@@ -110,7 +110,7 @@ def _interpreter(customizations: list[Obj], library: Library) -> Declarative | I
 
 
 def load(names: Sequence[str], flags: dict[str, Any]) -> list[Customization]:
-    """Customizations from files, or from the server by their names; whatever else the files hold comes along."""
+    """Return customizations from files, or from the server by names; whatever else the files hold comes along."""
     if not names and not flags["filenames"]:
         return []
     if flags["filenames"]:

@@ -23,7 +23,7 @@ def _check(word: str, value: str) -> None:
 
 
 def outcome(old: Obj, new: Obj, overwrite: bool) -> str:
-    """kubectl calls an object unlabeled when it got smaller, unless overwriting may have made it so."""
+    """Return what kubectl prints: unlabeled when an object got smaller, unless overwriting may have made it so."""
     before, after = (obj["metadata"].get("labels") or {} for obj in (old, new))
     if before == after:
         return "not labeled"

@@ -160,7 +160,7 @@ def create(
 
 
 async def _store(config: RestConfig, token: Token, clock: Clock | None = None) -> None:
-    """Tried again while the server is overloaded; a token that is there at a later try is the one of an earlier."""
+    """Try again while the server is overloaded; a token that is there then is the one of an earlier try."""
     from karmada.kube.objects.clock import SYSTEM
     from karmada.kube.objects.errors import AlreadyExists, ApiError
     from karmada.kube.objects.gvk import GVR

@@ -108,7 +108,7 @@ def _names(obj: Obj, done: str) -> str:
 
 
 def qualified_name(obj: Obj) -> str:
-    """`deployment.apps/web`"""
+    """Return the name with its resource: `deployment.apps/web`."""
     group, slash, _ = str(obj.get("apiVersion", "")).rpartition("/")
     kind = str(obj.get("kind", "")).lower() or "<unknown>"
     name = (obj.get("metadata") or {}).get("name", "")

@@ -142,7 +142,7 @@ def adoption(row: Row, watched: bool = False) -> str:
 
 
 def kind_name(mapping: Mapping) -> str:
-    """`deployment.apps`"""
+    """Return the resource with its group: `deployment.apps`."""
     kind = mapping.gvk.kind.lower()
     return f"{kind}.{mapping.gvk.group}" if mapping.gvk.group else kind
 

@@ -25,7 +25,7 @@ _CHUNK = 1 << 16
 
 @contextlib.contextmanager
 def plain_output() -> Iterator[IO[bytes]]:
-    """Standard output as bytes; an end of the process, without a word, when it is no longer wanted."""
+    """Yield standard output as bytes; end the process, without a word, when it is no longer wanted."""
     output = sys.stdout.buffer
     try:
         try:

@@ -242,7 +242,7 @@ def _logged(transport: Any) -> Any:
 
 
 def _warner() -> Callable[[str], None]:
-    """Shows what a server warns of, each warning once."""
+    """Show what a server warns of, each warning once."""
     shown: set[str] = set()
 
     def warn(text: str) -> None:

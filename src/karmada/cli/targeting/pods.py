@@ -146,7 +146,7 @@ def best_to_read(pod: Obj) -> tuple[Any, ...]:
 
 
 def best_to_enter(pod: Obj) -> tuple[Any, ...]:
-    """Running, not terminating, ready longest and with the fewest restarts."""
+    """Return the sort key: running, not terminating, ready longest, with the fewest restarts."""
     phases = {"Running": 0, "Unknown": 1}
     ready = _ready_since(pod)
     leaving = _moment(pod["metadata"].get("deletionTimestamp"))

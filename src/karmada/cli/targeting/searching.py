@@ -138,7 +138,7 @@ async def _check_coverage(control: Session, answer: Obj, clusters: Sequence[str]
 
 
 async def _named(control: Session, words: Sequence[str]) -> list[tuple[str, str]]:
-    """apiVersion and kind of what the control plane knows by these words."""
+    """Return apiVersion and kind of what the control plane knows by these words."""
     if not words:
         return []
     catalog = await control.client.mapper.catalog()

@@ -38,7 +38,7 @@ class Report(NamedTuple):
 
 
 def report_of(work: Obj, reference: Obj) -> Report:
-    """`reference` is the spec.resource of the binding."""
+    """Return the report of a Work; `reference` is the spec.resource of the binding."""
     cluster = cluster_of_namespace(work["metadata"]["namespace"]) or ""
     condition = meta.get_condition((work.get("status") or {}).get("conditions"), APPLIED)
     return Report(cluster, condition is not None, _contents(work, condition, reference))

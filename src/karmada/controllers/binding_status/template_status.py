@@ -21,7 +21,7 @@ class TemplateStatus:
         self._templates = templates
 
     async def update(self, reference: Obj, items: Sequence[Obj], recorder: EventRecorder) -> None:
-        """`reference` is the spec.resource of a binding, `items` its aggregatedStatus."""
+        """Write the status; `reference` is the spec.resource of a binding, `items` its aggregatedStatus."""
         if not self._interpreter.enabled(gvk_of(reference), AGGREGATE_STATUS):
             return
         template = await self._templates.of(reference)

@@ -40,7 +40,7 @@ class Collector:
         sync_timeout: float,
         enablements: Sequence[Obj] = (),
     ) -> None:
-        """`enablements` are those that the Cluster's status has from before."""
+        """Collect the status; `enablements` are those that the Cluster's status has from before."""
         self.member = member
         self._clock = clock
         self._on_synced = on_synced

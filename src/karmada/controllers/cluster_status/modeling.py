@@ -1,6 +1,6 @@
-"""Grades of nodes: a cluster's resource models say where each grade begins, and every node belongs to the highest
-grade of which it has enough of everything left.
+"""Grades of nodes: a cluster's resource models say where each grade begins.
 
+Every node belongs to the highest grade of which it has enough of everything left.
 A node that can take no more pods, or is overdrawn of a resource that the models name, belongs to none. Each node is
 graded by itself, so a change of one node or pod moves at most one node from one grade to another.
 """

@@ -125,7 +125,7 @@ class WantedBinding:
         return {"apiVersion": cls.gvk.api_version, "kind": cls.gvk.kind, "metadata": metadata, "spec": spec}
 
     def over(self, current: Obj) -> Obj:
-        """Merged into the current binding; OtherOwner when that one is an earlier template's."""
+        """Merge into the current binding; OtherOwner when that one is an earlier template's."""
         owner = meta.controller_of(current)
         if owner is not None and owner.get("uid") != self._owner["uid"]:
             raise OtherOwner(_OTHER_OWNER)

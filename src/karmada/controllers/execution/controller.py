@@ -127,7 +127,7 @@ class Execution(Reconciler):
         *,
         handles: Callable[[Obj], bool] = is_push,
     ) -> None:
-        """`handles` selects Clusters."""
+        """Execute the Works of the Clusters that `handles` selects."""
         self._client = context.client
         self._interpreter = interpreter
         self._clock = context.clock

@@ -53,7 +53,7 @@ class Spaces:
     def __init__(
         self, members: Members, client: Client, interpreter: Interpreter, clock: Clock, changed: Changed
     ) -> None:
-        """`changed` is called for objects of the kinds that are watched."""
+        """Make it; `changed` is called for objects of the kinds that are watched."""
         self._members = members
         self._client = client
         self._interpreter = interpreter

@@ -40,5 +40,5 @@ class Pace(Generic[K]):
         return due - now
 
     def forget(self, key: K) -> None:
-        """It need not be evicted after all."""
+        """Drop an eviction that is not needed after all."""
         self._reserved.pop(key, None)

@@ -58,7 +58,7 @@ class TaintManager(Reconciler):
         )
 
     def _concerned(self, old: Obj | None, new: Obj | None) -> bool:
-        """New targets or another applied placement, while some cluster has a NoExecute taint."""
+        """Return whether there are new targets or another placement, while some cluster has a NoExecute taint."""
         if new is None:
             return old is not None and key_of(old) in self._pace
         if self._clusters.synced and not self._clusters.cache.has(_WITH_TAINTS, _YES):

@@ -100,7 +100,7 @@ class FederatedHpas(Reconciler):
         await self.scales.use(key, ())
 
     async def _reconcile(self, key: Key, round_: Round) -> None:
-        """Raises what is wrong after the status says it."""
+        """Raise what is wrong after the status says it."""
         try:
             problem = await self._autoscale(key, round_)
         except ScalingFailed:

@@ -62,7 +62,7 @@ class Figures(Collector):
         )
 
     def processed(self, seconds: float, *, action: str, error: str) -> None:
-        """`action` is scale_up, scale_down or none; `error` is spec, internal or none."""
+        """Count; `action` is scale_up, scale_down or none, `error` is spec, internal or none."""
         self._processed.labels(_result(error != "none")).observe(seconds)
         self._reconciled.labels(action, error).inc()
         self._reconciling.labels(action, error).observe(seconds)

@@ -141,7 +141,7 @@ class EndpointSliceDispatch(Reconciler):
         return changed
 
     async def _delete_orphans(self, work: Obj, service: Obj, using: set[str], name: str) -> bool:
-        """Copies in clusters that do not use the service any more, and those of this carrier under another name."""
+        """Return copies in clusters that no longer use the service, and those of this carrier under another name."""
         there = self._works.keys_by_index(_BY_SERVICE, str(key_of(service)))
         orphans = {key for key in there if well_known.cluster_of_namespace(key.namespace) not in using}
         orphans |= {key for key in self._works.keys_by_index(_BY_SOURCE, str(key_of(work))) if key.name != name}

@@ -146,7 +146,7 @@ class MultiClusterServices(Reconciler):
             await self._works.delete(marker)
 
     async def _retire(self, service: Obj) -> None:
-        """It is being deleted, or has become another type: its Service is left to policies again."""
+        """Leave the Service to policies again: it is being deleted, or has become another type."""
         if well_known.MULTICLUSTER_SERVICE_FINALIZER not in meta.finalizers(service):
             return
         what = "service work"

@@ -170,7 +170,7 @@ async def _claimed(view: View, policy: Obj, namespace: str) -> tuple[Sequence[An
 
 
 async def preview(view: View) -> web.StreamResponse:
-    """Reads only: it is there in a read-only dashboard too."""
+    """Read only: it is there in a read-only dashboard too."""
     text = (await view.form()).get("text", "")
     try:
         radius, problem = await view.predicted(lambda: radius_of(view.client, text)), ""

@@ -1,5 +1,7 @@
-"""A workload: the graph of everything that belongs to it, live; each node with status, events, YAML and difference;
-and why it is where it is."""
+"""A workload: the graph of everything that belongs to it, live; each node with status, events, YAML and difference.
+
+And why it is where it is.
+"""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Connection:
         return unary
 
     async def close(self, grace: float) -> None:
-        """Calls under way may end within the grace period."""
+        """Close; calls under way may end within the grace period."""
         await self._channel.close(grace)
 
 

@@ -122,8 +122,11 @@ def search(settings: Settings) -> list[Obj]:
 
 
 def dashboard(settings: Settings) -> list[Obj]:
-    """Viewers bring credentials of their own, so its pods hold none: neither a kubeconfig with a user nor a key of the
-    control plane. It listens on all addresses, since a forwarded port arrives at the pod's loopback."""
+    """Return the dashboard, whose pods hold no credentials: viewers bring their own.
+
+    Neither a kubeconfig with a user nor a key of the control plane. It listens on all addresses, since a forwarded port
+    arrives at the pod's loopback.
+    """
     mounts, volumes = [CONFIG_MOUNT], [{"name": CONFIG_MOUNT["name"], "configMap": {"name": DASHBOARD}}]
     serving = ["--cert-dir=/tmp/certificates"]
     if settings.serving_secret:

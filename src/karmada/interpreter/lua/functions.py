@@ -125,7 +125,7 @@ def _int32(number: float) -> int:
 
 
 def _with_texts(requirements: Any) -> Any:
-    """Requirements whose quantities are text: scripts may give numbers."""
+    """Return requirements whose quantities are text: scripts may give numbers."""
     try:
         return with_canonical_quantities(requirements) if isinstance(requirements, dict) else requirements
     except ValueError as error:

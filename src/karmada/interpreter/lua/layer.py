@@ -46,7 +46,7 @@ class Declarative:
         self.load(customizations)
 
     def load(self, customizations: Iterable[Obj]) -> None:
-        """These, and no others."""
+        """Use these customizations, and no others."""
         scripts: dict[tuple[GVK, Operation], list[LuaScript]] = {}
         for customization in sorted(customizations, key=lambda obj: str(obj["metadata"].get("name") or "")):
             gvk = target_of(customization)

@@ -47,7 +47,7 @@ class Library:
         }
 
     def call(self, name: str, arguments: list[Any]) -> Any:
-        """Raises LibraryError, or what the function itself says is wrong."""
+        """Raise LibraryError, or what the function itself says is wrong."""
         try:
             return self._functions[name](arguments)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:

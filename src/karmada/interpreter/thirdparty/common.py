@@ -89,7 +89,7 @@ def dependencies_of_template(obj: Obj) -> list[Obj]:
 
 
 def references(obj: Obj, kind: str, names: Iterable[str | None]) -> list[Obj]:
-    """References to objects of a core kind in the object's own namespace; names that are missing are skipped."""
+    """Return references to objects of a core kind in the object's own namespace; missing names are skipped."""
     return [reference("v1", kind, meta.namespace(obj), name) for name in names if name]
 
 

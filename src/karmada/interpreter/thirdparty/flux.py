@@ -64,7 +64,7 @@ def _release_status(obj: Obj, reports: Sequence[Report], _: str) -> Obj:
 
 
 def _failures(status: Obj, reports: Sequence[Report], field: str) -> Number | None:
-    """Added to what the template counts, if it counts them: every aggregation makes it more."""
+    """Add to what the template counts, if it counts them: every aggregation makes it more."""
     if not reports:
         return 0
     if status.get(field) is None:

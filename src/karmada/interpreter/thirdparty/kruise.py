@@ -94,7 +94,7 @@ def _cron_status(obj: Obj, reports: Sequence[Report], _: str) -> Obj:
 
 
 def _cron_dependencies(obj: Obj) -> list[Obj]:
-    """It makes Jobs or BroadcastJobs; the template of the latter wins."""
+    """Return the template; it makes Jobs or BroadcastJobs, and that of the latter wins."""
     templates = section(section(obj, "spec"), "template")
     for field in ("broadcastJobTemplate", "jobTemplate"):
         found = at(templates, field, "spec", "template")

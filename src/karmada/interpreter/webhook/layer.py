@@ -36,7 +36,7 @@ class Webhooks:
         self._chosen: dict[tuple[GVK, Operation], Hook | None] = {}
 
     def load(self, configurations: Iterable[Obj]) -> None:
-        """These, and no others."""
+        """Use these webhooks, and no others."""
         self.hooks = compile_hooks(configurations)
         self._chosen = {}
 

@@ -26,7 +26,7 @@ class Undo:
         return bool(self._steps)
 
     def add(self, what: str, step: Step) -> None:
-        """`what` is left behind when the step fails."""
+        """Add a step; `what` is left behind when it fails."""
         self._steps.append((what, step))
 
     def delete(self, client: Client, placed: Placed) -> None:
@@ -54,7 +54,7 @@ class Undo:
 
 @asynccontextmanager
 async def undone_on_failure(report: Progress, started: Callable[[], None]) -> AsyncIterator[Undo]:
-    """`started` is called before anything is undone; what could not be is reported."""
+    """Undo; `started` is called before, and what could not be undone is reported."""
     undo = Undo()
     try:
         yield undo

@@ -109,7 +109,7 @@ def _is_starting(pod: Obj, metric: PodMetric, now: float, rules: Rules) -> bool:
 
 
 def request_of(pod: Obj, resource: str, container: str = "") -> int:
-    """Requests of a pod, or of one of its containers; MetricsError when a container has none."""
+    """Return the requests of a pod, or of one of its containers; MetricsError when a container has none."""
     spec = pod.get("spec") or {}
     whole = ((spec.get("resources") or {}).get("requests") or {}).get(resource)
     if whole is not None and not container:

@@ -554,7 +554,7 @@ async def _connected(origin: Origin, made: socket.socket, tls: ssl.SSLContext | 
 
 
 async def _dial(host: str, port: int) -> socket.socket:
-    """Connected. Of several addresses the next is tried when one has not answered for a moment, or has refused."""
+    """Connect. Of several addresses the next is tried when one has not answered for a moment, or has refused."""
     addresses = await _addresses(host, port)
     if len(addresses) > 1:
         from aiohappyeyeballs import start_connection

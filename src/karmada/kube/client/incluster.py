@@ -18,7 +18,7 @@ def mounted(path: Path) -> Path:
 
 
 class NotInCluster(RuntimeError):
-    """This process does not run in a pod with a service account."""
+    """The process does not run in a pod with a service account."""
 
 
 def in_cluster_config(directory: Path | None = None) -> RestConfig:

@@ -65,7 +65,7 @@ class RemoteCommand:
                 yield message[0], message[1:]
 
     async def exit_code(self) -> int:
-        """Waits for the end. ApiError when the server could not run the command, ConnectionFailed when it vanished."""
+        """Wait for the end. ApiError when the server could not run the command, ConnectionFailed when it vanished."""
         async for _ in self.output():
             pass
         if self._status is None:

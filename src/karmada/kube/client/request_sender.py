@@ -166,7 +166,7 @@ class RequestSender:
         return proxy._replace(tls=tls or client_context(b"", b"", b"", False))
 
     def _tls(self, credential: Credential) -> ssl.SSLContext:
-        """That of before while nothing has changed: its connections are found by it."""
+        """Return that of before while nothing has changed: its connections are found by it."""
         ca = b"" if self._config.insecure else self._ca.read()
         material = (ca, credential.certificate, credential.key)
         if self._context is None or material != self._material:

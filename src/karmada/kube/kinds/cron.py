@@ -33,7 +33,7 @@ class Missed(NamedTuple):
 
 @lru_cache(maxsize=256)
 def zone_of(name: str) -> tzinfo:
-    """Raises what zoneinfo raises for a name it does not know."""
+    """Raise what zoneinfo raises for a name it does not know."""
     return ZoneInfo(name) if name else UTC
 
 

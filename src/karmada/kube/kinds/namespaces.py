@@ -1,5 +1,7 @@
-"""Namespaces. One has two sorts of finalizers: metadata.finalizers, as every object, and spec.finalizers, which only
-the finalize subresource changes. It is gone when both are empty.
+"""Namespaces. One has two sorts of finalizers.
+
+Metadata.finalizers, as every object, and spec.finalizers, which only the finalize subresource changes. It is gone when
+both are empty.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def default_node(obj: Obj) -> None:
 
 
 def _default_ranges(spec: Obj) -> None:
-    """podCIDR is the first of podCIDRs; either one sets the other."""
+    """Fill in podCIDR and podCIDRs: the former is the first of the latter, and either one sets the other."""
     if spec.get("podCIDRs"):
         spec["podCIDR"] = spec["podCIDRs"][0]
     elif spec.get("podCIDR"):

@@ -12,8 +12,10 @@ Usage = dict[str, Quantity]
 
 
 def pod_resources(spec: Obj, kind: str) -> Usage:
-    """Return what a pod requests (or is limited to) in all: its containers and sidecars together, or its greediest init
-    container with the sidecars started before it, whichever is more; plus the runtime's overhead.
+    """Return what a pod requests (or is limited to) in all.
+
+    Its containers and sidecars together, or its greediest init container with the sidecars started before it, whichever
+    is more; plus the runtime's overhead.
     """
     total: Usage = {}
     for container in spec.get("containers") or ():

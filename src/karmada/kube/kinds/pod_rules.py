@@ -285,7 +285,7 @@ MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 
 def pod_annotations(errors: list[FieldError], path: str, found: Mapping[str, str] | None, spec: Obj) -> None:
-    """Validation of the annotations that kubelets and old clients use."""
+    """Validate the annotations that kubelets and old clients use."""
     mirrored = (found or {}).get(MIRROR_ANNOTATION)
     if mirrored is not None and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"

@@ -149,7 +149,7 @@ def _placement(path: str, spec: Obj) -> Iterator[str]:
 
 
 def node_selector_term(path: str, term: Obj, *, values: bool = False) -> Iterator[str]:
-    """Deprecated labels of nodes, and (where nothing refuses them) values that no label can have."""
+    """Warn of deprecated labels of nodes, and (where nothing refuses them) values that no label can have."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         at, key = f"{path}.matchExpressions[{index}]", expression.get("key") or ""
         if key in _NODE_LABELS:

@@ -39,7 +39,7 @@ _POD_LEVEL = ("cpu", "memory")
 
 
 def default_pod_resources(spec: Obj) -> None:
-    """Requests of the pod as a whole: what its containers request together, else the pod's limits."""
+    """Fill in requests of the pod as a whole: what its containers request together, else the pod's limits."""
     resources = spec.get("resources")
     if not resources or not (resources.get("limits") or resources.get("requests")):
         return

@@ -61,7 +61,7 @@ def schedule_problem(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def parse_schedule(text: str) -> Schedule:
-    """Raises ValueError with what is wrong, in the words that Kubernetes uses."""
+    """Raise ValueError with what is wrong, in the words that Kubernetes uses."""
     zone = ""
     if text.startswith(("TZ=", "CRON_TZ=")):
         prefix, _, text = text.partition(" ")

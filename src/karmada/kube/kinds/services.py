@@ -160,7 +160,7 @@ def _drop_same(new: Obj, was: Obj, key: str) -> None:
 
 
 def _normalize_update(new: Obj, was: Obj) -> None:
-    """clusterIP is the first of clusterIPs, whichever of the two the user changed."""
+    """Make clusterIP the first of clusterIPs, whichever of the two the user changed."""
     single, many = new.get("clusterIP"), new.get("clusterIPs")
     if not single and many and was.get("clusterIP") and many == was.get("clusterIPs"):
         new.pop("clusterIPs")

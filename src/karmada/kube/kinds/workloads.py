@@ -378,7 +378,7 @@ def prepare_daemonset(obj: Obj) -> None:
 
 
 def prepare_daemonset_update(obj: Obj, old: Obj) -> None:
-    """templateGeneration is raised by changes of the template only."""
+    """Raise templateGeneration for changes of the template only."""
     text = (old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0")
     generation = int(text) if text.isdecimal() else 0
     if (obj.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template"):

@@ -101,7 +101,7 @@ class FakeClock:
 
 
 def _turn(loop: asyncio.AbstractEventLoop, left: int, settled: asyncio.Future[None]) -> None:
-    """Waits for turns of the loop without waking the task in each, which would take twice as long."""
+    """Wait for turns of the loop without waking the task in each, which would take twice as long."""
     if left:
         loop.call_soon(_turn, loop, left - 1, settled)
     elif not settled.done():

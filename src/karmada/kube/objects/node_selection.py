@@ -91,7 +91,7 @@ class NodeSelection:
 
 
 def selection_of(spec: Obj) -> NodeSelection | None:
-    """Requirements of a pod on its node's labels and name; None when it has none."""
+    """Return the requirements of a pod on its node's labels and name; None when it has none."""
     node_affinity = ((spec.get("affinity") or {}).get("nodeAffinity")) or {}
     required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if not spec.get("nodeSelector") and required is None:

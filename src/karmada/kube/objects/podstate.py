@@ -16,7 +16,7 @@ def is_terminal(pod: Obj) -> bool:
 
 
 def is_active(pod: Obj) -> bool:
-    """Counts as a replica: neither finished nor being deleted."""
+    """Return whether a pod counts as a replica: neither finished nor being deleted."""
     return not is_terminal(pod) and not is_deleting(pod)
 
 

@@ -58,7 +58,7 @@ class Quantity:
 
     @classmethod
     def parse(cls, value: str | int | float | Quantity) -> Quantity:
-        """Raises ValueError with Kubernetes' text."""
+        """Parse a quantity; raise ValueError with Kubernetes' text."""
         if type(value) is str:
             return _parse(value)
         return _from_other(value)
@@ -175,7 +175,7 @@ def _suffix_of(suffix: str) -> tuple[int, int, Format]:
 
 
 def _nano(number: int, width: int, fraction_digits: int, base: int, power: int) -> int:
-    """number / 10^fraction_digits * base^power in nano units, rounded up and limited; number is not negative."""
+    """Return number / 10^fraction_digits * base^power in nano units, rounded up; number is not negative."""
     if number == 0:
         return 0
     if base == 2:

@@ -236,7 +236,7 @@ class _Parser:
         return literal
 
     def value_set(self) -> set[str]:
-        """ "(a,b)"; an empty place between commas is the empty string, and so is nothing at all."""
+        """Read "(a,b)"; an empty place between commas is the empty string, and so is nothing at all."""
         kind, literal = self.take()
         if kind != "(":
             raise ValueError(f"found '{literal}' expected: '('")

@@ -235,7 +235,7 @@ def _merge_by_key(original: list[Any], patch: list[Any], key: str, node: Node | 
 
 
 def _ordered(merged: list[Any], order: list[Any], server: list[Any], key: str) -> list[Any]:
-    """Listed items in the order given; each other item before the first listed one that it preceded on the server."""
+    """Return listed items in order; each other item before the first listed one that it preceded on the server."""
     rank = _ranks(order, key)
     place = _ranks(server, key)
     listed: list[tuple[Any, Any]] = []

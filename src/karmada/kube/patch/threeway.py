@@ -90,8 +90,7 @@ class _Want:
 def three_way_strategic_patch(
     original: Obj, modified: Obj, current: Obj, node: Node | None, *, overwrite: bool = True
 ) -> Obj:
-    """Without `overwrite` PatchConflict is raised when the server's object differs from the original in what would be
-    changed."""
+    """Return the patch; without `overwrite` raise PatchConflict when others changed what it would change."""
     changes = _diff(current, modified, node, _Want(deletions=False))
     deletions = _diff(original, modified, node, _Want(changes=False))
     patch = _merged(deletions, changes, node)

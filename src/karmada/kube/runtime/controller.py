@@ -161,20 +161,20 @@ class Reconciler(ABC):
         """Make what is there as it should be; None is Done."""
 
     def attach(self, add: Enqueue, /) -> None:  # noqa: B027 - most have watches only
-        """Called once before the start, for keys that come from elsewhere than the watches."""
+        """Take `add` before the start, for keys that come from elsewhere than the watches."""
 
     def follow_queue(self, queue: WorkQueue[Key], /) -> None:  # noqa: B027
-        """Called once before the start, for those that report on their queue or steer it."""
+        """Take the queue before the start, to report on it or to steer it."""
 
     def existing(self) -> Iterable[Key]:
         """Return the keys of all existing objects that come from elsewhere than the watches."""
         return ()
 
     def disown(self, owns: Callable[[Key], bool], /) -> None:  # noqa: B027
-        """Called when keys were lost to another replica: drop what is kept for those that are not owned."""
+        """Drop what is kept for keys that were lost to another replica."""
 
     async def stop(self) -> None:  # noqa: B027
-        """Called when the controller has stopped."""
+        """Release what is held, when the controller has stopped."""
 
 
 class Controller:
@@ -270,7 +270,7 @@ class Controller:
     # events to keys
 
     def _handler(self, watch: Watch, informer: Informer, takes: Callable[[Key], bool] | None = None) -> Handler:
-        """`takes`: which keys are taken over, for a handler of existing objects; None: changes of those owned."""
+        """Return a handler; `takes`: which keys are taken over, for existing objects; None: changes of those owned."""
         if watch.walk is not None:
             return self._walking_handler(watch, watch.walk, informer)
         when, map_to, given, pending, after = watch.when, watch.map_to, watch.priority, watch.pending, watch.after

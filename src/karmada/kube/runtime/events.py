@@ -129,7 +129,7 @@ class EventWriter(Collector):
     def __init__(
         self, client: Client, *, clock: Clock | None = None, waiting: int = _WAITING, behind: bool = False
     ) -> None:
-        """`waiting`: how many Normal events, and how many Warnings, may wait before further ones are dropped."""
+        """Make a writer; `waiting`: how many Normal events, and how many Warnings, may wait; others are dropped."""
         self.clock = clock or RealClock()
         self.dropped: Counter[tuple[str, str]] = Counter()
         """Events by component and cause."""

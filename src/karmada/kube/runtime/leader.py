@@ -88,7 +88,7 @@ class LeaderElector:
     # the three acts
 
     async def acquire(self) -> None:
-        """Returns when this candidate leads."""
+        """Wait until this candidate leads."""
         self.log.info("Waiting for the lease")
         while not await self.try_acquire():
             await self._clock.sleep(self._pause())

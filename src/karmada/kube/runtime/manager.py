@@ -35,7 +35,7 @@ log = get_logger("manager")
 
 
 class LeadershipLost(Exception):
-    """This process led and does so no more."""
+    """The process led and does so no more."""
 
 
 class Component(Protocol):
@@ -165,7 +165,7 @@ class Manager:
     # life
 
     async def start(self) -> None:
-        """Returns when everything that runs without a lease runs; with a lease the rest follows when it is won."""
+        """Wait until everything that needs no lease runs; the rest follows when its lease is won."""
         self.informers.start()
         await self._sync()
         await self._start_all(self._everywhere)
@@ -207,7 +207,7 @@ class Manager:
         raise TimeoutError(f"no sync within {self._sync_timeout:g}s: {missing}")
 
     async def _start_all(self, components: list[Component]) -> None:
-        """Controllers work on what is new while existing objects are delivered.
+        """Let controllers work on what is new while existing objects are delivered.
 
         These are delivered to all subscribers together: every read of an object may cost its parsing.
         """

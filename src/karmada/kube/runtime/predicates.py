@@ -19,7 +19,7 @@ def never(old: Obj | None, new: Obj | None) -> bool:  # noqa: ARG001
 
 
 def changes(look: Callable[[Obj], Any]) -> Predicate:
-    """Adds, deletes, and updates after which `look` gives something else."""
+    """Select adds, deletes, and updates after which `look` gives something else."""
 
     def changed(old: Obj | None, new: Obj | None) -> bool:
         return old is None or new is None or look(old) != look(new)
@@ -28,7 +28,7 @@ def changes(look: Callable[[Obj], Any]) -> Predicate:
 
 
 def _metadata_changed(*fields: str) -> Predicate:
-    """Adds, deletes, and updates of one of these; one that is empty is as good as none."""
+    """Select adds, deletes, and updates of one of these; one that is empty is as good as none."""
 
     def changed(old: Obj | None, new: Obj | None) -> bool:
         if old is None or new is None:

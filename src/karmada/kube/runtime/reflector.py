@@ -33,7 +33,7 @@ class WatchFailed(Exception):
 
 class Reflector(ABC):
     def __init__(self, gvr: GVR | GVK, clock: Clock, *, optional: bool = False) -> None:
-        """`optional` is for kinds that the server may not have: then there are no objects, until a later list."""
+        """Make one; `optional` is for kinds that the server may not have: no objects, until a later list has some."""
         self.gvr = gvr
         self.resource_version = ""
         """How far it has come; "" until the first list of a history is complete."""

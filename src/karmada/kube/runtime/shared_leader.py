@@ -34,7 +34,7 @@ class SharedLeader:
         await self._membership.acquire()
 
     async def hold(self) -> None:
-        """Returns when either is lost."""
+        """Wait until either is lost."""
         holding = [asyncio.create_task(part.hold()) for part in (self._lease, self._membership)]
         try:
             ended, _ = await asyncio.wait(holding, return_when=asyncio.FIRST_COMPLETED)

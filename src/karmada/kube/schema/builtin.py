@@ -277,7 +277,7 @@ def _strategy(schema: Obj) -> frozenset[str]:
 
 
 def _list_topology(schema: Obj) -> tuple[str, tuple[str, ...]]:
-    """Lists without a type (older versions have many) are associative as far as strategic merge knows a key."""
+    """Make lists without a type (older versions have many) associative where strategic merge knows a key."""
     list_type = schema.get("x-kubernetes-list-type")
     if list_type is not None:
         return list_type, tuple(schema.get("x-kubernetes-list-map-keys", ()))

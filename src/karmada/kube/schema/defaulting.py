@@ -105,7 +105,7 @@ def prune(node: Node, obj: Obj, *, nulls: bool = False, settled: frozenset[str] 
 
 
 def _prune(node: Node, value: Any, path: str, unknown: list[str], nulls: bool) -> None:
-    """Keeping unknown fields is not inherited: a declared field decides for itself."""
+    """Prune a field; keeping unknown fields is not inherited, a declared field decides for itself."""
     if type(value) is list:
         _prune_list(node, value, path, unknown, nulls)
         return

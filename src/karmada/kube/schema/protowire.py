@@ -81,7 +81,7 @@ def write_varint(value: int) -> bytes:
 
 
 def chunks(buffer: bytes, at: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Number and content of the length-delimited fields of a message."""
+    """Yield number and content of the length-delimited fields of a message."""
     while at < len(buffer):
         tag, at = read_varint(buffer, at)
         start, at = extent(buffer, at, tag & 7, len(buffer))

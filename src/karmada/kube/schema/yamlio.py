@@ -64,7 +64,7 @@ def load_strict(body: bytes | str) -> tuple[Any, list[str]]:
 
 
 def _repeats_fields(data: bytes, parsed: Any) -> bool:
-    """Imported here: kubeconfigs, which every command reads, are YAML."""
+    """Import what only long documents need: kubeconfigs, which every command reads, are YAML, too."""
     from karmada.kube.schema.decode import duplicate_fields
 
     return bool(duplicate_fields(data, parsed))

@@ -94,7 +94,7 @@ class AttachedCluster:
         await self.manager.start()
 
     async def _take_version(self) -> None:
-        """Controllers watch only kinds that the target serves: an older target has fewer than the profile's version."""
+        """Select the kinds that the target serves: an older target has fewer than the profile's version."""
         served = await self.context.client(KUBELET).raw("GET", "/version")
         version = ".".join(str(served["gitVersion"]).lstrip("v").split(".")[:2])
         if version in VERSIONS and VERSIONS.index(version) < VERSIONS.index(self.profile.version):

@@ -272,7 +272,6 @@ def more_quota(name: str, resource: str, amount: Quantity) -> Change:
 
 def more_member_quota(estimator: str, cluster: str, name: str, key: str, amount: Quantity) -> Change:
     """Raise a ResourceQuota in a member; `key` is that in status.hard: cpu or requests.cpu."""
-
     path: Path = ("status", "hard", key)
 
     def raised(situation: Situation) -> Situation:

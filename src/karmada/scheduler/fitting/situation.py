@@ -101,7 +101,7 @@ class MovedPeers:
     """The bindings of a group, with one more or one less target for some of them."""
 
     def __init__(self, peers: Peers, moved: Iterable[str], cluster: str, *, there: bool) -> None:
-        """`moved`: names of bindings that are (`there`) or are not in the cluster."""
+        """Return the situation; `moved`: names of bindings that are (`there`) or are not in the cluster."""
         self._peers = peers
         self._moved = frozenset(moved)
         self._cluster = cluster

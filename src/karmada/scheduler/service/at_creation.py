@@ -43,7 +43,7 @@ class AtCreation:
     def __init__(
         self, core: SchedulingEngine, ours: SchedulerSelector, clock: Clock, manager: str, running: Callable[[], bool]
     ) -> None:
-        """`manager`: who writes the decision. `running`: whether this scheduler is the one that decides now."""
+        """Make it; `manager`: who writes the decision, `running`: whether this scheduler decides now."""
         self._core = core
         self._ours = ours
         self._clock = clock

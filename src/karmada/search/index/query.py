@@ -102,7 +102,7 @@ def words_of(text: str) -> Matches:
 
 
 def says_nothing(query: Query) -> bool:
-    """It has a text without a word that could occur, or a selector of nothing."""
+    """Return whether nothing can match: a text without a word that could occur, or a selector of nothing."""
     return bool(query.text.strip() and not any(words_of(query.text))) or query.labels.nothing
 
 

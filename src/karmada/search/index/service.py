@@ -51,7 +51,7 @@ class SearchIndex:
     """A Sink. `changed` are called with what was indexed, on the event loop."""
 
     def __init__(self, caches: Caches, clock: Clock = SYSTEM, *, filled: Callable[[], bool] = lambda: True) -> None:
-        """`filled`: whether all caches have their objects. Until then they come first, for some time."""
+        """Run; `filled`: whether all caches have their objects. Until then they come first, for some time."""
         self._caches = caches
         self._clock = clock
         self._filled = filled

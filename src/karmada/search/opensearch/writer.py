@@ -241,7 +241,7 @@ def _identified(obj: Doc) -> Identified:
 
 
 def _by_size(actions: Sequence[Action]) -> Iterator[list[Action]]:
-    """Requests of limited size; a single document may be larger."""
+    """Yield requests of limited size; a single document may be larger."""
     batch: list[Action] = []
     size = 0
     for action in actions:

@@ -72,7 +72,7 @@ class Lists:
         self._live = live
 
     async def list(self, wanted: Wanted, caches: Sequence[KindCache]) -> StreamedList:
-        """`caches` are those of the clusters that may be read, by the name of the cluster."""
+        """Make it; `caches` are those of the clusters that may be read, by the name of the cluster."""
         if not caches:
             return _nothing(wanted.resource)
         start = _start(wanted.options, caches)

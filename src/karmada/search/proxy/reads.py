@@ -40,7 +40,7 @@ class CachedReads:
     def __init__(
         self, caches: Caches, live: Reads, reading: Reading, kinds: Kinds, joined: Callable[[str], bool]
     ) -> None:
-        """`joined`: whether there is a cluster of this name, cached or not."""
+        """Make it; `joined`: whether there is a cluster of this name, cached or not."""
         self._caches = caches
         self._live = live
         self._reading = reading

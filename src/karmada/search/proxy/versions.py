@@ -40,7 +40,7 @@ class Versions:
         return _encoded(self._by_cluster) if self._by_cluster else ""
 
     def get(self, cluster: str) -> str:
-        """ "" for a cluster that has none."""
+        """Return the version in a cluster; "" when it has none."""
         return ANY if self._any else self._by_cluster.get(cluster, "")
 
     def set(self, cluster: str, version: str) -> None:

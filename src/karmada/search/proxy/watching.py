@@ -63,8 +63,9 @@ async def open_watch(
     *,
     known: Callable[[str], bool] = lambda _cluster: True,
 ) -> WatchResult:
-    """Expired when a position is too old, or in a cluster that is not `known` any more; TooManyRequests before a cache
-    has synced.
+    """Raise Expired when a position is too old, or in a cluster that is not `known` any more.
+
+    TooManyRequests before a cache has synced.
     """
     versions = Versions.decode(options.resource_version)
     for cluster in versions:

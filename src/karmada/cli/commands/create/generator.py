@@ -42,7 +42,7 @@ class Settings:
 
     @classmethod
     def taken_from(cls, flags: dict[str, Any]) -> Settings:
-        """Takes them out of all flags; what is left are the command's own."""
+        """Take them out of all flags; what is left are the command's own."""
         results = Results({name: flags.pop(name) for name in FLAGS})
         return cls(results=results, **{name: flags.pop(name) for name in _COMMON})
 

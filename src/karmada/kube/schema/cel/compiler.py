@@ -306,7 +306,7 @@ def _holds(test: Run, frame: Frame) -> bool:
 
 
 def _quantifier(turns: Turns, test: Run, decides: bool) -> Run:
-    """all and exists: the deciding value wins over errors of other turns."""
+    """Compile all and exists: the deciding value wins over errors of other turns."""
 
     def run(frame: Frame) -> bool:
         failure: CelError | None = None

@@ -55,7 +55,7 @@ class CostLimits:
         yield from self._count("estimated messageExpression cost", self.estimate(program, node), path)
 
     def estimate(self, program: Program, node: Node) -> int:
-        """Raises CompileError when the expression is nested too deeply."""
+        """Raise CompileError when the expression is nested too deeply."""
         assert program.tree is not None
         try:
             return Estimator(node, self.sizes).cost(program.tree)

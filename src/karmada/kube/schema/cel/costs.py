@@ -31,7 +31,7 @@ _BASE = {
 
 
 def base(name: str, parameters: Sequence[str]) -> int:
-    """Steps that a function takes for any arguments of these types, as measured."""
+    """Return the steps that a function takes for any arguments of these types, as measured."""
     if name.startswith("get") and len(parameters) == 2:
         return _ZONE
     if name == "_+_":

@@ -92,7 +92,7 @@ def rule_variables(kind: t.Type, optional_old: bool) -> dict[str, t.Type]:
 
 
 def compile_rule(raw: Obj, node: Node, kind: t.Type) -> Rule:
-    """Raises CompileError or ValueError."""
+    """Compile a rule; raise CompileError or ValueError."""
     optional_old = bool(raw.get("optionalOldSelf"))
     variables = rule_variables(kind, optional_old)
     expression = (raw.get("messageExpression") or "").strip()

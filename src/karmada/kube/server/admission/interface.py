@@ -105,7 +105,7 @@ class Plugin(ABC):
         """May change the object."""
 
     async def validate(self, attributes: Attributes, /) -> None:  # noqa: B027
-        """Validates the final object; may not change it."""
+        """Validate the final object, which may not be changed."""
 
     def finish(self, attributes: Attributes, stored: bool | None, /) -> None:  # noqa: B027
-        """Called after the whole chain: the write was stored, was not, or (None) the outcome is unknown."""
+        """Follow the outcome after the whole chain: the write was stored, was not, or (None) nobody knows."""

@@ -51,7 +51,7 @@ class _RemoteSubscription(Subscription):
 
 
 def remote_watch(info: RequestInfo, response: aiohttp.ClientResponse) -> WatchResult:
-    """Takes the response over: it is closed when the watch ends."""
+    """Take the response over: it is closed when the watch ends."""
     task: asyncio.Task[None] | None = None
 
     def leave(_subscription: Subscription) -> None:

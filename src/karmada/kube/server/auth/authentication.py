@@ -127,7 +127,7 @@ class Authenticator:
             raise Unauthorized from error
 
     def authenticate(self, headers: Headers, peer_cert_der: bytes | None = None, protocols: Sequence[str] = ()) -> User:
-        """The request's user as this server knows it; Unauthorized if it has bad credentials, or none where needed.
+        """Return the request's user as this server knows it; Unauthorized for bad credentials, or none where needed.
 
         `protocols` are the WebSocket subprotocols the client offers, if it wants one.
         """

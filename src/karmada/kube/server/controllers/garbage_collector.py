@@ -155,7 +155,7 @@ class GarbageCollector:
         """Owners that were seen to go, latest last; their kind may be gone by the time their dependents are judged."""
 
     async def start(self) -> None:
-        """Returns at once: it works when it knows all objects, and nothing has to wait for that."""
+        """Start, and return at once: it works when it knows all objects, and nothing has to wait for that."""
         self._tasks = [asyncio.create_task(self._begin(), name=self.name)]
 
     async def _begin(self) -> None:

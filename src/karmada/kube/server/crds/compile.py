@@ -392,7 +392,7 @@ def _condition_order(condition: Obj) -> int:
 
 
 def is_served(crd: Obj) -> bool:
-    """Requests are answered once the names are accepted, and for as long as the definition is established."""
+    """Return whether requests are answered: once names are accepted, as long as the definition is established."""
     conditions = (crd.get("status") or {}).get("conditions")
     return meta.has_condition(conditions, "Established") or meta.has_condition(conditions, "NamesAccepted")
 

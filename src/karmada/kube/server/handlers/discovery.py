@@ -118,7 +118,7 @@ class Discovery:
         return self._documents
 
     async def handle(self, request: Request) -> Result:
-        """/api, /apis, /apis/<group> and the group-versions' own pages."""
+        """Serve /api, /apis, /apis/<group> and the group-versions' own pages."""
         path = request.info.path.rstrip("/")
         documents = self._current()
         accept = request.headers.get("Accept", "")

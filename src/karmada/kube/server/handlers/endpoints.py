@@ -87,7 +87,7 @@ class Endpoints:
         writes: Writes,
         deletes: Deletes,
     ) -> None:
-        """`writes` and `deletes` run no admission: it runs on the POST itself, not on the writes that follow."""
+        """Take `writes` and `deletes` without admission: it runs on the POST itself, not on the writes that follow."""
         self._handlers = handlers
         self._definitions = definitions
         self._reader = reader
@@ -287,7 +287,7 @@ def connect_options(request: Request, resource: Resource) -> Obj:
 
 
 def _proxied_name(name: str) -> str:
-    """[scheme:]name[:port]"""
+    """Return the parts of [scheme:]name[:port]."""
     parts = name.split(":")
     return parts[1] if len(parts) == 3 else parts[0]
 

@@ -18,7 +18,7 @@ from karmada.kube.runtime.time_slice import in_slices
 
 class Versions:
     def same(self, resource: Resource) -> bool:
-        """Stored objects are served as they are."""
+        """Return whether stored objects are served as they are."""
         return resource.from_storage is None and resource.convert is None
 
     def presenter(self, resource: Resource) -> Callable[[Obj], Obj]:

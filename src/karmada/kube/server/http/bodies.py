@@ -206,7 +206,7 @@ def _no_object(parsed: Any) -> str:
 
 
 def check_custom_type(obj: Obj, gvk: GVK, body: bytes) -> None:
-    """Custom resources have no registered types to fall back on: a body names its kind and version itself."""
+    """Refuse a body without kind and version: custom resources have no registered types to fall back on."""
     if not obj.get("kind"):
         raise _unrecognized(gvk.kind, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'", body)
     version = obj.get("apiVersion") or ""

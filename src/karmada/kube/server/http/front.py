@@ -65,7 +65,7 @@ log = logging.getLogger(__name__)
 
 
 def _hold(host: str, port: int) -> socket.socket:
-    """Connections are refused, and so is everybody who would listen here.
+    """Refuse connections, and everybody who would listen here.
 
     SO_REUSEADDR is needed to get a port with connections that have just ended, and would let others get it too.
     """
@@ -324,7 +324,7 @@ class HttpFront:
 
 @describe_requests
 def _request_of(frame: FrameType) -> str | None:
-    """Method and path of the request that a frame answers, for the watchdog."""
+    """Return method and path of the request that a frame answers, for the watchdog."""
     if frame.f_code is not HttpFront._serve.__code__:
         return None
     raw: web.BaseRequest = frame.f_locals["raw"]

@@ -136,7 +136,7 @@ def _objects(result: ListResult) -> Iterable[Obj]:
 
 
 def _list_meta(resource: Resource, metadata: Obj) -> Obj:
-    """Lists of custom resources have a continue token even when it is empty."""
+    """Return the metadata; lists of custom resources have a continue token even when it is empty."""
     return {"continue": "", **metadata} if resource.custom and not resource.native else metadata
 
 

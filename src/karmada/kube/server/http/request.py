@@ -137,7 +137,7 @@ class Request:
 
 
 def parse_path(method: str, path: str, query: Query) -> RequestInfo:
-    """Decoded first, then split, as every Kubernetes server does it: behind a proxy all must read the same."""
+    """Decode a path, then split it, as every Kubernetes server does: behind a proxy all must read the same."""
     parts = (unquote(path) if "%" in path else path).strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]

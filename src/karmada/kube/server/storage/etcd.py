@@ -153,7 +153,7 @@ class EtcdStore:
         self._heart: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Waits for a cluster that is just starting, three time-outs long."""
+        """Wait for a cluster that is just starting, three time-outs long."""
         self._connection = Connection(self.addresses, self.tls.read() if self.tls else None, timeout=self.timeout)
         deadline = asyncio.get_running_loop().time() + 3 * self.timeout
         try:
@@ -380,7 +380,7 @@ class EtcdStore:
     async def _despite_no_space(
         self, key: str, stamped: bytes | None, expected: int, before: int, deadline: float, error: Refused
     ) -> int:
-        """etcd carries out the write that exceeds its quota and refuses it all the same."""
+        """Resolve a write that etcd carried out although it exceeded its quota and was refused."""
         done = await self._find(key, stamped, expected, before, deadline)
         if not done:
             raise StoreFull(str(error)) from error

@@ -221,7 +221,7 @@ class Connection:
             raise StoreUnavailable("the store is closed")
 
     def check_cancelled(self) -> None:
-        """grpc says "cancelled" also when not this task was, but its channel closed."""
+        """Tell a cancelled task from a closed channel, which grpc calls "cancelled", too."""
         task = asyncio.current_task()
         if task is None or not task.cancelling():
             self.check_open()

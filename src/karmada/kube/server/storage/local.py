@@ -71,12 +71,12 @@ class LocalStore(ABC):
             listener(events)
 
     def _end(self) -> None:
-        """Closed: an empty batch wakes whoever waits for more."""
+        """Close; an empty batch wakes whoever waits for more."""
         self._closed = True
         self._publish([])
 
     async def watch(self, prefix: str, *, since: int) -> AsyncIterator[list[Event]]:
-        """Ends with StoreUnavailable when the store is closed."""
+        """Yield batches; end with StoreUnavailable when the store is closed."""
         changed = asyncio.Event()
         stop = self.listen(lambda _: changed.set())
         try:

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 async def maintain(store: Store, clock: Clock, *, interval: float = INTERVAL) -> None:
-    """Runs until it is cancelled."""
+    """Compact until it is cancelled."""
     while True:
         seen = store.revision
         await clock.sleep(interval)

@@ -201,7 +201,7 @@ class SqliteStore(LocalStore):
         db.execute("PRAGMA busy_timeout = 0")  # from now on a lock held by another process must not stop the loop
 
     async def close(self) -> None:
-        """Waits for the writes in flight; what comes later is refused."""
+        """Wait for the writes in flight; what comes later is refused."""
         if self._closed:
             return
         self._end()

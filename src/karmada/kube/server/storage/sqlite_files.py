@@ -67,8 +67,10 @@ def sync_file(path: str | Path) -> None:
 
 
 class Acknowledged:
-    """The last revision that was acknowledged, in a file beside the database: a database that ends before it has lost
-    writes, which SQLite does not notice when the end of a WAL is damaged or a file is replaced.
+    """The last revision that was acknowledged, in a file beside the database.
+
+    A database that ends before it has lost writes, which SQLite does not notice when the end of a WAL is damaged or a
+    file is replaced.
 
     Written in place after each sync, so it never is ahead of what is durable. It is not synced itself: after a power
     cut it may be some seconds behind, which only makes it less strict.

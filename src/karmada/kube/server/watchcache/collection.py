@@ -191,7 +191,7 @@ class Collection:
         matches: Matches | None = None,
         buffer: int = BUFFER,
     ) -> Subscription:
-        """Changes after `since` (None: from now on), which may be a revision still to come.
+        """Watch changes after `since` (None: from now on), which may be a revision still to come.
 
         Expired if that history is gone. From now on suspends only if all objects have to come from the store. A `list`
         and a subscription since the `revision` read with it miss and repeat nothing.

@@ -82,7 +82,7 @@ def by_node(pods: Iterable[Obj]) -> dict[str, list[Obj]]:
 
 
 def _age(pod: Obj) -> tuple[bool, str, bool, str]:
-    """Times are whole seconds: of two pods created in the same one, a ready one counts as older."""
+    """Return the sort key; times are whole seconds: of two pods of the same one, a ready one counts as older."""
     metadata = pod["metadata"]
     return not node_name(pod), metadata.get("creationTimestamp") or "", not is_ready(pod), metadata["name"]
 

@@ -1,5 +1,4 @@
-"""A Deployment's status: counts added up from its ReplicaSets, and the conditions that report the progress of a
-rollout.
+"""A Deployment's status: counts added up from its ReplicaSets, and conditions that report the progress of a rollout.
 
 Available compares the available pods with the least there may be. Progressing follows a rollout: it is renewed by every
 step forward, and when none came for progressDeadlineSeconds it says so; once complete it stays until the next rollout.

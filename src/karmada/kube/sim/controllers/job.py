@@ -206,7 +206,7 @@ class Jobs(Reconciler):
         await self._context.until_seen(self._pods, made)
 
     async def _remove(self, work: _Work, pods: list[Obj], *, counted: bool) -> None:
-        """`counted`: their end counts as a failure of the Job; otherwise they are not counted."""
+        """Delete pods; `counted`: their end counts as a failure of the Job."""
         if not pods:
             return
         if not counted:
@@ -246,7 +246,6 @@ class Jobs(Reconciler):
 
     async def _until_untracked(self, pods: list[Obj]) -> None:
         """Wait until the cache has each pod without the finalizer, or not at all."""
-
         waiting = list(pods)
 
         def known() -> bool:

@@ -93,7 +93,7 @@ def _with(status: Obj, kind: str, reason: str, message: str, now: float, *, valu
 
 
 def _number(status: Obj, key: str, value: int) -> None:
-    """Counts of nothing are left out."""
+    """Leave out counts of nothing."""
     if value:
         status[key] = value
     else:

@@ -92,7 +92,7 @@ def _drop_unavailable(old: Sequence[Part], most: int) -> tuple[list[Step], list[
 
 
 def proportional(wanted: int, surge: int, parts: Sequence[Part], known_total: int = 0) -> list[Step]:
-    """New sizes for sets, given oldest first, when the wanted number changed while several of them have pods.
+    """Return new sizes for sets, oldest first, when the wanted number changed while several of them have pods.
 
     Each grows or shrinks by its share; what rounding leaves over goes to the largest. `known_total` stands in for the
     limit of sets that have none.

@@ -38,7 +38,7 @@ def wanted_owners(workload: Obj, claim: Obj, pod: Obj, *, surplus: bool) -> list
 
 
 def is_leftover(claim: Obj, pod: str) -> bool:
-    """It is going, or belongs to an earlier pod of this name and will go with it."""
+    """Return whether the claim is going, or belongs to an earlier pod of this name and will go with it."""
     going_with = any(owner["kind"] == "Pod" and owner["name"] == pod for owner in owner_references(claim))
     return is_deleting(claim) or going_with
 

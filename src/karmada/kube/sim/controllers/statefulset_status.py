@@ -14,7 +14,7 @@ _OMITTED_WHEN_ZERO = ("readyReplicas", "currentReplicas", "updatedReplicas")
 
 
 def status_of(workload: Obj, pods: Iterable[Obj], current: str, newest: str, collisions: int, now: float) -> Obj:
-    """`current` and `newest` are revisions by name; once all pods are of the newest, that is the current one, too."""
+    """Return the status; `current` and `newest` are revisions by name, the same once all pods are of the newest."""
     min_ready = workload["spec"].get("minReadySeconds") or 0
     counts = dict.fromkeys(("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"), 0)
     for pod in pods:

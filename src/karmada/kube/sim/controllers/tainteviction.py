@@ -121,7 +121,7 @@ def evicted_at(taints: Iterable[Obj], tolerations: Sequence[Obj], since: float) 
 
 
 def _moved(old: Obj, new: Obj) -> bool:
-    """It came to a node, or tolerates something else."""
+    """Return whether the pod came to a node, or tolerates something else."""
     return node_name(old) != node_name(new) or old["spec"].get("tolerations") != new["spec"].get("tolerations")
 
 

@@ -1,6 +1,6 @@
-"""Growing volumes: a bound claim that requests more than its capacity is resized after a while, if its class allows
-expansion.
+"""Growing volumes: a bound claim that requests more than its capacity is resized after a while.
 
+Its class must allow expansion.
 The claim says that it is being resized until its volume and then the claim itself have the new size.
 """
 

@@ -65,8 +65,10 @@ class VolumeWrites:
         return (await patch_if_changed(self._client, CLAIMS, claim, annotated(wanted, marks), locked=True)).object
 
     async def _settle(self, claim: Obj, volume: Obj) -> Obj:
-        """Return the claim as bound with what its volume offers; later its capacity belongs to the expansion
-        controller."""
+        """Return the claim as bound with what its volume offers.
+
+        Later its capacity belongs to the expansion controller.
+        """
         if phase_of(claim) == BOUND:
             return claim
         spec = spec_of(volume)

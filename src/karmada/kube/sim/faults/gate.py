@@ -78,7 +78,7 @@ class FaultGate:
         return await answer(request)
 
     async def send(self, request: Request) -> None:
-        """Called before events of a watch are sent."""
+        """Hold events of a watch before they are sent."""
         while True:
             changed = self._changed
             for fault in self._faults:

@@ -206,7 +206,7 @@ async def until_disconnected(listen: Awaitable[None], work: Awaitable[None]) -> 
 
 
 def sender(socket: web.WebSocketResponse, *, text: bool) -> Callable[[int, bytes], Awaitable[None]]:
-    """Sends a message on a channel, unless the client is gone; `text`: in one of the base64 forms."""
+    """Send a message on a channel, unless the client is gone; `text`: in one of the base64 forms."""
 
     async def send(channel: int, data: bytes) -> None:
         if socket.closed:
@@ -239,7 +239,7 @@ async def _over_websocket(raw: web.BaseRequest, wanted: Wanted, work: Work) -> w
 
 
 async def _until_client_reads(wanted: Wanted, reading: asyncio.Event) -> None:
-    """kubectl 1.32 begins to read before it has its streams, and drops what arrives by then (kubernetes#131203).
+    """Wait for kubectl 1.32, which drops what arrives before it has its streams (kubernetes#131203).
 
     Its first message shows that it has them: the size of its terminal, or stdin. If it has neither only time helps.
     """

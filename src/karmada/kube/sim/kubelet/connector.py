@@ -104,7 +104,7 @@ class PodConnector:
         return self.access.logs(pod, container["name"], options, stream=not request.in_process)
 
     def _reachable(self, pod: Obj, verb: str, container: str = "") -> None:
-        """Raises unless the pod is on a node that is reachable."""
+        """Raise unless the pod is on a node that is reachable."""
         name = node_name(pod)
         if not name:
             raise BadRequest(f"pod {meta.name(pod)} does not have a host assigned")

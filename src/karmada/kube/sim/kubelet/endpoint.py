@@ -223,7 +223,7 @@ class _Ports(Reconciler):
 
 
 def _own_address() -> str:
-    """This machine's address on its default route; nothing is sent."""
+    """Return the machine's address on its default route; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

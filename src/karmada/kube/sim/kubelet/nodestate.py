@@ -33,7 +33,7 @@ class Addresses:
         self._next = self._size // 2 if upper_half else _RESERVED
 
     def take(self) -> str:
-        """ "" when all are in use."""
+        """Take a free address; "" when all are in use."""
         room = self._size - _RESERVED - 1
         for _ in range(min(room, len(self._used) + 1)):
             offset = self._next
@@ -58,7 +58,7 @@ class Addresses:
 
 
 def requests_of(pod: Obj) -> dict[str, int]:
-    """cpu in thousandths, everything else in whole units; the pod itself counts as one of `pods`."""
+    """Return cpu in thousandths, everything else in whole units; the pod itself counts as one of `pods`."""
     requested = {
         name: amount.milli() if name == "cpu" else amount.value()
         for name, amount in pod_resources(pod["spec"], "requests").items()

@@ -81,7 +81,7 @@ class KubeletPages:
         return self._access.logs(pod, container, options, stream=stream)
 
     def _connect(self, verb: str, node: str, parts: list[str], query: Query, headers: Mapping[str, str]) -> Result:
-        """/exec/<namespace>/<pod>[/<uid>]/<container>, /portForward/<namespace>/<pod>[/<uid>]"""
+        """Serve /exec/<namespace>/<pod>[/<uid>]/<container> and /portForward/<namespace>/<pod>[/<uid>]."""
         pod = self._pod(node, parts[0], parts[1]) if len(parts) >= 2 else None
         if pod is None:
             return RawResult(b"pod does not exist", TEXT, 404)

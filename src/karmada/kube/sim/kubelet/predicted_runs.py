@@ -45,7 +45,7 @@ def words_of(container: Obj) -> list[str]:
 
 
 def reads_stdin(container: Obj) -> bool:
-    """It would read commands from its stdin: a shell without a script, or whatever the image starts by itself."""
+    """Return whether it would read commands from stdin: a shell without a script, or the image's own program."""
     words = words_of(container)
     shell = not words or (len(words) == 1 and words[0].rpartition("/")[2] in _SHELLS)
     return shell and bool(container.get("stdin"))

@@ -148,7 +148,7 @@ PROGRAMS: dict[str, Program] = {
 
 
 def _seconds(text: str) -> float:
-    """5, 0.5, 10s, 1m, 2h"""
+    """Return seconds: 5, 0.5, 10s, 1m, 2h."""
     try:
         return float(text)
     except ValueError:

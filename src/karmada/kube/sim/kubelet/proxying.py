@@ -33,7 +33,7 @@ _HOP_BY_HOP = frozenset(
 
 
 class Named(NamedTuple):
-    """[scheme:]name[:port]"""
+    """Return the parts of [scheme:]name[:port]."""
 
     scheme: str
     name: str

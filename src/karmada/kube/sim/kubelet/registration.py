@@ -286,7 +286,7 @@ class NodeRegistration(Reconciler):
         return changed
 
     def _foreign(self, status: Obj) -> dict[str, str]:
-        """Extended resources that device plug-ins or users have set on the node; they stay."""
+        """Return extended resources that device plug-ins or users have set on the node; they stay."""
         capacity = status.get("capacity") or {}
         return {name: amount for name, amount in capacity.items() if "/" in name and name not in self._extended}
 

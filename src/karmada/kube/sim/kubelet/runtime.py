@@ -48,7 +48,7 @@ class Runtime(Protocol):
         """Return whether it runs containers like this one, by their image."""
 
     def connect(self, changed: Callable[[Key], None], emit: Callable[[Obj, str, str, str], None]) -> None:
-        """`changed` is called when the observed state of a pod has changed, `emit` with events about it."""
+        """Start; `changed` is called when the observed state of a pod has changed, `emit` with events about it."""
 
     def sync(self, pod: Obj, wanted: Mapping[str, int], grace: float) -> None:
         """Run the wanted attempts of containers (by name) and end all others, killing them after `grace` seconds.

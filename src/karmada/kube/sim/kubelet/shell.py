@@ -136,7 +136,7 @@ async def _script(session: Session, text: str, io: Streams) -> int:
 
 
 async def _sequence(session: Session, sequence: Sequence, io: Streams, *, tested: bool = False) -> int:
-    """`tested`: its exit code is a condition, so a failure does not end the script."""
+    """Run a command; `tested`: its exit code is a condition, so a failure does not end the script."""
     for index, (joint, pipeline) in enumerate(sequence.items):
         if (joint == "&&" and session.status != 0) or (joint == "||" and session.status == 0):
             continue

@@ -43,7 +43,7 @@ _TEXT = (
 
 
 def _dictionary() -> bytes:
-    """Common header names and values (_ is a space), each behind its length, then text that headers often hold."""
+    """Return common header names and values (_ is a space), each behind its length, then frequent text."""
     words = [word.replace("_", " ").encode() for word in _WORDS.split()]
     return b"".join(struct.pack(">I", len(word)) + word for word in words) + _TEXT.encode()
 

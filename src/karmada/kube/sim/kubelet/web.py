@@ -101,7 +101,7 @@ class _Bytes:
         return taken
 
     async def head(self) -> tuple[str, str, dict[str, str]] | None:
-        """Method, path and headers of the next request; None at the end, or at what is no HTTP."""
+        """Return method, path and headers of the next request; None at the end, or at what is no HTTP."""
         block = await self._until(b"\r\n\r\n")
         first, *lines = (block or b"").decode("latin-1").lstrip("\r\n").split("\r\n")
         words = first.split(" ")

@@ -132,7 +132,7 @@ def _selected(objects: list[Obj], query: Query) -> list[Obj]:
 
 
 class AdaptedMetrics:
-    """custom.metrics.k8s.io and external.metrics.k8s.io"""
+    """The APIs custom.metrics.k8s.io and external.metrics.k8s.io."""
 
     def __init__(self, load: LoadModel, custom: CustomMetrics) -> None:
         self._load = load

@@ -116,8 +116,10 @@ class Reading:
     # nodes
 
     def node(self, node: Obj) -> dict[str, int] | None:
-        """Nano units by resource: its pods and its own needs, at most what it has; None when the node is not
-        reachable."""
+        """Return nano units by resource: its pods and its own needs, at most what it has.
+
+        None when the node is not reachable.
+        """
         name = meta.name(node)
         if self._lost(name):
             return None

@@ -122,7 +122,7 @@ class Listener:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
-        """Connections under way are reset, also those that were accepted and not served yet."""
+        """Reset connections under way, also those that were accepted and not served yet."""
         self._closed = True
         if self._server is not None:
             self._server.close()
@@ -137,7 +137,7 @@ class Listener:
         task.add_done_callback(lambda ended: self._ended(ended, writer))
 
     def _ended(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
-        """Here, not in the task: one that is cancelled before it runs has no end of its own."""
+        """Close here, not in the task: one that is cancelled before it runs has no end of its own."""
         self._tasks.discard(task)
         if task.cancelled():
             _reset(writer)

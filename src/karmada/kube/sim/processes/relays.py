@@ -50,7 +50,7 @@ class ServiceRelays(Reconciler):
     workers = 4
 
     def __init__(self, context: Context, names_file: Path, network: Network, simulated: ServeSimulated) -> None:
-        """`simulated` serves connections to simulated pods."""
+        """Make it; `simulated` serves connections to simulated pods."""
         self._names_file = names_file
         self._network = network
         self._simulated = simulated
@@ -159,7 +159,7 @@ class _Relay:
         return True
 
     async def close(self) -> None:
-        """Connections end with it, as those to endpoints that are gone do."""
+        """Stop; connections end with it, as those to endpoints that are gone do."""
         await self._listener.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

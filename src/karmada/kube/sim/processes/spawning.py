@@ -69,7 +69,7 @@ async def spawn_at_terminal(
 
 
 def _take_terminal(path: Path) -> None:
-    """Runs in the child before the program: the leader of a session gets the terminal that it opens, and its signals.
+    """Take the terminal, in the child before the program: a session's leader gets the one it opens, and its signals.
 
     Event loops differ in whether the session is new by now.
     """
@@ -80,7 +80,7 @@ def _take_terminal(path: Path) -> None:
 
 
 def _die_with_parent() -> None:
-    """Runs in the child before the program."""
+    """Prepare the child before the program runs."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == 1:

@@ -22,7 +22,7 @@ TERM = "xterm"
 
 
 class PseudoTerminal:
-    """This side of one; programs have the other, `path`. A context manager: the block's end hangs up."""
+    """Our side of one; programs have the other, `path`. A context manager: the block's end hangs up."""
 
     def __init__(self) -> None:
         self._ours, self._theirs = os.openpty()

@@ -67,7 +67,7 @@ def anti_affinity_of(info: PodInfo) -> tuple[AffinityTerm, ...]:
 
 
 def domains(nodes: NodeTable, counts: Mapping[str, int], topology_key: str) -> dict[str, int]:
-    """Counts by node, added up by domain."""
+    """Return counts by node, added up by domain."""
     found: dict[str, int] = {}
     for name, count in counts.items():
         node = nodes.get(name)

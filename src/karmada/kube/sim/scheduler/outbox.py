@@ -30,7 +30,7 @@ class Outbox:
         self._closed = False
 
     def send(self, action: Action, delay: float = 0.0) -> None:
-        """`action` handles its own failures; what it raises nevertheless is logged."""
+        """Queue an action, which handles its own failures; what it raises nevertheless is logged."""
         if delay > 0:
             self._delayed += 1
             self._timers.after(delay, lambda: self._due(action))

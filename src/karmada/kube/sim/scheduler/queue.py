@@ -127,7 +127,7 @@ class SchedulingQueue:
         return None
 
     def done(self, info: PodInfo) -> None:
-        """It has a node."""
+        """Remove a pod that has a node."""
         self._put_down(info)
         if self._known.get(info.key) is info:
             del self._known[info.key]

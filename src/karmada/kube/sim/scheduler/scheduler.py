@@ -199,7 +199,7 @@ class Scheduler:
         return not node_name(pod) and not is_deleting(pod) and not is_terminal(pod)
 
     async def _guarded(self, info: PodInfo, work: Callable[[PodInfo], Awaitable[None]]) -> None:
-        """Requests for a pod in hand: when they fail, the pod is tried again."""
+        """Send requests for a pod in hand: when they fail, the pod is tried again."""
         try:
             await work(info)
         except (ApiError, ConnectionFailed) as error:

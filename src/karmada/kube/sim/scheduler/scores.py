@@ -99,7 +99,7 @@ def _near(near: list[tuple[str, dict[str, int]]], node: Node) -> float:
 
 
 def _crowd(rules: list[tuple[str, dict[str, int]]], node: Node) -> float:
-    """Matching pods in the node's domains; hosts weigh less than zones, of which there are fewer."""
+    """Return matching pods in the node's domains; hosts weigh less than zones, of which there are fewer."""
     return sum(
         counts.get(node.label(key) or "", 0) / (1.0 if key == HOSTNAME else max(1, len(counts)))
         for key, counts in rules

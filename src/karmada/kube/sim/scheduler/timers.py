@@ -23,7 +23,7 @@ class Timers:
         self._sleeping_until = 0.0
 
     def after(self, seconds: float, call: Callable[[], None]) -> None:
-        """It cannot be cancelled: the callback checks whether it is still needed."""
+        """Set a timer, which cannot be cancelled: the callback checks whether it is still needed."""
         due = self._clock.monotonic() + seconds
         self._order += 1
         heapq.heappush(self._heap, (due, self._order, call))

@@ -217,7 +217,7 @@ class Volumes:
             self._reserved.pop(volume["metadata"]["name"], None)
 
     async def carry_out(self, choice: VolumeChoice, node: str) -> dict[Key, int]:
-        """Returns the claims to be provisioned with their versions, which `given_up` needs."""
+        """Return the claims to be provisioned with their versions, which `given_up` needs."""
         for claim, volume in choice.reserve:
             await self._write_reservation(claim, volume)
         versions = {}

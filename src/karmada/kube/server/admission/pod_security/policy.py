@@ -114,7 +114,7 @@ class Configuration:
 
     @classmethod
     def of(cls, raw: Obj | None) -> Configuration:
-        """Raises ValueError for a configuration that says something that is not possible."""
+        """Raise ValueError for a configuration that says something that is not possible."""
         if not raw:
             return cls()
         group = str(raw.get("apiVersion") or "").partition("/")[0]
