@@ -18,6 +18,7 @@ from benchmarks import objects
 from benchmarks.planes import Member, Plane
 from karmada.kube.client.client import Client
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import METADATA, Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
@@ -36,9 +37,7 @@ class Arrivals:
         self.member = member
         self._changed: set[str] = set()
         self._namespace = namespace
-        self._informer = Informer(
-            member.client, kind, namespace, label_selector=_MARKED, metadata_only=True, transform=_slim
-        )
+        self._informer = Informer(member.client, kind, namespace, label_selector=_MARKED, shape=_NAMED)
         self._informer.add_handler(self._on_event)
 
     def _on_event(self, old: Obj | None, new: Obj | None) -> None:
@@ -77,6 +76,9 @@ class Arrivals:
 def _slim(obj: Obj) -> Obj:
     metadata = obj["metadata"]
     return {"metadata": {field: metadata[field] for field in _KEPT if field in metadata}}
+
+
+_NAMED = Shape("named", _slim, only_metadata=True)
 
 
 def _generation(obj: Obj) -> int:
@@ -157,7 +159,7 @@ async def _make_namespace(plane: Plane, name: str) -> None:
     await plane.control.create(objects.NAMESPACES, objects.namespace(name))
 
     async def arrived(client: Client) -> None:
-        informer = Informer(client, objects.NAMESPACES, field_selector=f"metadata.name={name}", metadata_only=True)
+        informer = Informer(client, objects.NAMESPACES, field_selector=f"metadata.name={name}", shape=METADATA)
         informer.start()
         try:
             await informer.until(lambda: len(informer) > 0)
@@ -169,7 +171,7 @@ async def _make_namespace(plane: Plane, name: str) -> None:
 
 async def _clear(space: Space) -> None:
     control = space.plane.control
-    left = (await control.list_all(space.kind, space.namespace, label_selector=_MARKED, metadata_only=True)).items
+    left = (await control.list_all(space.kind, space.namespace, label_selector=_MARKED, shape=METADATA)).items
 
     async def one(obj: Obj) -> None:
         await delete_if_exists(control, space.kind, obj["metadata"]["name"], space.namespace)

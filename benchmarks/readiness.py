@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from benchmarks.planes import is_ready
 from karmada.api.cluster import Cluster
 from karmada.kube.client.client import Client
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 
@@ -37,7 +38,7 @@ class Readiness:
 
 @asynccontextmanager
 async def following(control: Client) -> AsyncIterator[Readiness]:
-    informer = Informer(control, Cluster.gvr, transform=_shown)
+    informer = Informer(control, Cluster.gvr, shape=Shape("readiness", _shown))
     found = Readiness(informer)
     informer.start()
     try:

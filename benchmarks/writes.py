@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from benchmarks import objects
 from karmada.kube.client.client import Client
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.runtime.events import EVENTS
 
 
@@ -25,6 +26,6 @@ class Written(NamedTuple):
 
 async def written(control: Client) -> Written:
     policies = await control.list(objects.POLICIES, limit=1)
-    events = await control.list(EVENTS, limit=1, metadata_only=True)
+    events = await control.list(EVENTS, limit=1, shape=METADATA)
     count = len(events["items"]) + int(events["metadata"].get("remainingItemCount") or 0)
     return Written(int(policies["metadata"]["resourceVersion"]), count)

@@ -30,6 +30,7 @@ from karmada.joining.join import Joining, cluster_id_of, prepare_member, registe
 from karmada.kube.client.client import Client
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.meta import get_condition
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.sim.fleet import Stored
@@ -317,7 +318,7 @@ async def _writes_of_bindings(control: Client) -> AsyncIterator[Callable[[], int
         nonlocal count
         count += 1
 
-    informer = Informer(control, ResourceBinding.gvr, _NAMESPACE, metadata_only=True)
+    informer = Informer(control, ResourceBinding.gvr, _NAMESPACE, shape=METADATA)
     informer.add_handler(changed)
     informer.start()
     try:

@@ -47,7 +47,7 @@ def templates(plane: ControlPlane) -> Templates:
 @pytest.fixture
 async def informer(plane: ControlPlane) -> Informer:
     """That of the detector."""
-    found = plane.context.informers.of(CONFIG_MAPS, transform=light_of(GVK("", "v1", "ConfigMap")))
+    found = plane.context.informers.of(CONFIG_MAPS, shape=light_of(GVK("", "v1", "ConfigMap")))
     await found.wait_synced()
     return found
 

@@ -22,6 +22,7 @@ from karmada.components.flags import (
 )
 from karmada.components.program import CONTEXT, Program
 from karmada.components.server_flags import audit_flags, etcd_flags
+from karmada.kube.objects.shapes import Shape
 
 if TYPE_CHECKING:
     from karmada.kube.objects.types import Obj
@@ -41,7 +42,7 @@ def mount(extension: Extension, gates: FeatureGates, *, allow_insecure_members: 
     from karmada.apiserver.mount import mount_clusters
     from karmada.joining.objects import SECRETS
 
-    control_plane = _ControlPlane(extension, extension.informers.of(SECRETS, transform=_credentials))
+    control_plane = _ControlPlane(extension, extension.informers.of(SECRETS, shape=Shape.summary(_credentials)))
     mount_clusters(
         extension.server,
         extension.rights,

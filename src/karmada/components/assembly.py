@@ -22,8 +22,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.doc import parse_custom
 from karmada.kube.objects.gvk import GVK, GVR
-from karmada.kube.objects.meta import without_managed_fields
-from karmada.kube.objects.types import Parse
+from karmada.kube.objects.shapes import BARE, BARE_DOCS, Shape
 from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.features import FeatureGates, FeatureMetrics
@@ -48,10 +47,10 @@ if TYPE_CHECKING:
     from karmada.scheduler.estimators.protocol import Estimator, LocalEstimator, RemoteEstimator
     from karmada.scheduler.service.core import Options, SchedulingEngine
 
-MANY: dict[GVR | GVK, Parse | None] = dict.fromkeys(
-    (Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr), parse_custom
+MANY: dict[GVR | GVK, Shape] = dict.fromkeys(
+    (Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr), BARE_DOCS._replace(of_bytes=parse_custom)
 )
-"""The most numerous kinds, of which few objects are read at a time: kept as bytes, parsed on read."""
+"""The most numerous kinds, of which few objects are read at a time."""
 OPTIONAL = frozenset({ReplicaSchedulingPolicy.gvr, ClusterReplicaSchedulingPolicy.gvr})
 """Kinds that a server with Karmada's own CRDs does not have."""
 
@@ -95,8 +94,8 @@ class Assembly:
             metrics=self.metrics,
             health=health,
             back_off=back_off,
-            transform=without_managed_fields,
-            on_demand=MANY,
+            shape=BARE,
+            shapes=MANY,
             optional=OPTIONAL,
             limits=_limits(own) if own is not None else None,
         )

@@ -29,6 +29,7 @@ from karmada.components.flags import (
 )
 from karmada.components.program import CONTEXT, Program
 from karmada.components.running import begin, errors_in_one_line, namespace_deletion_flag, start_unless
+from karmada.kube.objects.shapes import METADATA
 
 if TYPE_CHECKING:
     from karmada.components.extension import Extension
@@ -196,7 +197,7 @@ def _follow_resources(manager: Manager, collector: GarbageCollector) -> None:
     from karmada.kube.server.crds.serving import CRDS
 
     for gvr in (CRDS, APISERVICES):
-        manager.informers.of(gvr, metadata_only=True).add_handler(lambda _old, _new: collector.resources_changed())
+        manager.informers.of(gvr, shape=METADATA).add_handler(lambda _old, _new: collector.resources_changed())
 
     async def look() -> None:
         collector.resources_changed()

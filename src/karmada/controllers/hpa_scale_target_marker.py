@@ -16,6 +16,7 @@ from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
@@ -71,7 +72,7 @@ class HpaScaleTargetMarker(Reconciler):
         except NoMatch as error:
             raise ApiError(f"unable to recognize scale ref resource, {key}, err: {error}") from error
         try:
-            target = await self._client.get(gvr, name, key.namespace, metadata_only=True)
+            target = await self._client.get(gvr, name, key.namespace, shape=METADATA)
             if meta.labels(target).get(well_known.RETAIN_REPLICAS) != value:
                 patch = {"metadata": {"labels": {well_known.RETAIN_REPLICAS: value}}}
                 await self._client.patch(gvr, name, key.namespace, patch)

@@ -8,7 +8,7 @@ built from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -16,9 +16,8 @@ import orjson
 
 from karmada.api import well_known
 from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
-
-Transform = Callable[[Obj], Obj]
 
 _KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "labels")
 _KEPT_ANNOTATIONS: Final = (
@@ -33,8 +32,8 @@ _WHOLE, _OWN = "whole", "own"
 
 
 @lru_cache(maxsize=4096)
-def light_of(gvk: GVK) -> Transform:
-    """Return what an informer of this kind keeps of each object: one function for all callers, who share it."""
+def light_of(gvk: GVK) -> Shape:
+    """Return the shape of this kind's light templates: the same for all callers, who share an informer."""
     api_version, kind = gvk.api_version, gvk.kind
 
     def light(obj: Obj) -> Obj:
@@ -47,7 +46,7 @@ def light_of(gvk: GVK) -> Transform:
         whole, own = _digests(obj)
         return {"apiVersion": api_version, "kind": kind, "metadata": kept, _WHOLE: whole, _OWN: own}
 
-    return light
+    return Shape("light", light, paged=True)
 
 
 def changed(old: Obj, new: Obj) -> bool:

@@ -43,7 +43,7 @@ class Templates:
         mapping = self._client.mapper.known(ref.gvk)
         if mapping is None:
             return None
-        return self._informers.of(mapping.gvr, transform=light_of(ref.gvk)).get(ref.key)
+        return self._informers.of(mapping.gvr, shape=light_of(ref.gvk)).get(ref.key)
 
     async def write_status(self, template: Obj) -> Obj:
         """As it was stored; Conflict when the template has changed since it was read."""

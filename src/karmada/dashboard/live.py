@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from karmada.api.cluster import Cluster
 from karmada.dashboard.viewer import Viewer
-from karmada.kube.client.client import METADATA, METADATA_LIST, resource_path
+from karmada.kube.client.client import METADATA_FORM, METADATA_LIST_FORM, resource_path
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, Expired, Forbidden, Gone, Unauthorized
@@ -97,12 +97,12 @@ class Topic:
 
     async def _latest(self) -> str:
         query = {**self._query, "limit": "1"}
-        answer = await self._viewer.client.transport.call(Call("GET", self._path, query, accept=METADATA_LIST))
+        answer = await self._viewer.client.transport.call(Call("GET", self._path, query, accept=METADATA_LIST_FORM))
         return str(answer["metadata"].get("resourceVersion") or "")
 
     async def _watch(self) -> None:
         query = {**self._query, "watch": "true", "allowWatchBookmarks": "true", "resourceVersion": self._version}
-        events = self._viewer.client.transport.watch(Call("GET", self._path, query, accept=METADATA))
+        events = self._viewer.client.transport.watch(Call("GET", self._path, query, accept=METADATA_FORM))
         async for kind, obj in events:
             self._version = str(obj["metadata"].get("resourceVersion") or self._version)
             if kind != "BOOKMARK":

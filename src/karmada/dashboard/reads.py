@@ -15,6 +15,7 @@ from karmada.api.cluster import Cluster
 from karmada.kube.client.client import Client, Listing, resource_path
 from karmada.kube.objects.errors import Forbidden, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import METADATA, WHOLE, Shape
 from karmada.kube.objects.types import Obj
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ async def page(
     token: str = "",
     label_selector: str = "",
     field_selector: str = "",
-    metadata_only: bool = False,
+    shape: Shape = WHOLE,
 ) -> Page:
     """Return a page of a list; Expired when the token has become too old: begin again without one."""
     answer = await client.list(
@@ -66,7 +67,7 @@ async def page(
         continue_=token,
         label_selector=label_selector,
         field_selector=field_selector,
-        metadata_only=metadata_only,
+        shape=shape,
     )
     metadata = answer.get("metadata") or {}
     more = metadata.get("remainingItemCount")
@@ -76,9 +77,9 @@ async def page(
 
 async def count(client: Client, gvr: GVR, namespace: str = "") -> int:
     """Return how many there are, by a list of one."""
-    first = await page(client, gvr, namespace, limit=1, metadata_only=True)
+    first = await page(client, gvr, namespace, limit=1, shape=METADATA)
     if first.token and first.more is None:  # a server that does not say
-        return len((await client.list_all(gvr, namespace, metadata_only=True)).items)
+        return len((await client.list_all(gvr, namespace, shape=METADATA)).items)
     return len(first.items) + (first.more or 0)
 
 

@@ -19,6 +19,7 @@ from karmada.estimator.terms import Assumption, EstimateError
 from karmada.estimator.workloads import Workloads
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.informer import Informer
@@ -53,9 +54,11 @@ class ClusterEstimator:
         self._clock = clock
         self._metrics = metrics or EstimatorMetrics(clock)
         self._snapshot = Snapshot()
-        self._nodes = informers.of(NODES, transform=slim_node)
-        self._pods = informers.of(PODS, field_selector=pods, transform=slim_pod)
-        self._quotas = informers.of(QUOTAS, transform=slim_quota) if gates.enabled("ResourceQuotaEstimate") else None
+        self._nodes = informers.of(NODES, shape=Shape.summary(slim_node))
+        self._pods = informers.of(PODS, field_selector=pods, shape=Shape.summary(slim_pod))
+        self._quotas = (
+            informers.of(QUOTAS, shape=Shape.summary(slim_quota)) if gates.enabled("ResourceQuotaEstimate") else None
+        )
         self._workloads: Workloads | None = None
         self._assumes = gates.enabled("SchedulingOvercommitProtection")
         self._by_nodes = NodeResourceEstimator(self._snapshot)

@@ -18,6 +18,7 @@ from karmada.estimator.terms import EstimateError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import controller_of
 from karmada.kube.objects.selectors import labels_from
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
@@ -74,9 +75,9 @@ class Workloads:
     """The member's Deployments and their ReplicaSets."""
 
     def __init__(self, informers: Informers) -> None:
-        self._deployments = informers.of(DEPLOYMENTS, transform=slim_deployment)
+        self._deployments = informers.of(DEPLOYMENTS, shape=Shape.summary(slim_deployment))
         self._replica_sets = informers.of(
-            REPLICA_SETS, transform=slim_replica_set, indexes={_BY_CONTROLLER: _controller}
+            REPLICA_SETS, shape=Shape.summary(slim_replica_set), indexes={_BY_CONTROLLER: _controller}
         )
 
     @property

@@ -18,7 +18,7 @@ from karmada.kube.client.config import RestConfig
 from karmada.kube.client.transport import Transport
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.objects.meta import without_managed_fields
+from karmada.kube.objects.shapes import BARE
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
@@ -38,7 +38,7 @@ class Member:
         self.name = name
         self.transport = transport
         self.client = Client(transport)
-        self.informers = Informers(self.client, clock=clock, transform=without_managed_fields)
+        self.informers = Informers(self.client, clock=clock, shape=BARE)
         self.informers.start()
         self.trouble: NoAccess | None = None
         """Fault of the settings now; `client` still goes the way that was set up before."""

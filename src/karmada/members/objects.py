@@ -20,6 +20,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import BARE_DOCS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.handled import Handled
@@ -85,9 +86,7 @@ class KindInMember:
         """Watch all managed objects of the kind, from the first call on."""
         if self.informer is None:
             self.started_at = self._clock.monotonic()
-            self.informer = self._member.informers.of(
-                self.gvr, label_selector=MANAGED_ONLY, transform=meta.without_managed_fields, on_demand=True
-            )
+            self.informer = self._member.informers.of(self.gvr, label_selector=MANAGED_ONLY, shape=BARE_DOCS)
             self.informer.add_handler(self._handle)
         return self.informer
 

@@ -19,6 +19,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import WARNING, EventRecorder
 from karmada.kube.runtime.informers import Informers
@@ -129,7 +130,7 @@ class ClusterReporter(Periodic):
         self._cluster = cluster
         self._stale = stale
         self._informers = Informers(client, clock=clock)
-        self._nodes = self._informers.of(NODES, transform=_slim)
+        self._nodes = self._informers.of(NODES, shape=Shape.summary(_slim))
 
     async def start(self) -> None:
         self._informers.start()

@@ -399,7 +399,7 @@ async def test_a_changed_override_policy_refreshes_the_bindings_it_concerns(
     from karmada.controllers.light_templates import light_of
     from karmada.kube.objects.gvk import GVK
 
-    light = informers.of(CONFIG_MAPS, transform=light_of(GVK("", "v1", "ConfigMap")))
+    light = informers.of(CONFIG_MAPS, shape=light_of(GVK("", "v1", "ConfigMap")))
     await light.wait_synced()
     await painted.rest()
     painter.colour = "blue"

@@ -22,6 +22,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.doc import parse_custom
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import BARE_DOCS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
@@ -88,7 +89,7 @@ class Watched:
     async def start(self) -> None:
         indexes = {WORKS_OF_BINDING: binding_ids}
         self.informer = Informer(
-            self.client, Work.gvr, indexes=indexes, clock=self.clock, on_demand=True, parse=parse_custom
+            self.client, Work.gvr, indexes=indexes, clock=self.clock, shape=BARE_DOCS._replace(of_bytes=parse_custom)
         )
         self.reports = Reports(self.informer, self.clock, **self._settings)
         if self.handled:

@@ -22,13 +22,13 @@ def template(spec: Obj | None = None, status: Obj | None = None, **metadata: Any
 
 
 def test_it_knows_its_kind_where_a_list_does_not_say_it() -> None:
-    found = light_of(GUESTBOOK)(template())
+    found = light_of(GUESTBOOK).of(template())
     assert (found["apiVersion"], found["kind"]) == ("webapp.my.domain/v1", "Guestbook")
 
 
 def test_only_labels_and_claims_are_kept() -> None:
     annotations = {"propagationpolicy.karmada.io/name": "p", "note": "x"}
-    found = light_of(GUESTBOOK)(template(labels={"app": "a"}, annotations=annotations, managedFields=[{}]))
+    found = light_of(GUESTBOOK).of(template(labels={"app": "a"}, annotations=annotations, managedFields=[{}]))
     assert found["metadata"] == {
         "namespace": "default",
         "name": "a",
@@ -63,11 +63,11 @@ def test_those_who_request_the_same_kind_share() -> None:
 )
 def test_changes_that_count(new: Obj, counts: bool, by_user: bool) -> None:
     light = light_of(GUESTBOOK)
-    old = light(template())
-    assert changed(old, light(new)) is counts
-    assert changed_by_user(old, light(new)) is by_user
+    old = light.of(template())
+    assert changed(old, light.of(new)) is counts
+    assert changed_by_user(old, light.of(new)) is by_user
 
 
 def test_the_order_of_keys_does_not_count() -> None:
     light = light_of(GUESTBOOK)
-    assert not changed(light(template(spec={"a": 1, "b": 2})), light(template(spec={"b": 2, "a": 1})))
+    assert not changed(light.of(template(spec={"a": 1, "b": 2})), light.of(template(spec={"b": 2, "a": 1})))

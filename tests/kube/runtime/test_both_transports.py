@@ -16,6 +16,7 @@ from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import AlreadyExists, Conflict, Invalid, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import EVENTS, NORMAL, EventRecorder
 from karmada.kube.runtime.informer import Informer
@@ -156,7 +157,7 @@ async def test_an_informer_follows_the_server(client: Client) -> None:
 async def test_a_metadata_informer_knows_the_metadata(client: Client) -> None:
     """Over HTTPS nothing else travels; in-process the server's own object is the cheapest metadata there is."""
     await client.create(CONFIG_MAPS, config_map("a", x="1"))
-    informer = Informer(client, CONFIG_MAPS, "default", metadata_only=True)
+    informer = Informer(client, CONFIG_MAPS, "default", shape=METADATA)
     informer.start()
     await informer.wait_synced()
     await client.create(CONFIG_MAPS, config_map("b", x="1"))

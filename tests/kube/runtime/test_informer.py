@@ -11,6 +11,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound, ServiceUnavailable
 from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers, Limit
@@ -140,7 +141,7 @@ async def test_a_selected_object_that_stops_matching_is_deleted(client: Client, 
 
 async def test_metadata_only_informers_hold_nothing_but_metadata(client: Client, clock: FakeClock) -> None:
     await client.create(CONFIG_MAPS, config_map("a"))
-    informer = Informer(client, CONFIG_MAPS, metadata_only=True, clock=clock)
+    informer = Informer(client, CONFIG_MAPS, shape=METADATA, clock=clock)
     informer.start()
     await informer.wait_synced()
     await client.create(CONFIG_MAPS, config_map("b"))

@@ -21,6 +21,7 @@ from karmada.kube.client.transport import Call, ConnectionFailed, WatchEvent
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import WHOLE, Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import time_slice
 from karmada.kube.runtime.informer import Informer
@@ -150,14 +151,12 @@ STEPS = st.lists(
 
 
 class World:
-    def __init__(self, *, paged: bool = False, on_demand: bool = False) -> None:
+    def __init__(self, shape: Shape = WHOLE) -> None:
         self.api = Recording()
         self.transport = Lagging(self.api)
         self.client = Client(FakeTransport(self.api))
         self.clock = FakeClock()
-        self.informer = Informer(
-            Client(self.transport), CONFIG_MAPS, clock=self.clock, paged=paged, on_demand=on_demand
-        )
+        self.informer = Informer(Client(self.transport), CONFIG_MAPS, clock=self.clock, shape=shape)
         self.own = self.informer
         self.newest: dict[Key, int] = {}
         """Versions of the last write of each object whose response came."""
@@ -303,6 +302,7 @@ SKIPPED_DELETION = steps_of("own write", "deliver", "own write", "delete", "cut"
 SKIPPED_RECREATION = steps_of("own write", "deliver", "own write", "delete", "other write", "cut")
 WRITE_DURING_LIST = steps_of("own write", "hold list", "cut", "own write", "list")
 CREATE_DURING_LIST = steps_of("hold list", "cut", "own write", "list")
+PAGED = WHOLE._replace(paged=True)
 BROKEN_LIST = [*steps_of("other write"), ("other write", 1, 1), *steps_of("own write, late response", "other write")]
 BROKEN_LIST += steps_of("break list", "late response")
 LATE_RESPONSE = steps_of("own write, late response", "delete", "deliver", "late response")
@@ -310,20 +310,20 @@ RESTORED = steps_of("own write", "deliver", "back up", "own write", "hold list",
 
 
 @settings(max_examples=200, deadline=None)
-@given(STEPS, st.sampled_from(("plain", "paged", "on demand")))
-@example(SKIPPED_DELETION, "plain")
-@example(SKIPPED_RECREATION, "plain")
-@example(WRITE_DURING_LIST, "plain")
-@example(CREATE_DURING_LIST, "plain")
-@example(BROKEN_LIST, "paged")
-@example(LATE_RESPONSE, "paged")
-@example(RESTORED, "plain")
-@example(RESTORED, "paged")
+@given(STEPS, st.sampled_from((WHOLE, PAGED, WHOLE._replace(as_docs=True))))
+@example(SKIPPED_DELETION, WHOLE)
+@example(SKIPPED_RECREATION, WHOLE)
+@example(WRITE_DURING_LIST, WHOLE)
+@example(CREATE_DURING_LIST, WHOLE)
+@example(BROKEN_LIST, PAGED)
+@example(LATE_RESPONSE, PAGED)
+@example(RESTORED, WHOLE)
+@example(RESTORED, PAGED)
 def test_what_is_read_is_never_older_than_an_own_write_and_nothing_deleted_comes_back(
-    steps: list[tuple[str, int, int]], kind: str
+    steps: list[tuple[str, int, int]], shape: Shape
 ) -> None:
     async def run() -> None:
-        world = World(paged=kind == "paged", on_demand=kind == "on demand")
+        world = World(shape)
         world.informer.start()
         for step in steps:
             await world.step(*step)

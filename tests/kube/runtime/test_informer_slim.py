@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from karmada.kube.client.client import PAGE_SIZE, Client
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.informers import Informers
@@ -25,6 +25,9 @@ def slim(obj: Obj) -> Obj:
     return {"metadata": kept, "size": len((obj.get("data") or {}).get("text", ""))}
 
 
+SLIM = Shape.summary(slim)
+
+
 def plain(obj: Obj) -> Obj:
     return {**obj, "data": {}}
 
@@ -39,11 +42,11 @@ def config_map(name: str, text: str) -> Obj:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"text": text}}
 
 
-async def test_a_paged_informer_lists_in_pages_and_keeps_what_its_transform_makes(
+async def test_a_paged_informer_lists_in_pages_and_keeps_what_its_shape_makes(
     fake: FakeApi, client: Client, clock: FakeClock
 ) -> None:
     await fill(client, COUNT)
-    informer = Informer(client, CONFIG_MAPS, clock=clock, transform=slim, paged=True)
+    informer = Informer(client, CONFIG_MAPS, clock=clock, shape=SLIM)
     fake.calls.clear()
     informer.start()
     await informer.wait_synced()
@@ -55,13 +58,12 @@ async def test_a_paged_informer_lists_in_pages_and_keeps_what_its_transform_make
     await informer.stop()
 
 
-@pytest.mark.parametrize("how", ["paged", "on_demand"])
+@pytest.mark.parametrize("shape", [SLIM, Shape("plain", plain, as_docs=True)], ids=lambda shape: shape.name)
 async def test_a_paged_informer_that_lists_again_emits_only_what_changed(
-    fake: FakeApi, client: Client, clock: FakeClock, how: str
+    fake: FakeApi, client: Client, clock: FakeClock, shape: Shape
 ) -> None:
     await fill(client, 3)
-    options: dict[str, Any] = {"transform": slim if how == "paged" else plain, how: True}
-    informer = Informer(client, CONFIG_MAPS, clock=clock, **options)
+    informer = Informer(client, CONFIG_MAPS, clock=clock, shape=shape)
     informer.start()
     await informer.wait_synced()
     seen: list[tuple[Obj | None, Obj | None]] = []
@@ -97,9 +99,9 @@ async def test_who_waits_without_a_task_is_called_once_when_the_informer_has_syn
 async def test_whole_and_slim_objects_are_kept_apart(client: Client, clock: FakeClock) -> None:
     informers = Informers(client, clock=clock)
     whole = informers.of(CONFIG_MAPS)
-    kept = informers.of(CONFIG_MAPS, transform=slim)
+    kept = informers.of(CONFIG_MAPS, shape=SLIM)
     assert kept is not whole
-    assert informers.of(CONFIG_MAPS, transform=slim) is kept
+    assert informers.of(CONFIG_MAPS, shape=SLIM) is kept
     assert informers.of(CONFIG_MAPS) is whole
 
 
@@ -111,7 +113,7 @@ async def test_existing_objects_are_delivered_to_all_subscribers_together(client
         return obj
 
     await fill(client, 3)
-    informer = Informer(client, CONFIG_MAPS, clock=clock, transform=shown, on_demand=True)
+    informer = Informer(client, CONFIG_MAPS, clock=clock, shape=Shape("shown", shown, as_docs=True))
     informer.start()
     await informer.wait_synced()
     seen: list[tuple[int, str]] = []

@@ -11,6 +11,7 @@ import pytest
 from karmada.kube.client.client import Client, ListPage
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
@@ -131,9 +132,9 @@ def test_a_watch_that_gets_past_a_write_without_its_event_is_of_another_server(i
         informer._apply("BOOKMARK", {"metadata": {"resourceVersion": "9"}})
 
 
-@pytest.mark.parametrize("on_demand", [False, True])
-def test_a_transformed_informer_has_writes_transformed_too(on_demand: bool) -> None:
-    informer = FakeInformer(transform=lambda obj: {"metadata": obj["metadata"]}, on_demand=on_demand)
+@pytest.mark.parametrize("as_docs", [False, True])
+def test_writes_are_kept_in_the_informers_shape(as_docs: bool) -> None:
+    informer = FakeInformer(shape=Shape("bare", lambda obj: {"metadata": obj["metadata"]}, as_docs=as_docs))
     informer.wrote({**made(5), "data": {"large": "x"}})
     assert informer.get(KEY) == made(5)
 

@@ -9,6 +9,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler, Watch
 from karmada.kube.runtime.informers import Informers
@@ -95,7 +96,7 @@ async def test_the_initial_sync_of_all_controllers_visits_each_object_once(clien
 
     await client.create(PODS, pod("a"))
     await client.create(PODS, pod("b"))
-    manager = Manager(client, transform=shown, on_demand={PODS: None})
+    manager = Manager(client, shapes={PODS: Shape("shown", shown, as_docs=True)})
     parts = [Noting(f"c{number}") for number in range(5)]
     for part in parts:
         manager.add(part)
@@ -368,7 +369,7 @@ async def test_teams_whose_leases_are_free_share_the_initial_sync(client: Client
             """Nothing to do."""
 
     await client.create(PODS, pod("a"))
-    manager = Manager(client, clock=clock, transform=shown, on_demand={PODS: None})
+    manager = Manager(client, clock=clock, shapes={PODS: Shape("shown", shown, as_docs=True)})
     for lease in ("one", "two", "three"):
         manager.add(Idle(lease), team=manager.team(LeaderElector(client, lease, "ns", "me", clock=clock)))
     manager.informers.start()

@@ -8,6 +8,7 @@ import pytest
 from karmada.kube.objects import doc
 from karmada.kube.objects.doc import _KEPT_PARSED, _UNCOMPRESSED, Doc, Part, detect_mutations, parse_custom
 from karmada.kube.objects.meta import without_managed_fields
+from karmada.kube.objects.shapes import BARE_DOCS, METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
@@ -73,7 +74,7 @@ def test_an_index_may_come_later(cache: Cache) -> None:
 
 
 def test_an_object_of_this_process_is_kept_by_its_own_bytes() -> None:
-    cache = OnDemandCache(transform=without_managed_fields)
+    cache = OnDemandCache(shape=BARE_DOCS)
     packed = Doc.of(config_map("a"))
     put(cache, packed.object())
     assert cache._objects[Key("default", "a")] is packed
@@ -83,7 +84,7 @@ def test_an_object_of_this_process_is_kept_by_its_own_bytes() -> None:
 
 
 def test_of_an_object_from_elsewhere_only_what_is_shown_is_kept() -> None:
-    cache = OnDemandCache(transform=without_managed_fields)
+    cache = OnDemandCache(shape=BARE_DOCS)
     put(cache, config_map("a"))
     assert b"managedFields" not in cache._objects[Key("default", "a")].raw
 
@@ -133,7 +134,7 @@ def test_what_a_cache_parses_in_its_own_way_is_parsed_once_for_all_that_read_it_
 
     detect_mutations(on=False)
     indexes = {"of": lambda obj: [obj["metadata"]["labels"]["of"]]}
-    cache = OnDemandCache(indexes, without_managed_fields, parse=parse)
+    cache = OnDemandCache(indexes, BARE_DOCS._replace(of_bytes=parse))
     kept = [Doc("", "", "", 0, orjson.dumps(work(f"w-{number}"))) for number in range(_KEPT_PARSED + 2)]
     for packed in kept:
         obj = parse_custom(packed.raw)
@@ -149,7 +150,7 @@ def test_what_a_cache_parses_in_its_own_way_is_parsed_once_for_all_that_read_it_
 
 
 def test_a_cache_of_metadata_parses_nothing_else() -> None:
-    cache = OnDemandCache(metadata_only=True)
+    cache = OnDemandCache(shape=METADATA)
     packed = Doc("", "", "", 0, orjson.dumps(work("w")))
     cache.add(Key("default", "w"), Part.of(packed, {"metadata": packed.metadata()}))
     assert cache.get(Key("default", "w")) == {"metadata": work("w")["metadata"]} == cache.glance(Key("default", "w"))

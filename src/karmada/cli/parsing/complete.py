@@ -21,6 +21,7 @@ from karmada.cli.parsing import help as help_text
 from karmada.cli.parsing import resolving
 from karmada.cli.parsing.catalog import COMMANDS, HIDDEN
 from karmada.cli.parsing.flags import FlagSet, Reading
+from karmada.kube.objects.shapes import METADATA
 
 _FILES, _NO_SPACE, _NO_FILES = 0, 2, 4
 TIMEOUT_SECONDS = 3.0
@@ -240,7 +241,7 @@ class _Completer:
             names: list[str] = []
             for mapping in (mapping for word in types.split(",") for mapping in resource_types(catalog, word)):
                 namespace = place.namespace if mapping.namespaced else ""
-                listed = await place.client.list_all(mapping.gvr, namespace, metadata_only=True)
+                listed = await place.client.list_all(mapping.gvr, namespace, shape=METADATA)
                 names += [item["metadata"]["name"] for item in listed.items]
             return names
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karmada.cli.targeting import connect
+from karmada.kube.objects.shapes import METADATA
 
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client
@@ -114,7 +115,7 @@ async def through_proxy(control: Session, cluster: str) -> AsyncIterator[Session
 
 async def chosen_members(control: Session, names: Sequence[str] = ()) -> list[str]:
     """Return the named clusters, or all; Failure names those that do not exist."""
-    listed = await control.client.list_all(clusters_gvr(), metadata_only=True)
+    listed = await control.client.list_all(clusters_gvr(), shape=METADATA)
     existing = [cluster["metadata"]["name"] for cluster in listed.items]
     wanted = [name for word in names for name in word.split(",") if name]
     missing = [name for name in wanted if name not in existing]

@@ -17,6 +17,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.logging import get_logger
@@ -57,8 +58,8 @@ class Collector:
             return
         summary = self._summary = Summary()
         informers = self.member.informers
-        nodes = informers.of(NODES, transform=slim_node)
-        pods = informers.of(PODS, transform=slim_pod)
+        nodes = informers.of(NODES, shape=Shape.summary(slim_node))
+        pods = informers.of(PODS, shape=Shape.summary(slim_pod))
         self._informers = (nodes, pods)
         self._unsubscribe = [nodes.add_handler(summary.node_changed), pods.add_handler(summary.pod_changed)]
         self._started_at = self._clock.monotonic()

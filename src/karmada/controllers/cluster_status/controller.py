@@ -32,6 +32,7 @@ from karmada.controllers.shards import by_cluster
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.meta import finalizers, get_condition, set_condition, uid
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
@@ -169,7 +170,7 @@ class ClusterStatus(Reconciler):
         if self._secrets is None or self._secrets.get(Key(namespace, name)) is not None:
             return False
         try:
-            await self._client.get(SECRETS, name, namespace, metadata_only=True)
+            await self._client.get(SECRETS, name, namespace, shape=METADATA)
         except NotFound:
             return False
         return True

@@ -99,7 +99,7 @@ class Distributor(Reconciler):
         informer = self._objects.get(gvk)
         if informer is None:
             gvr = (await self._client.mapper.mapping(gvk)).gvr
-            informer = self._objects.get(gvk) or self._follow(gvk, self._informers.of(gvr, transform=light_of(gvk)))
+            informer = self._objects.get(gvk) or self._follow(gvk, self._informers.of(gvr, shape=light_of(gvk)))
         informer.start()
         if not informer.synced:
             await with_timeout(self._clock, informer.wait_synced(), _SYNC_TIMEOUT)

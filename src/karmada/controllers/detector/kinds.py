@@ -25,6 +25,7 @@ from karmada.kube.client.discovery import Catalog, Mapping, NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.follow_ups import FollowUpWriter
@@ -77,8 +78,8 @@ class Kinds(Reconciler):
     name = "resource-discovery"
     options = ControllerOptions(shard_of=everywhere)
     watches = (
-        Watch(CRDS, metadata_only=True, map_to=_discovery_key),
-        Watch(APISERVICES, metadata_only=True, map_to=_discovery_key),
+        Watch(CRDS, shape=METADATA, map_to=_discovery_key),
+        Watch(APISERVICES, shape=METADATA, map_to=_discovery_key),
     )
 
     def __init__(self, context: Context, follower: Follower, claiming: FollowUpWriter) -> None:
@@ -91,8 +92,8 @@ class Kinds(Reconciler):
         self._clock = context.clock
         self._skipped = SkippedApis.parse(context.settings.skipped_propagating_apis)
         self._follower = follower
-        self._crds = context.informers.of(CRDS, metadata_only=True)
-        self._services = context.informers.of(APISERVICES, metadata_only=True)
+        self._crds = context.informers.of(CRDS, shape=METADATA)
+        self._services = context.informers.of(APISERVICES, shape=METADATA)
         self._kinds: dict[GVK, Kind] = {}
         self._unsubscribe: dict[GVK, Callable[[], None]] = {}
         self._read_once = asyncio.Event()
@@ -136,7 +137,7 @@ class Kinds(Reconciler):
         return all(_OF_SERVER_ITSELF in meta.labels(service) for service in self._services.list())
 
     def _follow(self, mapping: Mapping) -> None:
-        informer = self._informers.of(mapping.gvr, transform=light_of(mapping.gvk), indexes={BY_CLAIM: policy_ids})
+        informer = self._informers.of(mapping.gvr, shape=light_of(mapping.gvk), indexes={BY_CLAIM: policy_ids})
         kind = self._kinds[mapping.gvk] = Kind(mapping.gvk, mapping.gvr, informer)
         self._replaying = True
         try:
@@ -252,7 +253,7 @@ class Kinds(Reconciler):
                 found = (await self._client.list_all(mapping.gvr, namespace, label_selector=selector)).items
         except (NotFound, NoMatch):
             return []
-        return [light_of(gvk)(obj) for obj in found]
+        return [light_of(gvk).of(obj) for obj in found]
 
     async def resource(self, ref: Ref) -> GVR | GVK:
         """Return the resource to write a template to; its kind if it is not watched."""
@@ -261,7 +262,7 @@ class Kinds(Reconciler):
 
     async def _live(self, ref: Ref) -> Obj | None:
         found = await self.whole(ref)
-        return None if found is None else light_of(ref.gvk)(found)
+        return None if found is None else light_of(ref.gvk).of(found)
 
     async def _synced(self, kind: Kind) -> bool:
         if not kind.informer.synced and not kind.slow:

@@ -12,6 +12,7 @@ from karmada.controllers.template_refs import ref_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.keys import Key
@@ -48,7 +49,7 @@ class Release:
 
         async def live() -> Obj | None:
             try:
-                return await self._client.get(resource, name, namespace, metadata_only=True)
+                return await self._client.get(resource, name, namespace, shape=METADATA)
             except NotFound:
                 return None
 

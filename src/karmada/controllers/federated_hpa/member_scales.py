@@ -20,6 +20,7 @@ from karmada.kube.autoscaling.round import NO_SELECTOR, SELECTOR_REQUIRED, unpar
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.selectors import parse_labels
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
@@ -115,7 +116,7 @@ class MemberScales:
             await member.informers.discard(self._pods_of(member))
 
     def _pods_of(self, member: Member) -> Informer:
-        return member.informers.of(PODS, transform=slim_pod, indexes={BY_LABEL: index_by_label})
+        return member.informers.of(PODS, shape=Shape.summary(slim_pod), indexes={BY_LABEL: index_by_label})
 
     async def _synced(self, name: str, member: Member) -> Informer | None:
         """Return the pods of a cluster; None when they could not be listed in time, counted from the first request."""

@@ -15,6 +15,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 
@@ -70,7 +71,7 @@ class Targets:
         gvk = GVK.parse(api_version, ref["kind"])
         try:
             gvr = await self._client.resource(gvk)
-            template = await self._client.get(gvr, ref["name"], namespace, metadata_only=True)
+            template = await self._client.get(gvr, ref["name"], namespace, shape=METADATA)
         except NoMatch:
             raise TargetFailed(_GET_TEMPLATE, f'no matches for kind "{gvk.kind}" in version "{api_version}"') from None
         except ApiError as error:

@@ -31,6 +31,7 @@ from karmada.controllers.networking.exposure import participation_changed
 from karmada.controllers.shards import by_cluster_first
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.shapes import BARE
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import IndexFn, ignores_status
 from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch
@@ -44,12 +45,11 @@ from karmada.members.members import Member
 BY_SERVICE: Final = "service"
 
 
-def _kept(endpoint_slice: Obj) -> Obj:
-    """Return a function of this module, so that the flows share one informer, and share it with nobody else.
+_COLLECTED: Final = BARE._replace(name="collected endpoint slices", paged=True)
+"""A shape of its own, so that the flows share one informer, and share it with nobody else.
 
-    With one each they would see a change at different times, and correct each other's carriers meanwhile.
-    """
-    return meta.without_managed_fields(endpoint_slice)
+With one each they would see a change at different times, and correct each other's carriers meanwhile.
+"""
 
 
 def _slice_index(endpoint_slice: Obj) -> Iterable[str]:
@@ -214,7 +214,7 @@ class Collector(Reconciler):
             member = self._members.get(name)
         except NoAccess as error:
             raise ApiError(str(error)) from error
-        slices = member.informers.of(ENDPOINT_SLICES, transform=_kept, indexes={BY_SERVICE: _slice_index})
+        slices = member.informers.of(ENDPOINT_SLICES, shape=_COLLECTED, indexes={BY_SERVICE: _slice_index})
         watched = self.watched[name] = Watched(member, slices, self.more_informers(member))
 
         def slice_changed(old: Obj | None, new: Obj | None) -> None:

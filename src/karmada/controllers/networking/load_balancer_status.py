@@ -14,6 +14,7 @@ from karmada.controllers.context import Context
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key, key_of
@@ -48,7 +49,7 @@ class LoadBalancerStatus(Reconciler):
         self._services = context.informers.of(MultiClusterService.gvr)
         self.watches = (
             Watch(MultiClusterService.gvr, when=spec_changed),
-            Watch(SERVICES, metadata_only=True, map_to=self._of_service),
+            Watch(SERVICES, shape=METADATA, map_to=self._of_service),
         )
 
     def _of_service(self, service: Obj) -> Iterable[Key]:

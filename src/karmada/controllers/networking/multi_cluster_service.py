@@ -31,6 +31,7 @@ from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
@@ -77,7 +78,7 @@ class MultiClusterServices(Reconciler):
         self._claims = Claims(context.client, context.clock)
         self.watches = (
             Watch(MultiClusterService.gvr, when=any_of(spec_changed, deletion_changed, _annotations_changed)),
-            Watch(SERVICES, metadata_only=True, map_to=self._of_service),
+            Watch(SERVICES, shape=METADATA, map_to=self._of_service),
             Watch(Cluster.gvr, when=participation_changed, walk=self._requeue_of_cluster),
             Watch(Work.gvr, when=_marks_otherwise, map_to=_service_of_marker),
         )

@@ -13,6 +13,7 @@ from karmada.api.multicluster import ServiceExport
 from karmada.controllers.networking.carriers import EXPORTS, has_manifest
 from karmada.controllers.networking.collector import Collector
 from karmada.kube.objects import meta
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
@@ -37,7 +38,7 @@ class ServiceExports(Collector):
         return has_manifest(work, _KIND) and not meta.is_deleting(work)
 
     def more_informers(self, member: Member) -> list[Informer]:
-        return [member.informers.of(ServiceExport.gvr, metadata_only=True)]
+        return [member.informers.of(ServiceExport.gvr, shape=METADATA)]
 
     def is_wanted(self, cluster: str, service: Key) -> bool:
         _, exports = self.watched[cluster].all

@@ -11,6 +11,7 @@ from karmada.controllers.context import Context
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Invalid, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Terminal, Watch
 from karmada.kube.runtime.converge import converge
@@ -33,7 +34,7 @@ class ServiceImports(Reconciler):
         self._imports = context.informers.of(ServiceImport.gvr)
         self.watches = (
             Watch(ServiceImport.gvr, when=any_of(spec_changed, deletion_changed)),
-            Watch(SERVICES, metadata_only=True, when=deleted, map_to=self._import_of),
+            Watch(SERVICES, shape=METADATA, when=deleted, map_to=self._import_of),
         )
 
     def _import_of(self, service: Obj) -> Iterable[Key]:

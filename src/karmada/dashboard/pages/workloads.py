@@ -17,6 +17,7 @@ from karmada.kube.client.discovery import NoMatch, RESTMapper
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Expired, Forbidden, Gone
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 
 NAMES_SECONDS: Final = 10.0
@@ -106,7 +107,7 @@ async def _found(view: View, gvr: GVR, namespace: str, words: Sequence[str]) -> 
     """Find workloads by their names among all there are, which are read once for a while."""
 
     async def names() -> list[tuple[str, str]]:
-        found = await view.client.list_all(gvr, namespace, metadata_only=True)
+        found = await view.client.list_all(gvr, namespace, shape=METADATA)
         return sorted(meta.key(one) for one in found.items)
 
     known = await view.viewer.kept(("names", gvr, namespace), NAMES_SECONDS, names)

@@ -16,7 +16,8 @@ from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.client.transport import Call, ConnectionFailed, Transport, WatchEvent
 from karmada.kube.objects.errors import ApiError, Expired, Gone
 from karmada.kube.objects.gvk import GVK, GVR
-from karmada.kube.objects.types import Obj, Parse
+from karmada.kube.objects.shapes import WHOLE, Shape
+from karmada.kube.objects.types import Obj
 
 PATCH_TYPES: Mapping[str, str] = {
     "json": "application/json-patch+json",
@@ -24,8 +25,8 @@ PATCH_TYPES: Mapping[str, str] = {
     "strategic": "application/strategic-merge-patch+json",
     "apply": "application/apply-patch+yaml",
 }
-METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+METADATA_FORM = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+METADATA_LIST_FORM = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 JSON = "application/json"
 PAGE_SIZE = 500
 CONCURRENCY = 16
@@ -33,11 +34,11 @@ CONCURRENCY = 16
 
 
 class ListOptions(TypedDict, total=False):
-    """Which objects of a kind are listed, and whether all of them or only their metadata."""
+    """Which objects of a kind are listed, and how much of each is wanted."""
 
     label_selector: str
     field_selector: str
-    metadata_only: bool
+    shape: Shape
 
 
 class Listing(NamedTuple):
@@ -142,11 +143,11 @@ class Client:
         *,
         subresource: str = "",
         resource_version: str = "",
-        metadata_only: bool = False,
+        shape: Shape = WHOLE,
     ) -> Obj:
         gvr = kind if isinstance(kind, GVR) else await self.resource(kind)
         query = {"resourceVersion": resource_version} if resource_version else {}
-        accept, path = METADATA if metadata_only else JSON, resource_path(gvr, namespace, name, subresource)
+        accept, path = METADATA_FORM if shape.only_metadata else JSON, resource_path(gvr, namespace, name, subresource)
         call = Call("GET", path, query, accept=accept)
         return _checked(call, await self.transport.call(call))
 
@@ -160,7 +161,6 @@ class Client:
         resource_version: str = "",
         resource_version_match: str = "",
         new_first: bool = False,
-        parse: Parse | None = None,
         **options: Unpack[ListOptions],
     ) -> Obj:
         """Return one page of a list as the server answers it; its items are a sequence."""
@@ -174,17 +174,10 @@ class Client:
             query["resourceVersion"] = resource_version
         if resource_version_match:
             query["resourceVersionMatch"] = resource_version_match
-        accept = METADATA_LIST if options.get("metadata_only") else JSON
+        shape = options.get("shape", WHOLE)
+        accept = METADATA_LIST_FORM if shape.only_metadata else JSON
         path = resource_path(gvr, namespace)
-        call = Call(
-            "GET",
-            path,
-            query,
-            accept=accept,
-            most=LIST_BYTES,
-            new_first=new_first,
-            parse=parse,
-        )
+        call = Call("GET", path, query, accept=accept, most=LIST_BYTES, new_first=new_first, shape=shape)
         return await self._object(call)
 
     async def list_all(
@@ -215,7 +208,6 @@ class Client:
         resource_version: str = "",
         page_size: int = PAGE_SIZE,
         new_first: bool = False,
-        parse: Parse | None = None,
         **options: Unpack[ListOptions],
     ) -> AsyncIterator[ListPage]:
         """A list page by page (see `list_all`), so that never more than one of them is in memory.
@@ -236,7 +228,6 @@ class Client:
                     continue_=token,
                     resource_version=version,
                     new_first=new_first,
-                    parse=parse,
                     **options,
                 )
             except (Expired, Gone):
@@ -264,7 +255,7 @@ class Client:
         field_selector: str = "",
         bookmarks: bool = True,
         timeout: int = 0,
-        metadata_only: bool = False,
+        shape: Shape = WHOLE,
     ) -> AsyncIterator[WatchEvent]:
         """Return events until the server ends the stream (after `timeout` seconds); an ERROR event is raised."""
         gvr = await self.resource(kind)
@@ -275,7 +266,7 @@ class Client:
             query["allowWatchBookmarks"] = "true"
         if timeout:
             query["timeoutSeconds"] = str(timeout)
-        accept = METADATA if metadata_only else JSON
+        accept = METADATA_FORM if shape.only_metadata else JSON
         path = resource_path(gvr, namespace)
         return self.transport.watch(Call("GET", path, query, accept=accept))
 

@@ -11,7 +11,8 @@ import orjson
 
 from karmada.kube.client.limits import OBJECT_BYTES
 from karmada.kube.objects.errors import ApiError
-from karmada.kube.objects.types import Obj, Parse
+from karmada.kube.objects.shapes import WHOLE, Shape
+from karmada.kube.objects.types import Obj
 
 
 class ConnectionFailed(Exception):
@@ -35,8 +36,8 @@ class WatchEvent(NamedTuple):
 class Call(NamedTuple):
     """One API request: `path` unescaped and without query, `body` a JSON value or None, never changed by the callee.
 
-    `most` is how many bytes its answer may have when it comes over the network. A server in this process parses the
-    items of a list as `parse` does it, and with `new_first`, as their order does not matter, begins with what is new.
+    `most` is how many bytes its answer may have when it comes over the network. A server in this process parses only
+    what `shape` needs of a list's items, and with `new_first`, as their order does not matter, begins with what is new.
     `retried`: it is sent again when the server requests that (Retry-After); a request for a caller who can do so itself
     is not.
     """
@@ -49,7 +50,7 @@ class Call(NamedTuple):
     accept: str = "application/json"
     most: int = OBJECT_BYTES
     new_first: bool = False
-    parse: Parse | None = None
+    shape: Shape = WHOLE
     retried: bool = True
 
 

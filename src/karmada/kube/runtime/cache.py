@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from karmada.kube.objects.doc import Doc, Part, SharedObject, is_detecting, of_elsewhere
+from karmada.kube.objects.shapes import WHOLE, Shape
 from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.runtime.keys import Key
 
@@ -187,21 +188,11 @@ class Cache:
 class OnDemandCache(Cache):
     """Keeps bytes: those that the server in this process has anyway, or its own."""
 
-    def __init__(
-        self,
-        indexes: Mapping[str, IndexFn] | None = None,
-        transform: Callable[[Obj], Obj] | None = None,
-        *,
-        parse: Parse | None = None,
-        metadata_only: bool = False,
-    ) -> None:
-        """`transform` is what is shown of an object; with `metadata_only`, of its metadata, which alone is parsed.
-
-        `parse` gives of an object's bytes all that `transform` leaves of the object.
-        """
-        self._transform = transform
-        self._parse = parse
-        self._metadata_only = metadata_only
+    def __init__(self, indexes: Mapping[str, IndexFn] | None = None, shape: Shape = WHOLE) -> None:
+        """Objects are shown in this shape; if it is one of the metadata, that alone is parsed."""
+        self._transform = shape.of_object
+        self._parse = shape.of_bytes
+        self._metadata_only = shape.only_metadata
         super().__init__(indexes)
 
     def _hold(self, obj: Obj) -> tuple[Doc, Obj]:

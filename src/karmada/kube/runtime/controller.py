@@ -23,6 +23,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, Conflict, Fenced
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.runtime.informer import Handler, Informer
@@ -115,7 +116,7 @@ class Watch:
     namespace: str = ""
     label_selector: str = ""
     field_selector: str = ""
-    metadata_only: bool = False
+    shape: Shape | None = None
     priority: int | Callable[[Obj], int] = Priority.NEW
     """Priority of the keys: fixed, but BACKLOG for objects that exist at the start; or by the object."""
     pending: Callable[[Obj], bool] = _none
@@ -223,7 +224,7 @@ class Controller:
 
     def _informer(self, watch: Watch) -> Informer:
         return self._informers.of(
-            watch.resource, watch.namespace, watch.label_selector, watch.field_selector, watch.metadata_only
+            watch.resource, watch.namespace, watch.label_selector, watch.field_selector, watch.shape
         )
 
     def add(self, key: Key, priority: int = Priority.NEW, /) -> None:

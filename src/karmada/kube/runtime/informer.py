@@ -30,7 +30,8 @@ from karmada.kube.objects.errors import Expired, Gone, Timeout
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.selectors import parse_labels
-from karmada.kube.objects.types import Obj, Parse
+from karmada.kube.objects.shapes import WHOLE, Shape
+from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache, IndexFn, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
@@ -51,39 +52,23 @@ class Informer(Reflector):
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
-        metadata_only: bool = False,
+        shape: Shape = WHOLE,
         indexes: Mapping[str, IndexFn] | None = None,
         clock: Clock | None = None,
-        transform: Callable[[Obj], Obj] | None = None,
-        paged: bool = False,
-        on_demand: bool = False,
         optional: bool = False,
-        parse: Parse | None = None,
     ) -> None:
-        """`transform` makes what is kept of an object; its name, namespace, uid and resourceVersion must stay.
-
-        `paged` is for many objects of which little is kept: they are listed page by page, each page is kept as it
-        comes, and neither the whole list nor one large answer is ever in memory.
-
-        `on_demand` is for many large objects that are read one by one: they are paged, kept as bytes and parsed when
-        they are read. Then `transform` makes what is shown of one, each time, and may be applied to its own result;
-        `parse`, if given, makes all that `transform` leaves of an object directly of its bytes.
+        """`shape` is how much is kept of an object, and how.
 
         `optional` is for kinds that the server may not have: then there are no objects, until a later list finds some.
-
-        With `metadata_only` nothing but `metadata` may be relied on (the rest does not travel over the network).
         """
         super().__init__(gvr, clock or RealClock(), optional=optional)
-        self._transform = None if on_demand else transform
-        self._paged = paged or on_demand
+        self.shape = shape
+        self._transform = None if shape.as_docs else shape.of_object
+        self._paged = shape.paged or shape.as_docs
         self.namespace = namespace
         self.label_selector = label_selector
         self.field_selector = field_selector
-        self.metadata_only = metadata_only
-        self.cache = (
-            OnDemandCache(indexes, transform, parse=parse, metadata_only=metadata_only) if on_demand else Cache(indexes)
-        )
-        self._parse = parse
+        self.cache = OnDemandCache(indexes, shape) if shape.as_docs else Cache(indexes)
         self.history = 0
         """Raised whenever the server may be another one, so that versions cannot be compared with those before."""
         self._client = client
@@ -307,9 +292,8 @@ class Informer(Reflector):
                 label_selector=self.label_selector,
                 field_selector=self.field_selector,
                 resource_version=since,
-                metadata_only=self.metadata_only,
+                shape=self.shape,
                 new_first=True,
-                parse=self._parse,
             ):
                 if page.first:
                     listing.seen.clear()
@@ -395,7 +379,7 @@ class Informer(Reflector):
             label_selector=self.label_selector,
             field_selector=self.field_selector,
             timeout=self._watch_seconds(),
-            metadata_only=self.metadata_only,
+            shape=self.shape,
         )
         async with contextlib.AsyncExitStack() as stack:
             close = getattr(stream, "aclose", None)

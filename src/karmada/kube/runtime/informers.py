@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
-from karmada.kube.objects.types import Obj, Parse
+from karmada.kube.objects.shapes import WHOLE, Shape
 from karmada.kube.runtime.cache import IndexFn
 from karmada.kube.runtime.delivery import deliver_by_name
 from karmada.kube.runtime.informer import Informer
@@ -24,8 +24,7 @@ class _Selection(NamedTuple):
     namespace: str
     label_selector: str
     field_selector: str
-    metadata_only: bool
-    transform: Callable[[Obj], Obj] | None
+    shape: Shape
 
 
 class Limit(NamedTuple):
@@ -43,20 +42,19 @@ class Informers:
         client: Client,
         *,
         clock: Clock | None = None,
-        transform: Callable[[Obj], Obj] | None = None,
-        on_demand: Mapping[GVR | GVK, Parse | None] | None = None,
+        shape: Shape = WHOLE,
+        shapes: Mapping[GVR | GVK, Shape] | None = None,
         limits: Mapping[GVR | GVK, Limit] | None = None,
         optional: Container[GVR | GVK] = (),
     ) -> None:
-        """`transform` is what informers keep of whole objects, unless `of` gets another.
+        """`shape` is how much informers keep of an object where neither `of` nor `shapes`, by resource, says otherwise.
 
-        Whole objects of the resources `on_demand` are kept as bytes, and parsed as is given for each (see Informer). Of
-        resources with a limit nothing outside it is listed or watched, whoever gets the informer. The server may not
+        Of resources with a limit nothing outside it is listed or watched, whoever gets the informer. The server may not
         have those that are `optional`.
         """
         self._limits = limits or {}
-        self._transform = transform
-        self._on_demand = on_demand or {}
+        self._shape = shape
+        self._shapes = shapes or {}
         self._optional = optional
         self.client = client
         self.clock = clock or RealClock()
@@ -70,38 +68,21 @@ class Informers:
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
-        metadata_only: bool = False,
+        shape: Shape | None = None,
         indexes: Mapping[str, IndexFn] | None = None,
-        transform: Callable[[Obj], Obj] | None = None,
-        on_demand: bool = False,
     ) -> Informer:
-        """Callers with the same `transform` (see Informer) share one; whole objects are an informer of their own.
-
-        A `transform` is taken to keep little: such objects are listed page by page.
-        """
+        """Return the informer that all share who select the same objects in the same shape."""
         limit = self._limits.get(gvr)
         if limit is not None:
             namespace = namespace or limit.namespace
             field_selector = ",".join(filter(None, (field_selector, limit.field_selector)))
-        paged, parse = transform is not None, None
-        if transform is None and not metadata_only:
-            transform = self._transform
-            on_demand = on_demand or gvr in self._on_demand
-            parse = self._on_demand.get(gvr)
-        selection = _Selection(gvr, namespace, label_selector, field_selector, metadata_only, transform)
+        if shape is None:
+            shape = self._shapes.get(gvr, self._shape)
+        selection = _Selection(gvr, namespace, label_selector, field_selector, shape)
         informer = self._informers.get(selection)
         if informer is None:
-            informer = Informer(
-                self.client,
-                *selection[:-1],
-                indexes=indexes,
-                clock=self.clock,
-                transform=transform,
-                paged=paged,
-                on_demand=on_demand,
-                optional=gvr in self._optional,
-                parse=parse,
-            )
+            optional = gvr in self._optional
+            informer = Informer(self.client, *selection, indexes=indexes, clock=self.clock, optional=optional)
             self._informers[selection] = informer
             if self._started:
                 informer.start()
@@ -110,9 +91,9 @@ class Informers:
                 informer.add_index(name, function)
         return informer
 
-    def existing(self, gvr: GVR | GVK, transform: Callable[[Obj], Obj]) -> Informer | None:
-        """The informer of all objects of a resource that `of` has given out with this transform, if it has."""
-        return self._informers.get(_Selection(gvr, "", "", "", False, transform))
+    def existing(self, gvr: GVR | GVK, shape: Shape) -> Informer | None:
+        """The informer of all objects of a resource that `of` has given out in this shape, if it has."""
+        return self._informers.get(_Selection(gvr, "", "", "", shape))
 
     def all(self) -> list[Informer]:
         return list(self._informers.values())

@@ -11,14 +11,14 @@ everything and `run` raises LeadershipLost: a process that led must not go on as
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
-from karmada.kube.objects.types import Obj, Parse
+from karmada.kube.objects.shapes import WHOLE, Shape
 from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.runtime.controller import Controller, Reconciler
 from karmada.kube.runtime.health import Health
@@ -86,16 +86,16 @@ class Manager:
         elector: Elector | None = None,
         back_off: BackOff | None = None,
         sync_timeout: float = 120.0,
-        transform: Callable[[Obj], Obj] | None = None,
-        on_demand: Mapping[GVR | GVK, Parse | None] | None = None,
+        shape: Shape = WHOLE,
+        shapes: Mapping[GVR | GVK, Shape] | None = None,
         limits: Mapping[GVR | GVK, Limit] | None = None,
         optional: Container[GVR | GVK] = (),
     ) -> None:
-        """`transform`, `on_demand`, `limits` and `optional` say what the informers keep (see Informers)."""
+        """`shape`, `shapes`, `limits` and `optional` say what the informers keep (see Informers)."""
         self.client = client
         self.clock = clock or RealClock()
         self.informers = Informers(
-            client, clock=self.clock, transform=transform, on_demand=on_demand, limits=limits, optional=optional
+            client, clock=self.clock, shape=shape, shapes=shapes, limits=limits, optional=optional
         )
         self.health = health or Health()
         self.controllers: dict[str, Controller] = {}

@@ -18,7 +18,7 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import SYSTEM
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.meta import without_managed_fields
+from karmada.kube.objects.shapes import BARE
 from karmada.kube.objects.times import parse_time
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Manager
@@ -50,7 +50,7 @@ class AttachedCluster:
         self.clock = SYSTEM
         self._config = load_config(kubeconfig, context=context)
         self._transports: list[HttpTransport] = []
-        self.manager = Manager(self._client(CONTROLLER_MANAGER), clock=self.clock, transform=without_managed_fields)
+        self.manager = Manager(self._client(CONTROLLER_MANAGER), clock=self.clock, shape=BARE)
         self.context = Context(self._client, self.manager.informers, self.clock, self.profile)
         self.behaviours = Behaviours()
         self.load = LoadModel(self.context)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.meta import without_managed_fields
+from karmada.kube.objects.shapes import BARE
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Manager
 from karmada.kube.server.app import ApiServer
@@ -77,7 +77,7 @@ class SimCluster:
         self._own_clock = None if clock is not None else ClusterClock()
         self.clock: Clock = clock or self._own_clock or ClusterClock()
         self.server = ApiServer(self._config(port, in_memory, namespace_deletion_delay), self.clock)
-        self.manager = Manager(self._client(CONTROLLER_MANAGER), clock=self.clock, transform=without_managed_fields)
+        self.manager = Manager(self._client(CONTROLLER_MANAGER), clock=self.clock, shape=BARE)
         self.context = Context(self._client, self.manager.informers, self.clock, profile)
         self.behaviours = Behaviours()
         self.load = LoadModel(self.context)

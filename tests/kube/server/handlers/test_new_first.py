@@ -10,6 +10,7 @@ import pytest
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import WHOLE
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.server.app import ApiServer
@@ -82,7 +83,7 @@ async def test_another_version_is_made_page_by_page(client: Client) -> None:
 @pytest.mark.parametrize("paged", [True, False])
 async def test_handlers_of_an_informer_see_it_first(client: Client, paged: bool) -> None:
     seen: list[str] = []
-    informer = Informer(client, CONFIG_MAPS, "default", paged=paged)
+    informer = Informer(client, CONFIG_MAPS, "default", shape=WHOLE._replace(paged=paged))
     informer.add_handler(lambda _, new: seen.append(new["metadata"]["name"]) if new and mine(new) else None)
     informer.start()
     await informer.wait_synced()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, cast
+from typing import Any, Final, TypedDict, cast
 
 import msgspec
 
@@ -23,6 +23,7 @@ from karmada.kube.client.discovery import Mapping, NoMatch
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GVR, GroupKind, GroupResource, GroupVersion
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.keys import Key
@@ -69,6 +70,9 @@ def slim(obj: Obj) -> Obj:
 def parse_slim(raw: bytes) -> Obj:
     """Parse what the graph needs of an object's bytes: the rest is skipped without being made."""
     return cast("Obj", _decode(raw))
+
+
+TIES: Final = Shape("ties", slim, parse_slim, only_metadata=True, as_docs=True)
 
 
 def _is_tied_alike(old: Obj, new: Obj) -> bool:
@@ -211,15 +215,7 @@ class GarbageCollector:
         wanted = {m.gvr for m in catalog.by_group_resource.values() if _collectable(m)}
         wanted |= {gvr for gvr in self._informers if gvr.group_version in catalog.failed}  # it will answer again
         for gvr in wanted - self._informers.keys():
-            informer = Informer(
-                self._client,
-                gvr,
-                metadata_only=True,
-                transform=slim,
-                clock=self._clock,
-                on_demand=True,
-                parse=parse_slim,
-            )
+            informer = Informer(self._client, gvr, shape=TIES, clock=self._clock)
             informer.add_handler(self._handler(gvr))
             informer.start()
             self._informers[gvr] = informer

@@ -82,7 +82,7 @@ class InProcess(Transport):
         if isinstance(result, ListResult | StreamedList):
             metadata_only = bool(negotiate(call.accept, Offer("list")).transform)
             if isinstance(result, ListResult):
-                parse = _partial_parser(call.parse) if metadata_only else _parser(call.parse)
+                parse = _partial_parser(call.shape.of_bytes) if metadata_only else _parser(call.shape.of_bytes)
                 listed = list_of(result, result.one_by_one(parse))
             else:
                 listed = await collected(result)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.kinds.quota_ledger import DETAILED, Ledger, hard_of, resources_of
 from karmada.kube.objects.gvk import GVR, GroupResource
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informer import Handler, Informer
@@ -99,7 +100,7 @@ class ResourceQuotas(Reconciler):
             gvr = await self._served(resource)
             if gvr is None:
                 return None
-            informer = self._context.informers.of(gvr, metadata_only=resource not in DETAILED)
+            informer = self._context.informers.of(gvr, shape=None if resource in DETAILED else METADATA)
             informer.start()
             if resource not in self._followed:
                 self._followed[resource] = informer

@@ -17,6 +17,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import is_terminal, node_name
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import WARNING
@@ -444,7 +445,7 @@ class Kubelet(Reconciler):
         """Watch these objects from now on; most clusters never need it."""
         if kind not in self._followed:
             self._followed.add(kind)
-            informer = self._context.informers.of(_RESOURCES[kind], metadata_only=True)
+            informer = self._context.informers.of(_RESOURCES[kind], shape=METADATA)
             informer.add_handler(self._requeue_waiting(kind))
             informer.start()
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from karmada.kube.client.pod_streams import STDERR, STDOUT
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler
 from karmada.kube.runtime.keys import Key, key_of
@@ -135,7 +136,7 @@ class ProcessRuntime:
         """Watch the sources of volumes, from the first pod on that has such."""
         for resource in {resource for resource, _ in references(pod)} - self._followed:
             self._followed.add(resource)
-            informer = self._context.informers.of(_SOURCES[resource], metadata_only=True)
+            informer = self._context.informers.of(_SOURCES[resource], shape=METADATA)
             informer.add_handler(self._refresh(resource))
             informer.start()
 
