@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -14,6 +15,7 @@ from karmada.kube.server.controllers.flow_schemas import MANAGER
 from karmada.kube.server.flowcontrol.levels import Levels
 from karmada.kube.server.http import front
 from tests.integration.samples import CONFIGMAPS, configmap, ok
+from tests.integration.streams import watching
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
@@ -101,21 +103,14 @@ async def test_a_server_that_is_full_turns_away_ordinary_requests_only(http: Htt
     ann = {"Impersonate-User": "ann"}
     answer = await http("GET", CONFIGMAPS, headers=ann)
     assert (answer.code, answer.json()["reason"], answer.headers["Retry-After"]) == (429, "TooManyRequests", "1")
-    assert (await http("GET", f"{CONFIGMAPS}?watch=1", headers=ann)).code == 403  # she may not, but has a seat
+    assert (await http("GET", f"{CONFIGMAPS}?watch=1", headers=ann)).code == 429  # its beginning needs a seat, too
     assert (await http("GET", "/readyz", anonymous=True)).code == 200
     assert (await http("GET", CONFIGMAPS)).code == 200
 
 
 async def test_bodies_that_never_end_take_no_seats(http: Http, server: ApiServer) -> None:
     """More of them than there are seats; everybody else is served, and their author, too, within their own limit."""
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "editors"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
-        "subjects": [{"kind": "User", "name": name} for name in ("slow", "ann")],
-    }
-    ok(await http("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", role), 201)
+    ok(await http("POST", _BINDINGS, _editors("slow", "ann")), 201)
     host, port = server.config.host, server.port
     head = (
         f"POST {CONFIGMAPS} HTTP/1.1\r\nHost: {host}\r\nImpersonate-User: slow\r\nContent-Type: application/json\r\n"
@@ -127,7 +122,7 @@ async def test_bodies_that_never_end_take_no_seats(http: Http, server: ApiServer
             _, writer = await asyncio.open_connection(host, port, ssl=http._tls, server_hostname=host)
             writer.write(head)
             writers.append(writer)
-        await eventually(lambda: server.http._reading["slow"] == front.MAX_READING)
+        await eventually(lambda: server.http._reading.of("slow") == front.MAX_READING)
         ann, slow = {"Impersonate-User": "ann"}, {"Impersonate-User": "slow"}
         assert (await http("POST", CONFIGMAPS, configmap(), headers=ann)).code == 201
         assert (await http("GET", CONFIGMAPS, headers=slow)).code == 200
@@ -135,4 +130,55 @@ async def test_bodies_that_never_end_take_no_seats(http: Http, server: ApiServer
     finally:
         for writer in writers:
             writer.transport.abort()
-    await eventually(lambda: not server.http._reading)
+    await eventually(lambda: not server.http._reading.total)
+
+
+async def test_a_watch_has_a_seat_only_until_it_begins(http: Http, server: ApiServer) -> None:
+    entered: list[str] = []
+    left: list[str] = []
+    levels = server.http._flow._levels
+    enter, leave = levels.enter, levels.leave
+
+    async def entering(name: str, flow: Hashable) -> bool:
+        entered.append(name)
+        return await enter(name, flow)
+
+    def leaving(name: str) -> None:
+        left.append(name)
+        leave(name)
+
+    levels.enter, levels.leave = entering, leaving  # type: ignore[method-assign]
+    ok(await http("POST", _BINDINGS, _editors("ann")), 201)
+    async with watching(http, f"{CONFIGMAPS}?watch=1", {"Impersonate-User": "ann"}):
+        assert entered.count("global-default") == left.count("global-default") == 1
+
+
+async def test_a_user_has_only_so_many_watches(http: Http, server: ApiServer) -> None:
+    server.http._long_running._most = 3
+    ok(await http("POST", _BINDINGS, _editors("ann", "ben")), 201)
+    path, ann = f"{CONFIGMAPS}?watch=1", {"Impersonate-User": "ann"}
+    async with AsyncExitStack() as open_watches:
+        for _ in range(3):
+            await open_watches.enter_async_context(watching(http, path, ann))
+        refused = await http("GET", path, headers=ann)
+        assert (refused.code, refused.headers["Retry-After"]) == (429, "1")
+        assert "user ann has 3 watches, followed logs and proxied requests open" in refused.json()["message"]
+        assert (await http("GET", CONFIGMAPS, headers=ann)).code == 200
+        for who in ({"Impersonate-User": "ben"}, {}):
+            await open_watches.enter_async_context(watching(http, path, who))
+    await eventually(lambda: not server.http._long_running.total)
+    async with watching(http, path, ann):
+        assert server.http._long_running.of("ann") == 1
+
+
+_BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+
+
+def _editors(*names: str) -> Obj:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "editors"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"kind": "User", "name": name} for name in names],
+    }

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -39,7 +38,7 @@ from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.interface import Decides, Identifies
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.flowcontrol.control import FlowControl
-from karmada.kube.server.flowcontrol.levels import refused
+from karmada.kube.server.flowcontrol.per_user import PerUser
 from karmada.kube.server.handlers.pipeline import Pipeline, attributes_of
 from karmada.kube.server.http.audited import audited
 from karmada.kube.server.http.gate import Gate
@@ -56,6 +55,8 @@ REQUEST_SECONDS = 60.0
 WRITE_SECONDS = 34.0
 MAX_READING = 100
 """Bodies of one user that may be on their way at the same time."""
+MAX_LONG_RUNNING = 1000
+"""Watches, followed logs, terminals and proxied requests of one user that may be open at the same time."""
 UNREAD_SECONDS = 60.0
 """How long a client may leave unread what is sent to it; then its connection is cut."""
 STOP_SECONDS = 2.0
@@ -99,12 +100,12 @@ class HttpFront:
         self._metrics = metrics
         self._audit = audit
         self._flow = flow
-        self._reading: Counter[str] = Counter()
+        self._reading = PerUser(MAX_READING, "bodies on their way")
+        self._long_running = PerUser(MAX_LONG_RUNNING, "watches, followed logs and proxied requests open")
         self._in_flight = 0
-        self._long_running = 0
         metrics.gauges["apiserver_current_inflight_requests"] = lambda: [({}, self._in_flight)]
         metrics.gauges["apiserver_flowcontrol_current_inqueue_requests"] = lambda: [({}, flow.waiting)]
-        metrics.gauges["apiserver_longrunning_requests"] = lambda: [({}, self._long_running)]
+        metrics.gauges["apiserver_longrunning_requests"] = lambda: [({}, self._long_running.total)]
         metrics.gauges["apiserver_unread_connections_cut"] = lambda: [({}, self.unread)]
         self.unread = 0
         """Connections that were cut since their clients did not read."""
@@ -195,10 +196,7 @@ class HttpFront:
         trail: FollowsRequest | None = None
         panic = False
         long_running = _is_long(info, query)
-        if long_running:
-            self._long_running += 1
-        else:
-            self._in_flight += 1
+        leave: Callable[[], None] = _nothing
         try:
             caller = await self._callers.identify(headers, _peer_certificate(raw), _protocols(headers))
             trail = self._begin(raw, info, caller, audit_id, started)
@@ -207,6 +205,7 @@ class HttpFront:
             if trail is not None:
                 trail.request = request
             request.seat = self._flow.classify(user, attributes_of(info))
+            leave = self._count(user, long_running)
             result = await self._run(raw, request)
             if trail is not None:
                 trail.respond(result)
@@ -236,16 +235,24 @@ class HttpFront:
             status = 500
             panic = True
         finally:
-            if long_running:
-                self._long_running -= 1
-            else:
-                self._in_flight -= 1
+            leave()
             seconds = self._clock.monotonic() - started
             known = request is not None and request.authorized and status != 404
             self._metrics.observe(info if known else UNKNOWN, status, seconds)
             if trail is not None:
                 trail.finish(status, panic=panic)
         return response
+
+    def _count(self, user: User, long_running: bool) -> Callable[[], None]:
+        """Count a request; returns what to call when it is over."""
+        if long_running:
+            self._long_running.enter(user)
+            return partial(self._long_running.leave, user)
+        self._in_flight += 1
+        return self._end
+
+    def _end(self) -> None:
+        self._in_flight -= 1
 
     def _begin(
         self, raw: web.BaseRequest, info: RequestInfo, caller: User, audit_id: str, started: float
@@ -257,8 +264,8 @@ class HttpFront:
     async def _result(self, raw: web.BaseRequest, request: Request) -> Result:
         if raw.method not in _WRITES:
             return await self._seated(request, self._pipeline.run)
-        if request.info.subresource in ("exec", "attach", "portforward", "proxy"):
-            return await self._pipeline.run(request)
+        if request.info.subresource in CONNECT_SUBRESOURCES:
+            return await self._seated(request, self._pipeline.run)
         await self._pipeline.authorize(request)  # nobody may make us hold a body that we would refuse anyway
         seconds = min(_requested_seconds(request.query), WRITE_SECONDS)
         try:
@@ -274,9 +281,9 @@ class HttpFront:
             ) from None
 
     async def _seated(self, request: Request, work: Callable[[Request], Awaitable[Result]]) -> Result:
-        """Do the work of a request on a seat; what runs long needs none, or nobody else would ever get one."""
+        """Do the work of a request on a seat; what runs long has it until its answer begins."""
         seat = request.seat
-        if seat is None or request.long_running or not await self._flow.enter(seat):
+        if seat is None or not await self._flow.enter(seat):
             return await work(request)
         try:
             return await work(request)
@@ -308,18 +315,14 @@ class HttpFront:
 
     async def read_body(self, raw: web.BaseRequest, request: Request) -> bytes:
         """Return the body, which takes no seat while it is coming; but one user has only so many of them on the way."""
-        name = request.user.name
-        if self._reading.get(name, 0) >= MAX_READING and not request.user.is_master:
-            raise refused()
+        self._reading.check(request.user)
         if raw.content.is_eof():
             return await _read_body(raw)  # all of it is here
-        self._reading[name] += 1
+        self._reading.enter(request.user)
         try:
             return await _read_body(raw)
         finally:
-            self._reading[name] -= 1
-            if not self._reading[name]:
-                del self._reading[name]
+            self._reading.leave(request.user)
 
 
 @describe_requests
@@ -336,6 +339,10 @@ def _cut_off(raw: web.BaseRequest) -> web.Response:
     if raw.transport is not None:
         raw.transport.abort()
     return web.Response(status=GONE)
+
+
+def _nothing() -> None:
+    """Do nothing, for a request that is not counted yet."""
 
 
 def _peer(transport: asyncio.BaseTransport) -> str:
