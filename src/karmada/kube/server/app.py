@@ -48,7 +48,7 @@ from karmada.kube.server.bootstrap.objects import (
 from karmada.kube.server.bootstrap.reconcile import Defaults
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.controllers.builtin import BuiltinControllers
-from karmada.kube.server.core import LOOPBACK, ServerCore
+from karmada.kube.server.core import LOOPBACK, ServerCore, static
 from karmada.kube.server.crds.serving import CustomResources
 from karmada.kube.server.flowcontrol.control import FlowControl
 from karmada.kube.server.handlers.deletes import Deletes
@@ -246,8 +246,8 @@ class ApiServer(ServerCore):
         )
         return [*objects, *(publish() for publish in self.published), *self.more_defaults]
 
-    async def _jwks(self, _request: Request) -> Result:
-        return RawResult(orjson.dumps(self.keys.jwks()), content_type="application/jwk-set+json")
+    async def _jwks(self, request: Request) -> Result:
+        return await static(orjson.dumps(self.keys.jwks()), "application/jwk-set+json")(request)
 
     async def _openid(self, _request: Request) -> Result:
         return RawResult(orjson.dumps(openid_configuration(self.issuer.issuer, self.keys, self.url)))
