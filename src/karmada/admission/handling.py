@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from karmada.admission.context import BAD_REQUEST, Context, Refusal, in_one_text
+from karmada.admission.limits import GROUPS, limit_errors
 from karmada.admission.table import Hook
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
@@ -35,8 +36,10 @@ async def run_validating(hook: Hook, obj: Obj, old: Obj | None, context: Context
     """Run a validating hook; raises Refusal with everything that is wrong."""
     assert hook.validate is not None
     try:
-        found = hook.validate(obj, old, context)
-        errors = found if isinstance(found, list) else await found
+        errors = limit_errors(obj, old) if hook.resource.group in GROUPS else []
+        if not errors:
+            found = hook.validate(obj, old, context)
+            errors = found if isinstance(found, list) else await found
     except _MALFORMED as error:
         _check_shape(obj, error)
         raise

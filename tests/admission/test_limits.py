@@ -1,0 +1,94 @@
+"""What multiplies is limited, and what is over a limit from before may be changed but not made worse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from karmada.kube.objects.types import Obj
+from tests.support.counting import counted_calls
+
+PROPAGATION, OVERRIDE, AUTOSCALER = "validate-propagationpolicy", "validate-overridepolicy", "validate-federatedhpa"
+LABEL = "propagationpolicy.karmada.io/permanent-id"
+EXPRESSION = {"key": "a", "operator": "Exists"}
+WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default"}
+
+
+def policy(**spec: Any) -> Obj:
+    meta = {"name": "web", "namespace": "default", "labels": {LABEL: "id-0"}}
+    return {"metadata": meta, "spec": {"resourceSelectors": [WEB], "placement": {}, **spec}}
+
+
+def selecting(expressions: int, selectors: int = 1) -> Obj:
+    selector = {**WEB, "labelSelector": {"matchExpressions": [EXPRESSION] * expressions}}
+    return policy(resourceSelectors=[selector] * selectors)
+
+
+def terms(number: int) -> Obj:
+    return policy(placement={"clusterAffinities": [{"affinityName": f"a{n}"} for n in range(number)]})
+
+
+def named(field: str, number: int) -> Obj:
+    return policy(placement={"clusterAffinity": {field: [f"m{n}" for n in range(number)]}})
+
+
+def overriding(rules: int, overriders: int) -> Obj:
+    plaintext = [{"path": "/data/a", "operator": "remove"}] * overriders
+    return policy(overrideRules=[{"overriders": {"plaintext": plaintext}}] * rules)
+
+
+def patching(patches: int) -> Obj:
+    patch = {"subPath": "/a", "operator": "remove"}
+    return policy(
+        overrideRules=[{"overriders": {"fieldOverrider": [{"fieldPath": "/data/a", "json": [patch] * patches}]}}]
+    )
+
+
+def measured(number: int) -> Obj:
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
+    return {"metadata": {"name": "web", "namespace": "default"}, "spec": {"metrics": [metric] * number}}
+
+
+LABELS, AFFINITY = "spec.resourceSelectors[0].labelSelector", "spec.placement.clusterAffinity"
+CASES = [
+    (PROPAGATION, policy(resourceSelectors=[WEB] * 1001), "spec.resourceSelectors: Too many: 1001: ", 1000),
+    (PROPAGATION, selecting(65), f"{LABELS}.matchExpressions: Too many: 65: ", 64),
+    (PROPAGATION, selecting(50, 101), "spec (matchExpressions in all): Too many: 5050: ", 5000),
+    (PROPAGATION, terms(101), "spec.placement.clusterAffinities: Too many: 101: ", 100),
+    (PROPAGATION, named("clusterNames", 10_001), f"{AFFINITY}.clusterNames: Too many: 10001: ", 10_000),
+    (PROPAGATION, named("exclude", 10_001), f"{AFFINITY}.exclude: Too many: 10001: ", 10_000),
+    (OVERRIDE, overriding(1001, 0), "spec.overrideRules: Too many: 1001: ", 1000),
+    (OVERRIDE, overriding(101, 10), "spec (overriders in all): Too many: 1010: ", 1000),
+    (OVERRIDE, patching(1000), "spec (overriders in all): Too many: 1001: ", 1000),
+    (AUTOSCALER, measured(65), "spec.metrics: Too many: 65: ", 64),
+]
+
+
+@pytest.mark.parametrize(("path", "obj", "text", "limit"), CASES, ids=[text for _, _, text, _ in CASES])
+async def test_too_much_is_refused_with_the_field_and_the_limit(
+    path: str, obj: Obj, text: str, limit: int, refused: Any
+) -> None:
+    assert await refused(path, obj) == f"{text}must have at most {limit} items"
+    assert "Too many" not in await refused(path, obj, obj)
+
+
+@pytest.mark.parametrize(("obj", "path"), [(selecting(64), PROPAGATION), (terms(100), PROPAGATION)])
+async def test_what_is_just_within_a_limit_is_accepted(obj: Obj, path: str, refused: Any) -> None:
+    assert await refused(path, obj) == ""
+
+
+async def test_what_is_over_a_limit_may_shrink_but_not_grow(refused: Any) -> None:
+    assert await refused(PROPAGATION, terms(150), terms(200)) == ""
+    assert "Too many: 201" in await refused(PROPAGATION, terms(201), terms(200))
+    assert "Too many: 101" in await refused(PROPAGATION, terms(101), policy())
+
+
+async def test_a_refusal_costs_no_more_than_a_walk_of_the_object(refused: Any) -> None:
+    async def calls_for(number: int) -> int:
+        obj = terms(number)
+        with counted_calls() as calls:
+            assert "Too many" in await refused(PROPAGATION, obj)
+        return calls.count
+
+    assert await calls_for(4000) < 2.1 * await calls_for(2000)
