@@ -19,9 +19,9 @@ import msgspec
 from benchmarks.processes import Meter, at_rest, started, until_at_rest
 from benchmarks.scenario import Figure, Measurement, Place, Sizes
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS as POD_RESOURCE
 from karmada.kube.objects.podstate import is_ready
 from karmada.kube.sim.cluster import SimCluster
-from karmada.kube.sim.controllers.podcontrol import PODS as POD_RESOURCE
 from karmada.kube.sim.fleet import Fleet, Stored
 from karmada.kube.sim.profile import NodePool, Profile
 

@@ -24,13 +24,13 @@ from benchmarks.scenarios.scheduler import Done, binding, make_clusters, serving
 from benchmarks.workloads import cluster_name
 from karmada.api.work import ResourceBinding
 from karmada.components.assembly import Assembly
-from karmada.estimator.client.addresses import SERVICES
 from karmada.estimator.client.options import ClientOptions
 from karmada.estimator.estimator import ClusterEstimator
 from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Call, Transport, WatchEvent
 from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvrs import SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.informers import Informers

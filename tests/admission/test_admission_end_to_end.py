@@ -19,6 +19,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden, Invalid
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
@@ -31,7 +32,6 @@ BINDINGS = GVR(WORK, "v1alpha2", "resourcebindings")
 OLD_BINDINGS = GVR(WORK, "v1alpha1", "resourcebindings")
 WORKS = GVR(WORK, "v1alpha1", "works")
 CUSTOMIZATIONS = GVR(CONFIG, "v1alpha1", "resourceinterpretercustomizations")
-CONFIG_MAPS = GVR("", "v1", "configmaps")
 PROTECTED = {"resourcetemplate.karmada.io/deletion-protected": "Always"}
 NGINX = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx"}
 

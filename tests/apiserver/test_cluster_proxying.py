@@ -16,11 +16,12 @@ from yarl import URL
 from karmada.api.cluster import Cluster
 from karmada.kube.client.client import Client
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, user_certificate
 from tests.support.eventually import LIMIT
-from tests.support.fake_member import SECRETS, FakeMember, connect_proxy, fake_member, register, socks_proxy
+from tests.support.fake_member import FakeMember, connect_proxy, fake_member, register, socks_proxy
 from tests.support.wire import Http
 
 PROXY = "/apis/cluster.karmada.io/v1alpha1/clusters/{}/proxy"

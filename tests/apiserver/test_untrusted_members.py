@@ -14,10 +14,11 @@ from aiohttp import web
 from karmada.apiserver.members import Members
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.outbound.https import Outbound
 from tests.support.eventually import LIMIT
-from tests.support.fake_member import SECRETS, FakeMember, fake_member, register
+from tests.support.fake_member import FakeMember, fake_member, register
 from tests.support.wire import Http
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"

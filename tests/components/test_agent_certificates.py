@@ -25,6 +25,7 @@ from karmada.joining.pull.validity import load_chain
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.reloading_kubeconfig import ReloadingKubeconfig
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import CONFIG_MAPS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.periodic import Periodic
 from karmada.kube.server.app import ApiServer
@@ -33,7 +34,7 @@ from karmada.kube.server.auth.pki import DAY
 from tests.components.test_agent_outages import MANY, SPACE, work
 from tests.support.agents import QUICK, Agent, PullFleet, pull_fleet, pulling_parts
 from tests.support.eventually import eventually
-from tests.support.fleet import CONFIG_MAPS, SECRETS, condition
+from tests.support.fleet import condition
 
 SYSTEM = "karmada-system"
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from karmada.api import well_known
 from karmada.api.work import Work
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait
 from tests.support.agents import PullFleet, pull_fleet
 from tests.support.eventually import eventually
-from tests.support.fleet import CONFIG_MAPS, DEPLOYMENTS, TestMember, condition, deployment
+from tests.support.fleet import TestMember, condition, deployment
 from tests.support.relay import Relay, relay_to
 
 MANY = 500

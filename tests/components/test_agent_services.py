@@ -15,13 +15,10 @@ from karmada.controllers.networking.endpointslice_dispatch import EndpointSliceD
 from karmada.controllers.networking.imported_slices import ImportedSlices
 from karmada.controllers.networking.multi_cluster_service import MultiClusterServices
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CRDS, SERVICES
 from karmada.kube.objects.types import Obj
 from tests.support.agents import PullFleet, pull_fleet, pulling_parts
 from tests.support.eventually import eventually
-from tests.support.fleet import SERVICES
-
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 
 def serving_parts(context: Context) -> list[Any]:

@@ -15,10 +15,10 @@ from karmada.apiserver import mount
 from karmada.components.controlplane import ControlPlane
 from karmada.components.running import run, start_unless
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import LIMIT, eventually
 
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 REBALANCERS = GVR("apps.karmada.io", "v1alpha1", "workloadrebalancers")
 
 

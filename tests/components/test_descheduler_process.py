@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from karmada.components.controlplane import ControlPlane
 from karmada.components.descheduler import DeschedulerProcess, main
 from karmada.descheduler.controller import Options
-from karmada.estimator.client.addresses import SERVICES
 from karmada.estimator.client.options import ClientOptions
 from karmada.estimator.server import EstimatorServer
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvrs import SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.server.config import ServerConfig

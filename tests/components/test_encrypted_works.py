@@ -11,11 +11,11 @@ from karmada.cli.commands.backup import backup, restore
 from karmada.cli.commands.check_store import check_store
 from karmada.cli.commands.encryption import rewrite
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
 from tests.support.karmada_server import serving
 
 WORKS = GVR("work.karmada.io", "v1alpha1", "works")
-NAMESPACES = GVR("", "v1", "namespaces")
 SPACE = "karmada-es-member1"
 SECRET = {
     "apiVersion": "v1",

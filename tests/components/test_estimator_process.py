@@ -13,9 +13,8 @@ from click.testing import CliRunner
 
 from karmada.components.scheduler_estimator import EstimatorProcess, main
 from karmada.estimator.contract import MAX_AVAILABLE_REPLICAS, ReplicasQuery, replicas_request
-from karmada.estimator.estimator import NODES, PODS
 from karmada.features import default_gates
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import ACCOUNTS, NODES, PODS
 from karmada.kube.objects.types import Obj
 from tests.support.estimator_client import estimator_client
 from tests.support.eventually import eventually
@@ -23,7 +22,6 @@ from tests.support.member_objects import node, pod
 from tests.support.member_server import MemberServer, member_server
 from tests.support.running import run_component
 
-SERVICE_ACCOUNTS = GVR("", "v1", "serviceaccounts")
 NEEDS: Obj = {"resourceRequest": {"cpu": "500m"}, "nodeClaim": {"tolerations": [{"operator": "Exists"}]}}
 """A new node is tainted until a kubelet reports that it is ready."""
 LOCAL = ("127.0.0.1", 0)
@@ -32,7 +30,7 @@ LOCAL = ("127.0.0.1", 0)
 @pytest.fixture
 async def member(tmp_path: Path) -> AsyncIterator[MemberServer]:
     async with member_server(tmp_path, controllers=False) as found:
-        await found.client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": "default"}})
+        await found.client.create(ACCOUNTS, {"metadata": {"name": "default", "namespace": "default"}})
         yield found
 
 

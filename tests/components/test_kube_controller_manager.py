@@ -20,6 +20,7 @@ from karmada.components.kube_controller_manager import assembled, main
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLUSTER_ROLES, CRDS, CSRS, NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.server.app import ApiServer
@@ -28,9 +29,6 @@ from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
 
 CONFIG_MAPS, SECRETS, ACCOUNTS = (GVR("", "v1", name) for name in ("configmaps", "secrets", "serviceaccounts"))
-NAMESPACES, ROLES = GVR("", "v1", "namespaces"), GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
-CSRS = GVR("certificates.k8s.io", "v1", "certificatesigningrequests")
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 
 @pytest.fixture
@@ -155,13 +153,13 @@ def _request(name: str) -> bytes:
 async def _roles_are_aggregated(client: Client) -> None:
     version, rule = "rbac.authorization.k8s.io/v1", {"apiGroups": ["x"], "resources": ["ys"], "verbs": ["get"]}
     selectors = {"clusterRoleSelectors": [{"matchLabels": {"part": "yes"}}]}
-    await client.create(ROLES, named("ClusterRole", "sum", version, aggregationRule=selectors, rules=[]))
+    await client.create(CLUSTER_ROLES, named("ClusterRole", "sum", version, aggregationRule=selectors, rules=[]))
     await client.create(
-        ROLES, named("ClusterRole", "part", version, rules=[rule], metadata={"labels": {"part": "yes"}})
+        CLUSTER_ROLES, named("ClusterRole", "part", version, rules=[rule], metadata={"labels": {"part": "yes"}})
     )
 
     async def aggregated() -> bool:
-        return bool((await client.get(ROLES, "sum"))["rules"] == [rule])
+        return bool((await client.get(CLUSTER_ROLES, "sum"))["rules"] == [rule])
 
     await eventually(aggregated)
 

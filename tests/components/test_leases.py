@@ -14,7 +14,7 @@ from karmada.components.election import CONTROLLERS, NAMESPACE, SCHEDULER, sched
 from karmada.components.scheduler import SchedulerProcess
 from karmada.features import default_gates
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.times import micro_time
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.manager import Manager
@@ -24,7 +24,6 @@ from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import eventually
 from tests.support.running import run_component, unhurried
 
-NAMESPACES = GVR("", "v1", "namespaces")
 SCHEDULING = "default-scheduler-resourcebindings"
 
 

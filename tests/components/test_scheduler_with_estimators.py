@@ -10,14 +10,13 @@ import pytest
 
 from karmada.components.scheduler import SchedulerProcess
 from karmada.components.scheduler_estimator import EstimatorProcess
-from karmada.estimator.client.addresses import SERVICES
 from karmada.estimator.client.options import ClientOptions, Tls
-from karmada.estimator.estimator import NODES
 from karmada.estimator.server import ServingFiles
 from karmada.features import default_gates
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvrs import NODES, SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.service.core import Options
 from tests.support.certificates import Authority

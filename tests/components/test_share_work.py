@@ -17,7 +17,7 @@ from karmada.joining.join import Joining, join
 from karmada.kube.client.client import Client
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.membership import Membership
@@ -27,7 +27,6 @@ from tests.support.karmada_server import serving
 from tests.support.member_server import member_server
 from tests.support.running import run_component, unhurried
 
-CONFIG_MAPS, NAMESPACES = GVR("", "v1", "configmaps"), GVR("", "v1", "namespaces")
 SPACES = [f"team-{number}" for number in range(24)]
 """Enough that no replica, whose name is random, has none of them: of eight one had none in 1 of 128 runs."""
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.server.storage.dump import restore
 from karmada.kube.server.storage.open import open_store
 from tests.support.etcd_cluster import EtcdCluster
-from tests.support.fleet import SECRETS
 from tests.support.stored_state import backup_of, contents, label, plane_of, serving, stored_states, unpack
 
 MADE = [packed for packed in stored_states() if backup_of(packed).exists()]

@@ -15,11 +15,11 @@ from karmada.api.cluster import Cluster
 from karmada.api.crds import all_kinds
 from karmada.api.policy import PropagationPolicy
 from karmada.api.work import ResourceBinding
-from karmada.kube.objects.gvk import GVR, GroupResource
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, LEASES, SECRETS
 from karmada.kube.server.watchcache.entry import encode_value, storage_key
 from karmada.version import VERSION
 from tests.support.eventually import eventually
-from tests.support.fleet import DEPLOYMENTS, SECRETS
 from tests.support.stored_state import (
     MEMBER,
     WEB,
@@ -37,8 +37,6 @@ from tests.support.stored_state import (
 
 pytestmark = pytest.mark.parametrize("packed", stored_states(), ids=label)
 PROPAGATION_POLICIES = GroupResource("policy.karmada.io", "propagationpolicies")
-CONFIG_MAPS = GVR("", "v1", "configmaps")
-LEASES = GVR("coordination.k8s.io", "v1", "leases")
 
 
 def test_a_stored_state_has_everything(packed: Path, tmp_path: Path) -> None:

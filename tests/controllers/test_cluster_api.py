@@ -12,14 +12,12 @@ from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.cluster_api import MANAGED, ORIGIN, ClusterApi
 from karmada.controllers.context import Context
 from karmada.kube.objects.clock import RealClock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CRDS, SECRETS
 from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 from tests.support.member_server import MemberServer, member_server
 
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-SECRETS = GVR("", "v1", "secrets")
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from karmada.controllers.hpa_scale_target_marker import AUTOSCALERS, HpaScaleTargetMarker
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.control_plane import running
-from tests.support.propagation import DEPLOYMENTS, POLICY_ID, Propagation, deployment
+from tests.support.propagation import POLICY_ID, Propagation, deployment
 
 MARK = "resourcetemplate.karmada.io/retain-replicas"
 CLAIM = {POLICY_ID: "i"}

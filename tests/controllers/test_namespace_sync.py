@@ -18,10 +18,11 @@ from karmada.controllers.namespace_sync import (
     propagates_itself,
 )
 from karmada.kube.objects.errors import Forbidden
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.overrides.hook import Overridden
-from tests.support.control_plane import NAMESPACES, ControlPlane, running
+from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 
 SKIP = "namespace.karmada.io/skip-auto-propagation"

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from karmada.controllers.replicas_syncer import DeploymentReplicasSyncer, is_collected, is_divided
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.control_plane import running
-from tests.support.propagation import BINDINGS, DEPLOYMENTS, Propagation, deployment
+from tests.support.propagation import BINDINGS, Propagation, deployment
 
 MARK = {"resourcetemplate.karmada.io/retain-replicas": "true"}
 DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}

@@ -12,14 +12,14 @@ from karmada.controllers.context import GROUPED
 from karmada.controllers.light_templates import light_of
 from karmada.controllers.templates import Templates
 from karmada.kube.objects.errors import ApiError
-from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 
-CONFIG_MAPS = GVR("", "v1", "configmaps")
 KEY = Key("default", "settings")
 REFERENCE = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "settings"}
 

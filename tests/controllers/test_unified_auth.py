@@ -24,10 +24,10 @@ from karmada.controllers.unified_auth import (
 from karmada.joining.join import JoinError
 from karmada.joining.objects import SECRETS
 from karmada.kube.objects.errors import Forbidden
+from karmada.kube.objects.gvrs import EVENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import ControlPlane, running
-from tests.support.events import EVENTS
 from tests.support.eventually import eventually
 from tests.support.member_server import MemberServer, member_server
 

@@ -12,9 +12,10 @@ from karmada.api.work import Work
 from karmada.controllers.works import WantedWork, WorkBeingDeleted, Works, manifest_of
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from tests.support.control_plane import NAMESPACES, ControlPlane, running
+from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 
 SPACE = "karmada-es-m1"

@@ -8,8 +8,8 @@ import pytest
 from karmada.dashboard.graph import MOST_CLUSTERS, MOST_PODS, graph_of, pod_state
 from karmada.dashboard.workload import PolicyRef, Ref, Target, Workload, policy_of, targets_of, url_of
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
 REF = Ref(DEPLOYMENTS, "Deployment", "apps/v1", "prod", "web")
 
 

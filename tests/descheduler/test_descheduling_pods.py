@@ -7,14 +7,12 @@ from pathlib import Path
 
 from karmada.api.policy import PropagationPolicy
 from karmada.components.assembly import Assembly
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, PODS
 from karmada.rehearsal.fleet import RehearsalFleet
-from tests.support.events import EVENTS
 from tests.support.played_fleet import PlayedFleet
-from tests.support.propagation import BINDINGS, DEPLOYMENTS, deployment, policy
+from tests.support.propagation import BINDINGS, deployment, policy
 from tests.support.scheduling_cases import DYNAMIC
 
-PODS = GVR("", "v1", "pods")
 LARGE = {"containers": [{"name": "web", "image": "nginx", "resources": {"requests": {"cpu": "1"}}}]}
 
 

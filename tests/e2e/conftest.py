@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.gvrs import NAMESPACES
 from tests.e2e.fleets import QUICK, QUICK_SCALING, connected
 from tests.e2e.places import Place
-from tests.e2e.propagating import NAMESPACES, Propagation, propagation
+from tests.e2e.propagating import Propagation, propagation
 from tests.e2e.sharing import Shared, shared_by, sharing_files
 from tests.support.background import Background
 from tests.support.programs import Program, Result, ServerProcess

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.e2e.places import Place
-from tests.e2e.propagating import DEPLOYMENTS
 from tests.support.eventually import eventually_blocking
 
 

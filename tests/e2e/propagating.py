@@ -16,6 +16,7 @@ from karmada.api.well_known import binding_name, execution_namespace, work_name
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import EVENTS
 from karmada.kube.objects.types import Obj
 from tests.e2e.fleets import QUICK, Fleet, connected
 from tests.e2e.places import Place
@@ -24,10 +25,7 @@ from tests.support.karmadactl import Karmadactl
 from tests.support.programs import Result
 
 T = TypeVar("T")
-DEPLOYMENTS, JOBS = GVR("apps", "v1", "deployments"), GVR("batch", "v1", "jobs")
 CONFIG_MAPS, SECRETS, SERVICES, PODS = (GVR("", "v1", name) for name in ("configmaps", "secrets", "services", "pods"))
-NAMESPACES, EVENTS = GVR("", "v1", "namespaces"), GVR("", "v1", "events")
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 GUESTBOOKS = GVR("webapp.my.domain", "v1", "guestbooks")
 BINDINGS, CLUSTER_BINDINGS, WORKS = ResourceBinding.gvr, ClusterResourceBinding.gvr, Work.gvr
 MANAGED = "karmada.io/managed"

@@ -15,27 +15,16 @@ import pytest
 
 from karmada.api.autoscaling import FederatedHPA
 from karmada.api.work import ResourceBinding
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CRDS, DEPLOYMENTS, SLICES
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 from tests.e2e.places import Place
-from tests.e2e.propagating import (
-    CRDS,
-    DEPLOYMENTS,
-    SERVICES,
-    Propagation,
-    cluster_policy,
-    deployment,
-    policy,
-    replicas,
-    selector,
-)
+from tests.e2e.propagating import SERVICES, Propagation, cluster_policy, deployment, policy, replicas, selector
 from tests.support.eventually import eventually_blocking
 from tests.support.karmadactl import Karmadactl
 
 pytestmark = pytest.mark.e2e
 BOTH = ("member1", "member2")
-ENDPOINT_SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
 POD_METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
 HTTP_REQUESTS = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/pods/*/http_requests"
 EXCHANGED = ("serviceexports.multicluster.x-k8s.io", "serviceimports.multicluster.x-k8s.io")
@@ -196,7 +185,7 @@ def _active(hpa: Obj) -> str:
 def addresses(place: Place, service: str) -> set[str]:
     return {
         address
-        for found in place.list(ENDPOINT_SLICES, "default", f"kubernetes.io/service-name={service}")
+        for found in place.list(SLICES, "default", f"kubernetes.io/service-name={service}")
         for endpoint in found.get("endpoints") or ()
         for address in endpoint["addresses"]
     }

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from karmada.api.cluster import Cluster
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NAMESPACES, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.admin_client import AdminClient
 from tests.e2e.fleets import Fleet, condition, taints
@@ -26,7 +26,6 @@ from tests.support.programs import Program, ServerProcess
 
 pytestmark = pytest.mark.e2e
 
-NAMESPACES, SECRETS = GVR("", "v1", "namespaces"), GVR("", "v1", "secrets")
 NOT_READY = "cluster.karmada.io/not-ready:NoSchedule"
 OURS = "karmada-controller-manager:karmada-"
 PAGE = Path(__file__).parents[2] / "docs" / "clusters.md"

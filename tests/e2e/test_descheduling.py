@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from karmada.components.election import DESCHEDULER, NAMESPACE
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from tests.e2e.fleets import QUICK
-from tests.e2e.propagating import BINDINGS, DEPLOYMENTS, Propagation, deployment, policy, selector
+from tests.e2e.propagating import BINDINGS, Propagation, deployment, policy, selector
 from tests.support.eventually import eventually_blocking
 from tests.support.ports import free_port
 from tests.support.programs import ComponentProcess

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from karmada.cli.karmadactl import main
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.types import Obj
 from tests.e2e.places import Place
-from tests.e2e.propagating import NAMESPACES
 from tests.support.programs import Program, Result, ServerProcess
 
 pytestmark = pytest.mark.e2e

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.propagating import DEPLOYMENTS, Propagation
+from karmada.kube.objects.gvrs import DEPLOYMENTS
+from tests.e2e.propagating import Propagation
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program
 

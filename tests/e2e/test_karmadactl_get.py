@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.propagating import DEPLOYMENTS, SERVICES, Propagation, deployment, policy, selector
+from karmada.kube.objects.gvrs import DEPLOYMENTS
+from tests.e2e.propagating import SERVICES, Propagation, deployment, policy, selector
 from tests.support.eventually import LIMIT
 from tests.support.programs import Result
 

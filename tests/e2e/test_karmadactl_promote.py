@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, PODS
 from tests.e2e.pasting import blocks
-from tests.e2e.propagating import CONFIG_MAPS, DEPLOYMENTS, MANAGED, Propagation
+from tests.e2e.propagating import CONFIG_MAPS, MANAGED, Propagation
 from tests.support import forking
 
 pytestmark = pytest.mark.e2e
 DOCS = Path(__file__).parents[2] / "docs"
-PODS = GVR("", "v1", "pods")
 
 
 def paste(script: str, env: dict[str, str], folder: Path) -> str:

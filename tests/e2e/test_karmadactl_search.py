@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, PODS
 from karmada.kube.objects.types import Obj
-from tests.e2e.propagating import DEPLOYMENTS, Propagation, deployment, policy, selector
+from tests.e2e.propagating import Propagation, deployment, policy, selector
 from tests.support.background import Background
 from tests.support.eventually import eventually_blocking
 from tests.support.karmadactl import Karmadactl
@@ -16,7 +17,6 @@ from tests.support.opensearch_server import OpenSearchServer, opensearch
 
 pytestmark = pytest.mark.e2e
 NAME, BOTH = "findable", ("member1", "member2")
-PODS = GVR("", "v1", "pods")
 QUERY = f"/apis/search.karmada.io/v1alpha1/search/query?q={NAME}&kind=pods"
 RBAC = "rbac.authorization.k8s.io"
 ROLE_BINDINGS = GVR(RBAC, "v1", "rolebindings")

@@ -13,10 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from karmada.cli.karmadactl import main
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.admin_client import AdminClient
 from tests.e2e.pasting import blocks
-from tests.e2e.propagating import DEPLOYMENTS, Propagation, as_text, deployment, policy, selector
+from tests.e2e.propagating import Propagation, as_text, deployment, policy, selector
 from tests.support import forking
 from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import Program, Result

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NAMESPACES
 from tests.e2e.beside_kubectl import in_our_words
 from tests.e2e.pasting import blocks
 from tests.e2e.places import Place
-from tests.e2e.propagating import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES
+from tests.e2e.propagating import CONFIG_MAPS
 from tests.support import forking
 from tests.support.karmadactl import Karmadactl
 from tests.support.programs import Program, Result, ServerProcess

@@ -9,14 +9,13 @@ from urllib.request import urlopen
 
 import pytest
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NODES
 from tests.e2e.aggregated_process import AggregatedProcess
 from tests.e2e.propagating import Propagation, as_text
 from tests.support.eventually import eventually_blocking
 from tests.support.ports import free_port
 from tests.support.propagation import deployment, policy, selecting
 
-NODES = GVR("", "v1", "nodes")
 VERSIONS = ("v1beta1.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io", "v1beta1.custom.metrics.k8s.io")
 PODS = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/pods/*/http_requests"

@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, NAMESPACES
 from karmada.kube.objects.types import Obj
 from tests.e2e.propagating import (
     BINDINGS,
     CONFIG_MAPS,
-    DEPLOYMENTS,
-    EVENTS,
-    NAMESPACES,
     WORKS,
     Propagation,
     config_map,

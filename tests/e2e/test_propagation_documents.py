@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from tests.e2e.pasting import blocks
-from tests.e2e.propagating import DEPLOYMENTS, WORKS, Propagation
+from tests.e2e.propagating import WORKS, Propagation
 from tests.support import forking
 from tests.support.eventually import eventually_blocking
 

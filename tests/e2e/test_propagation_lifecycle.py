@@ -9,13 +9,12 @@ import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NAMESPACES
 from karmada.kube.objects.types import Obj
 from tests.e2e.propagating import (
     BINDINGS,
     CONFIG_MAPS,
-    DEPLOYMENTS,
     MANAGED,
-    NAMESPACES,
     SERVICES,
     WORKS,
     Propagation,

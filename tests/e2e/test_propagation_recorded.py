@@ -12,14 +12,12 @@ from typing import NamedTuple
 import pytest
 
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, JOBS, NAMESPACES
 from karmada.kube.objects.types import Obj
 from tests.e2e.propagating import (
     BINDINGS,
     CONFIG_MAPS,
-    DEPLOYMENTS,
-    JOBS,
     MEMBERS,
-    NAMESPACES,
     SECRETS,
     WORKS,
     Propagation,

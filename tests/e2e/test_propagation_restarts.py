@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.e2e.ledgers import Ledger
 from tests.e2e.propagating import (
     BINDINGS,
-    DEPLOYMENTS,
     WORKS,
     Propagation,
     as_text,

@@ -11,12 +11,11 @@ import pytest
 
 from karmada.kube.client.manifests import load_manifests
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import CRDS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.e2e.propagating import (
     BINDINGS,
     CONFIG_MAPS,
-    CRDS,
-    DEPLOYMENTS,
     GUESTBOOKS,
     MEMBERS,
     SERVICES,

@@ -12,7 +12,7 @@ import pytest
 from karmada.kube.client.client import Client
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.admin_client import AdminClient
 from tests.e2e.local_environment import PORT, LocalEnvironment, listed
@@ -21,7 +21,6 @@ from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
 MANY = 500
-CONFIG_MAPS = GVR("", "v1", "configmaps")
 POLICY = """
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy

@@ -19,14 +19,14 @@ from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import ConflictError, NotFoundError
 from urllib3.exceptions import HTTPError
 
-from karmada.kube.objects.gvk import GVR, GroupResource
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
-MAPS = GVR("", "v1", "configmaps")
 NAMESPACE = "default"
 
 
@@ -269,7 +269,7 @@ async def forget_history(server: ApiServer) -> None:
     """All history up to now becomes unavailable, in memory and in the store."""
     client = server.client()
     for number in range(101):
-        await client.create(MAPS, {"metadata": {"name": f"churn-{number}"}}, namespace="kube-public")
+        await client.create(CONFIG_MAPS, {"metadata": {"name": f"churn-{number}"}}, namespace="kube-public")
     server.cache.collection(GroupResource("", "configmaps")).trim(server.clock.monotonic() + 3600)
     await server.store.compact(server.store.revision)
 
@@ -277,17 +277,17 @@ async def forget_history(server: ApiServer) -> None:
 async def test_an_informer_that_is_too_late_lists_again_and_ends_up_right(server_here: ApiServer) -> None:
     client = server_here.client()
     for name in ("a", "b", "c"):
-        await client.create(MAPS, config_map(name, x="1"), namespace=NAMESPACE)
+        await client.create(CONFIG_MAPS, config_map(name, x="1"), namespace=NAMESPACE)
     informer = Informer(kubernetes.client.CoreV1Api(await in_thread(lambda: connect(server_here.kubeconfig))))
     await in_thread(informer._list)
-    await client.delete(MAPS, "a", namespace=NAMESPACE)
-    await client.create(MAPS, config_map("d", x="1"), namespace=NAMESPACE)
+    await client.delete(CONFIG_MAPS, "a", namespace=NAMESPACE)
+    await client.create(CONFIG_MAPS, config_map("d", x="1"), namespace=NAMESPACE)
     await forget_history(server_here)
     informer.start()
     await in_thread(lambda: eventually_blocking(lambda: informer.failure or informer.lists == 2))
     assert informer.expired == 1
     assert informer.state == {"b": "1", "c": "1", "d": "1"}
-    await client.create(MAPS, config_map("e", x="1"), namespace=NAMESPACE)
+    await client.create(CONFIG_MAPS, config_map("e", x="1"), namespace=NAMESPACE)
     await in_thread(lambda: eventually_blocking(lambda: informer.failure or "e" in informer.state))
     await in_thread(informer.stop)
     assert informer.seen == [("ADDED", "e", "1")]
@@ -296,7 +296,7 @@ async def test_an_informer_that_is_too_late_lists_again_and_ends_up_right(server
 async def test_a_list_in_pages_over_a_compaction_expires_and_starts_again(server_here: ApiServer) -> None:
     client = server_here.client()
     for name in "abcdef":
-        await client.create(MAPS, config_map(name, x="1"), namespace=NAMESPACE)
+        await client.create(CONFIG_MAPS, config_map(name, x="1"), namespace=NAMESPACE)
     core = kubernetes.client.CoreV1Api(await in_thread(lambda: connect(server_here.kubeconfig)))
 
     def page(token: str = "") -> Any:
@@ -304,7 +304,7 @@ async def test_a_list_in_pages_over_a_compaction_expires_and_starts_again(server
         return core.list_namespaced_config_map(NAMESPACE, label_selector="mine", limit=2, **more)
 
     first = await in_thread(page)
-    await client.delete(MAPS, "c", namespace=NAMESPACE)
+    await client.delete(CONFIG_MAPS, "c", namespace=NAMESPACE)
     second = await in_thread(lambda: page(first.metadata._continue))
     assert [item.metadata.name for item in second.items] == ["c", "d"]
     await forget_history(server_here)

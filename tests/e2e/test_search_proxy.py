@@ -17,20 +17,20 @@ from karmada.api.search import ResourceRegistry
 from karmada.api.well_known import CACHED_FROM_CLUSTER
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NAMESPACES, NODES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.search.proxy.versions import Versions
 from karmada.search.reading import REFUSED
 from tests.e2e.aggregated_process import AggregatedProcess
 from tests.e2e.pasting import blocks, paste_with
 from tests.e2e.places import Place
-from tests.e2e.propagating import NAMESPACES, SECRETS, Propagation, as_text
+from tests.e2e.propagating import SECRETS, Propagation, as_text
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program, Result
 
 pytestmark = pytest.mark.e2e
 
 SPACE, OTHER, THIRD = "everywhere", "everywhere-2", "everywhere-3"
-PODS, NODES = GVR("", "v1", "pods"), GVR("", "v1", "nodes")
 EACH = 40
 VERSION = "v1alpha1.search.karmada.io"
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SLICES
 from tests.e2e.places import Place
 from tests.e2e.propagating import SERVICES, Propagation, deployment, policy, selector
 from tests.support.eventually import eventually_blocking
@@ -17,7 +17,6 @@ from tests.support.eventually import eventually_blocking
 pytestmark = pytest.mark.e2e
 
 PAGE = Path(__file__).parents[2] / "docs/services.md"
-ENDPOINT_SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
 
 
 def blocks() -> list[str]:
@@ -46,7 +45,7 @@ def fleet(three_members: Propagation) -> Iterator[Propagation]:
 def addresses(place: Place, service: str, *, of_other_clusters: bool = False) -> set[str]:
     return {
         address
-        for found in place.list(ENDPOINT_SLICES, "default", f"kubernetes.io/service-name={service}")
+        for found in place.list(SLICES, "default", f"kubernetes.io/service-name={service}")
         if not of_other_clusters or "endpointslice.karmada.io/provision-cluster" in meta.annotations(found)
         for endpoint in found.get("endpoints") or ()
         for address in endpoint["addresses"]

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.types import Obj
 from tests.e2e.fleets import connected
-from tests.e2e.propagating import CONFIG_MAPS, NAMESPACES, SERVICES
+from tests.e2e.propagating import CONFIG_MAPS, SERVICES
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program, ServerProcess

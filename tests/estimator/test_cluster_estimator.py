@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from karmada.estimator.estimator import NODES, NOT_OVER, PODS, QUOTAS, ClusterEstimator
+from karmada.estimator.estimator import NOT_OVER, ClusterEstimator
 from karmada.estimator.metrics import EstimatorMetrics
 from karmada.estimator.terms import MAX_REPLICAS, Assumption, EstimateError
-from karmada.estimator.workloads import DEPLOYMENTS, REPLICA_SETS
 from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers

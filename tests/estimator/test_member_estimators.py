@@ -13,10 +13,11 @@ from karmada.estimator.terms import EstimateError
 from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import NODES
 from karmada.kube.runtime.informers import Informers
 from karmada.members.access import NoAccess
 from tests.support.eventually import eventually
-from tests.support.fake_api import KINDS, NODES, FakeApi, FakeTransport
+from tests.support.fake_api import KINDS, FakeApi, FakeTransport
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 

@@ -16,6 +16,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.user import User
@@ -26,7 +27,6 @@ from tests.support.eventually import eventually
 from tests.support.kubectl_plane import simulated
 
 NAMESPACE = "karmada-system"
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
 KINDS = {
     "secrets": GVR("", "v1", "secrets"),
     "configmaps": GVR("", "v1", "configmaps"),

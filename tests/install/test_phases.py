@@ -18,9 +18,10 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import Kubeconfig, load_config
 from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.behaviours import Outcome, Rule
-from tests.install.installing import DEPLOYMENTS, KINDS, NAMESPACE, Host, Killed, host_cluster
+from tests.install.installing import KINDS, NAMESPACE, Host, Killed, host_cluster
 
 SEPARATE: dict[str, Any] = {"all-in-one": False, "etcd-storage-mode": "PVC"}
 

@@ -11,8 +11,9 @@ from karmada.install.options import InstallError
 from karmada.install.preflight import NAMESPACES, NODES
 from karmada.install.removal import PODS, Removal, kept_claims, remove
 from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
-from tests.install.installing import DEPLOYMENTS, KINDS, NAMESPACE, Host, host_cluster
+from tests.install.installing import KINDS, NAMESPACE, Host, host_cluster
 
 
 @pytest.fixture

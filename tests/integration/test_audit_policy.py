@@ -13,7 +13,7 @@ import pytest
 
 from karmada.kube.client.transport import WatchEvent
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.audit.config import AuditConfig
@@ -21,7 +21,6 @@ from karmada.kube.server.audit.policy import parse_policy
 from karmada.kube.server.config import ServerConfig
 from tests.support.wire import Http
 
-CONFIG_MAPS = GVR("", "v1", "configmaps")
 MAPS, SECRETS = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/secrets"
 
 

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CSRS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.support.callers import Caller, encoded, server_with_clock, signing_request, user_certificate
 from tests.support.eventually import eventually
 from tests.support.wire import Answer, Http
 
-CSRS = GVR("certificates.k8s.io", "v1", "certificatesigningrequests")
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 CLIENT = "kubernetes.io/kube-apiserver-client"

@@ -11,12 +11,12 @@ import pytest
 from karmada.kube.client.client import Client
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "crd.example.com"
 OBJECT = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -10,7 +10,7 @@ import pytest
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import EVENTS, JOBS
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
@@ -18,8 +18,6 @@ from tests.support.callers import server_with_clock
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
-EVENTS = GVR("", "v1", "events")
-JOBS = GVR("batch", "v1", "jobs")
 PATH = "/api/v1/namespaces/default/events"
 
 

@@ -14,24 +14,26 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import (
+    ACCOUNTS,
+    CLUSTER_ROLES,
+    CONFIG_MAPS,
+    CRDS,
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    PODS,
+    REPLICA_SETS,
+    SECRETS,
+)
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.controllers.garbage_collector import GarbageCollector
 from tests.support.eventually import eventually
 
-CONFIG_MAPS = GVR("", "v1", "configmaps")
-SECRETS = GVR("", "v1", "secrets")
-SERVICE_ACCOUNTS = GVR("", "v1", "serviceaccounts")
-NAMESPACES = GVR("", "v1", "namespaces")
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
-REPLICA_SETS = GVR("apps", "v1", "replicasets")
-PODS = GVR("", "v1", "pods")
-JOBS = GVR("batch", "v1", "jobs")
-CLUSTER_ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 WIDGETS = GVR("gc.example.com", "v1", "widgets")
-KINDS = {CONFIG_MAPS: ("v1", "ConfigMap"), SECRETS: ("v1", "Secret"), SERVICE_ACCOUNTS: ("v1", "ServiceAccount")}
+KINDS = {CONFIG_MAPS: ("v1", "ConfigMap"), SECRETS: ("v1", "Secret"), ACCOUNTS: ("v1", "ServiceAccount")}
 POD_SPEC = {"containers": [{"name": "c", "image": "i"}]}
 
 

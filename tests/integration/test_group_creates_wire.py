@@ -12,12 +12,10 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.client.transport import GROUP_HEADER, Call
 from karmada.kube.objects.errors import AlreadyExists, BadRequest, Invalid
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import EVENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, EventRecorder
 from karmada.kube.server.app import ApiServer
-
-EVENTS = GVR("", "v1", "events")
 
 
 def event(name: str) -> Obj:

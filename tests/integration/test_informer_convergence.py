@@ -15,7 +15,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.errors import AlreadyExists, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.server.app import ApiServer
@@ -24,7 +24,6 @@ from karmada.kube.sim.clocks import ClusterClock
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 
-CONFIG_MAPS = GVR("", "v1", "configmaps")
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.sampled_from(["create", "update", "delete"]), st.integers(0, 5)),

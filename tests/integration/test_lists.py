@@ -13,6 +13,7 @@ import pytest
 from karmada.kube.client.client import Client
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVR, GroupResource
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage.interface import StoreUnavailable
@@ -21,7 +22,6 @@ from tests.support.wire import Http
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
-MAPS = GVR("", "v1", "configmaps")
 MINE = "labelSelector=mine"
 
 
@@ -31,13 +31,13 @@ def names(listed: Any) -> list[str]:
 
 async def fill(client: Client, *names: str, namespace: str = "default") -> None:
     for name in names:
-        await client.create(MAPS, config_map(name, labels={"mine": "yes"}), namespace=namespace)
+        await client.create(CONFIG_MAPS, config_map(name, labels={"mine": "yes"}), namespace=namespace)
 
 
 async def forget_history(server: ApiServer, client: Client) -> None:
     """Push what the ring remembers out of it, and compact the store."""
     for number in range(101):
-        await client.create(MAPS, config_map(f"churn-{number}"), namespace="kube-public")
+        await client.create(CONFIG_MAPS, config_map(f"churn-{number}"), namespace="kube-public")
     server.cache.collection(GroupResource("", "configmaps")).trim(server.clock.monotonic() + 3600)
     await server.store.compact(server.store.revision)
 
@@ -116,7 +116,9 @@ async def test_a_page_with_selectors_looks_no_further_than_its_end(
         return real.fget(entry)
 
     monkeypatch.setattr(Doc, "labels", property(counted))
-    found = [names({"items": page.items}) async for page in inside.pages(MAPS, label_selector="mine", page_size=5)]
+    found = [
+        names({"items": page.items}) async for page in inside.pages(CONFIG_MAPS, label_selector="mine", page_size=5)
+    ]
     assert [len(page) for page in found] == [5, 5, 5, 5]
     assert len([name for name in looked if name.startswith("m")]) == 23  # and one more for each page but the last
 
@@ -133,7 +135,7 @@ async def test_a_page_inside_the_process_is_parsed_while_it_is_read(
         return real(entry)
 
     monkeypatch.setattr(Doc, "object", counted)
-    async for page in inside.pages(MAPS, label_selector="mine", page_size=4):
+    async for page in inside.pages(CONFIG_MAPS, label_selector="mine", page_size=4):
         parsed.clear()
         for number, obj in enumerate(page.items, 1):
             assert (len(parsed), parsed[-1]) == (number, obj["metadata"]["name"])
@@ -192,7 +194,7 @@ async def test_older_pages_come_from_the_store_once_memory_has_forgotten_them(ce
         first = (await http("GET", f"{CONFIGMAPS}?limit=2")).json()
         await http("DELETE", f"{CONFIGMAPS}/c")
         for number in range(101):
-            await client.create(MAPS, config_map(f"churn-{number}"), namespace="kube-public")
+            await client.create(CONFIG_MAPS, config_map(f"churn-{number}"), namespace="kube-public")
         server.cache.collection(GroupResource("", "configmaps")).trim(server.clock.monotonic() + 3600)
         page = (await http("GET", f"{CONFIGMAPS}?limit=2&continue={first['metadata']['continue']}")).json()
         assert names(page) == ["c", "d"]

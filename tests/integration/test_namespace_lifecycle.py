@@ -11,20 +11,13 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Conflict, Forbidden
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import ACCOUNTS, APISERVICES, CONFIG_MAPS, CRDS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
-NAMESPACES = GVR("", "v1", "namespaces")
-CONFIG_MAPS = GVR("", "v1", "configmaps")
-SECRETS = GVR("", "v1", "secrets")
-PODS = GVR("", "v1", "pods")
-ACCOUNTS = GVR("", "v1", "serviceaccounts")
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-APISERVICES = GVR("apiregistration.k8s.io", "v1", "apiservices")
 HOLD = "example.com/hold"
 
 

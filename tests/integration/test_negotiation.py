@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from karmada.kube.client.client import Client
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.protobuf import decode
 from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision, served, watching
@@ -18,7 +18,6 @@ from tests.support.wire import Http
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
-MAPS = GVR("", "v1", "configmaps")
 ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 STREAMS = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
@@ -397,8 +396,8 @@ async def test_json_is_indented_for_people(http: Http, query: str, agent: str, i
 
 
 async def test_only_large_answers_are_compressed_and_only_on_request(http: Http, client: Client) -> None:
-    await client.create(MAPS, config_map("small", x="y" * 100_000), namespace="default")
-    await client.create(MAPS, config_map("large", x="y" * 140_000), namespace="default")
+    await client.create(CONFIG_MAPS, config_map("small", x="y" * 100_000), namespace="default")
+    await client.create(CONFIG_MAPS, config_map("large", x="y" * 140_000), namespace="default")
     requested = {"Accept-Encoding": "gzip"}
     small = await http("GET", f"{CONFIGMAPS}/small", headers=requested)
     assert "Content-Encoding" not in small.headers

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from karmada.kube.client.client import Client
-from karmada.kube.objects.gvk import GVR, GroupResource
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.http import watch_stream as watch_module
 from karmada.kube.server.watchcache.collection import Collection
@@ -16,7 +17,6 @@ from tests.integration.streams import CONFIGMAPS, config_map, create, put, revis
 from tests.support.eventually import LIMIT, eventually
 from tests.support.wire import Http
 
-MAPS = GVR("", "v1", "configmaps")
 GADGETS = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -39,7 +39,9 @@ async def forget_history(server: ApiServer, client: Client, plural: str = "confi
     """Make all history before now unavailable: push it out of the ring with new changes, and compact the store."""
     for number in range(101):
         name = f"churn-{number}"
-        await client.create(MAPS, {"metadata": {"name": name, "namespace": "kube-public"}}, namespace="kube-public")
+        await client.create(
+            CONFIG_MAPS, {"metadata": {"name": name, "namespace": "kube-public"}}, namespace="kube-public"
+        )
     server.cache.collection(GroupResource("", plural)).trim(server.clock.monotonic() + 3600)
     await server.store.compact(server.store.revision)
 
@@ -451,7 +453,7 @@ async def test_a_slow_consumer_is_cut_off_and_resumes_without_a_gap(
     start, filler, count = server.cache.revision, "x" * 200_000, 0
     async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion={start}") as events:
         while collection.watchers > before:  # write until the buffers in between are full and the server gives up
-            await client.create(MAPS, config_map(f"n-{count:04d}", filler=filler), namespace="default")
+            await client.create(CONFIG_MAPS, config_map(f"n-{count:04d}", filler=filler), namespace="default")
             count += 1
             assert count < 2000, "the server holds an unbounded backlog for a client that does not read"
         seen = await events.rest()

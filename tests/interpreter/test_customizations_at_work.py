@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from tests.interpreter.workloads import CUSTOMIZATIONS, SCRIPTS, WORKLOADS, CustomKinds, customization, played, workload
-from tests.support.propagation import CONFIG_MAPS, config_map
+from tests.support.propagation import config_map
 
 
 def test_every_operation_of_a_customization_is_used(tmp_path: Path) -> None:

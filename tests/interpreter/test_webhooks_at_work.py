@@ -22,12 +22,13 @@ from karmada.interpreter.operations import OPERATIONS
 from karmada.interpreter.webhook_server import answer
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import event_correlation
 from karmada.kube.server.auth.pki import SERVER_USAGES
 from tests.interpreter.workloads import CUSTOMIZATIONS, MEMBERS, WORKLOADS, CustomKinds, customization, played, workload
 from tests.support.eventually import eventually
-from tests.support.propagation import CONFIG_MAPS, config_map
+from tests.support.propagation import config_map
 from tests.support.tls_backend import TlsBackend, authority
 
 CONFIGURATIONS = ResourceInterpreterWebhookConfiguration.gvr

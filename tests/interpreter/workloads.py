@@ -10,11 +10,11 @@ from karmada.api.config import ResourceInterpreterCustomization
 from karmada.api.policy import PropagationPolicy
 from karmada.api.work import ResourceBinding
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.types import Obj
 from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import policy
 
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 WORKLOADS = GVR("workload.example.io", "v1alpha1", "workloads")
 CUSTOMIZATIONS = ResourceInterpreterCustomization.gvr
 MEMBERS = ("m1", "m2")

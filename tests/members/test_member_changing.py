@@ -14,14 +14,12 @@ from aiohttp.test_utils import TestServer
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock, RealClock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.runtime.keys import Key
 from karmada.members.members import Member
 from karmada.members.objects import UNKNOWN, KindInMember
 from karmada.members.switching import SwitchingTransport
 from tests.support.eventually import eventually
-
-CONFIG_MAPS = GVR("", "v1", "configmaps")
 
 
 @dataclass

@@ -11,13 +11,13 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.members.objects import MANAGED_ONLY, KindInMember
 from tests.support.fake_api import FakeApi, FakeTransport
 
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
 KEY = Key("default", "web")
 
 

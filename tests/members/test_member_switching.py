@@ -12,15 +12,12 @@ import pytest
 
 from karmada.kube.client.config import RestConfig
 from karmada.kube.objects.clock import RealClock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import ACCOUNTS, CLUSTER_ROLE_BINDINGS, CONFIG_MAPS
 from karmada.kube.runtime.informer import Informer
 from karmada.members.members import Member
 from karmada.members.switching import SwitchingTransport
 from tests.support.eventually import LIMIT, eventually
 from tests.support.member_server import MemberServer, member_server
-
-CONFIG_MAPS, ACCOUNTS = GVR("", "v1", "configmaps"), GVR("", "v1", "serviceaccounts")
-BINDINGS = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
 
 
 @asynccontextmanager
@@ -54,7 +51,7 @@ async def account(server: MemberServer) -> RestConfig:
     metadata = {"name": "worker", "namespace": "default"}
     await server.client.create(ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
     await server.client.create(
-        BINDINGS,
+        CLUSTER_ROLE_BINDINGS,
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRoleBinding",

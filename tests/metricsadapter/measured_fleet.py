@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Mapping
 
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.metrics.load import Setting
 from karmada.rehearsal.network import State
 from tests.support.played_fleet import PlayedFleet
 
-PODS = GVR("", "v1", "pods")
 MEMBERS = ("m1", "m2")
 
 

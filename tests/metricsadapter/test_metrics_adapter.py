@@ -10,6 +10,7 @@ from karmada.api.well_known import QUERY_FROM_CLUSTER
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, BadRequest, MethodNotAllowed, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import APISERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.metrics.load import Setting
 from karmada.rehearsal.network import State
@@ -18,7 +19,6 @@ from tests.support.played_fleet import cleared, started
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
 CUSTOM = "/apis/custom.metrics.k8s.io"
-APISERVICES = GVR("apiregistration.k8s.io", "v1", "apiservices")
 
 
 @pytest.fixture(scope="module")

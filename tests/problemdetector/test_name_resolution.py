@@ -10,7 +10,7 @@ from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterTaintPolicy
 from karmada.api.remedy import Remedy
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import EVENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import EventRecorder
 from karmada.kube.runtime.manager import Component
@@ -18,7 +18,6 @@ from karmada.problemdetector.name_resolution import NODES, ClusterReporter, Node
 from karmada.problemdetector.rules import CONDITION, Thresholds
 from tests.support.played_fleet import PlayedFleet
 
-EVENTS = GVR("", "v1", "events")
 TAINT = {"key": "no-names", "effect": "NoSchedule"}
 POD: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "detector", "namespace": "default"}}
 

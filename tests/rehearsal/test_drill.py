@@ -16,6 +16,7 @@ from karmada.cli.targeting.connect import Failure
 from karmada.controllers.context import Settings
 from karmada.features import default_gates
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, CRDS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.prediction.world import World
 from karmada.rehearsal.copying import copy_of
@@ -24,9 +25,9 @@ from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
 from karmada.rehearsal.stand_ins import others_on, profile_of
 from tests.controllers.failover.histories import DEAD, ONE_CLUSTER
-from tests.interpreter.workloads import CRDS, CUSTOMIZATIONS, SCRIPTS, WORKLOADS, customization, definition, workload
+from tests.interpreter.workloads import CUSTOMIZATIONS, SCRIPTS, WORKLOADS, customization, definition, workload
 from tests.support.played_fleet import PlayedFleet, started
-from tests.support.propagation import CONFIG_MAPS, DEPLOYMENTS, config_map, deployment, policy
+from tests.support.propagation import config_map, deployment, policy
 
 EVICTING = Settings(enable_no_execute_taint_eviction=True)
 LARGE = {"containers": [{"name": "web", "image": "nginx", "resources": {"requests": {"cpu": "3"}}}]}

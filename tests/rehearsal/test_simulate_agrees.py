@@ -7,6 +7,7 @@ from pathlib import Path
 
 from karmada.api.policy import PropagationPolicy
 from karmada.api.work import ResourceBinding
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.prediction.scheduling import counts
 from karmada.prediction.simulation import Given, simulate
@@ -15,7 +16,7 @@ from karmada.prediction.world import World
 from karmada.rehearsal.event_loop import rehearse
 from karmada.rehearsal.network import State
 from tests.controllers.failover.histories import DIVIDED, MEMBERS, NOT_READY, ONE_CLUSTER, History
-from tests.support.propagation import DEPLOYMENTS, deployment, policy
+from tests.support.propagation import deployment, policy
 
 FLEETS = 10
 WORKLOADS = 10

@@ -16,13 +16,13 @@ from karmada.kube.client.transport import Transport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, EVENTS, NODES, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.search.caches import MemberCaches
 from tests.search.recording_sink import RecordingSink
 from tests.support.eventually import eventually
-from tests.support.fake_api import CONFIG_MAPS, EVENTS, KINDS, NODES, FakeApi, FakeTransport
+from tests.support.fake_api import KINDS, FakeApi, FakeTransport
 
-SECRETS = GVR("", "v1", "secrets")
 _PLANE = {
     **KINDS,
     SECRETS: ("Secret", True, ()),

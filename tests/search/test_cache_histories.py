@@ -15,10 +15,10 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, NODES
 from karmada.kube.objects.types import Obj
 from karmada.search.kind_cache import ReflectedKind
 from tests.search.fake_fleet import CACHED, FakeFleet, config_map, running
-from tests.support.fake_api import CONFIG_MAPS, NODES
 
 HOSTS, NAMESPACES, NAMES = ("a", "b"), ("x", "y"), ("o1", "o2")
 hosts, names = st.sampled_from(HOSTS), st.sampled_from(NAMES)

@@ -12,9 +12,9 @@ from karmada.api.search import ResourceRegistry
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden
+from karmada.kube.objects.gvrs import CONFIG_MAPS, NODES
 from tests.search.fake_fleet import FakeFleet, config_map, running
 from tests.support import fake_api
-from tests.support.fake_api import CONFIG_MAPS, NODES
 
 CONFIG, NODE = ("ConfigMap", ""), ("Node", "")
 

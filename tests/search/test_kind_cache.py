@@ -14,13 +14,14 @@ from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired, NotFound, TooManyRequests
 from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvrs import CONFIG_MAPS, NODES
 from karmada.kube.objects.types import Obj
 from karmada.search import kind_cache
 from karmada.search.kind_cache import ReflectedKind
 from karmada.search.registries import ALL
 from tests.search.recording_sink import RecordingSink
 from tests.support.eventually import eventually
-from tests.support.fake_api import CONFIG_MAPS, NODES, FakeApi, FakeTransport
+from tests.support.fake_api import FakeApi, FakeTransport
 
 KIND = Kind(CONFIG_MAPS, GVK("", "v1", "ConfigMap"), True)
 

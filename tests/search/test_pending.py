@@ -7,8 +7,8 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karmada.kube.objects.gvrs import NODES, PODS
 from karmada.search.pending import Part, Pending, Source
-from tests.support.cached import NODES, PODS
 
 ONE, TWO = Source("member1", PODS), Source("member1", NODES)
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from karmada.kube.client.discovery import Mapping as Kind
-from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NODES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.search.registries import ALL, Upstream, covers, named_kinds, upstream, what
 
-PODS, NODES, DEPLOYMENTS = GVR("", "v1", "pods"), GVR("", "v1", "nodes"), GVR("apps", "v1", "deployments")
 KINDS = {
     kind.gvk: kind
     for kind in (

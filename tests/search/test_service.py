@@ -17,6 +17,7 @@ from karmada.kube.client.transport import ConnectionFailed, Transport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.user import AUTHENTICATED, User
@@ -24,7 +25,7 @@ from karmada.kube.server.config import ServerConfig
 from karmada.search.service import Options, install
 from tests.search.fake_fleet import FakeFleet, FakeMemberTransport, config_map
 from tests.support.eventually import eventually
-from tests.support.fake_api import CONFIG_MAPS, FakeApi
+from tests.support.fake_api import FakeApi
 from tests.support.wire import Http
 
 SEARCH = "/apis/search.karmada.io/v1alpha1/search"

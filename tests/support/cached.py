@@ -13,6 +13,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NODES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
@@ -21,7 +22,6 @@ from karmada.search.interfaces import Rights
 from karmada.search.registries import ALL, Namespaces
 from karmada.search.sinks import Sink
 
-PODS, DEPLOYMENTS, NODES = GVR("", "v1", "pods"), GVR("apps", "v1", "deployments"), GVR("", "v1", "nodes")
 KINDS = {
     PODS: Kind(PODS, GVK("", "v1", "Pod"), True, short_names=("po",)),
     DEPLOYMENTS: Kind(DEPLOYMENTS, GVK("apps", "v1", "Deployment"), True, short_names=("deploy",)),

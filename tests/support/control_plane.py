@@ -26,8 +26,6 @@ from karmada.kube.server.config import ServerConfig
 from karmada.members.switching import Open, over_network
 from tests.support.events import events_of
 
-NAMESPACES = GVR("", "v1", "namespaces")
-
 
 @dataclass
 class ControlPlane:

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from karmada.api.cluster import Cluster
-from karmada.estimator.client.addresses import SERVICES
 from karmada.estimator.client.calls import Calls
 from karmada.estimator.client.connections import Connections
 from karmada.estimator.client.dialing import Unanswered
@@ -16,6 +15,7 @@ from karmada.estimator.client.options import ClientOptions, Tls
 from karmada.estimator.contract import Method
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.manager import Manager
 from tests.support.fake_api import FakeApi, FakeTransport

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from karmada.kube.client.client import Client
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import EVENTS
 from karmada.kube.runtime.events import EventRecorder
-
-EVENTS = GVR("", "v1", "events")
 
 
 async def events_of(

@@ -25,14 +25,9 @@ from karmada.kube.objects.errors import (
     Timeout,
 )
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
 from karmada.kube.objects.selectors import parse_fields, parse_labels
 from karmada.kube.objects.types import Obj
-
-PODS = GVR("", "v1", "pods")
-CONFIG_MAPS = GVR("", "v1", "configmaps")
-EVENTS = GVR("", "v1", "events")
-LEASES = GVR("coordination.k8s.io", "v1", "leases")
-NODES = GVR("", "v1", "nodes")
 
 KINDS: dict[GVR, tuple[str, bool, tuple[str, ...]]] = {
     PODS: ("Pod", True, ("po",)),

@@ -14,9 +14,8 @@ from aiohttp import web
 
 from karmada.api.cluster import Cluster
 from karmada.kube.client.client import Client
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SECRETS
 
-SECRETS = GVR("", "v1", "secrets")
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 

@@ -24,19 +24,24 @@ from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    EVENTS,
+    JOBS,
+    NAMESPACES,
+    SECRETS,
+    SERVICES,
+)
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import Result
 from karmada.overrides.hook import Override
-from tests.support.control_plane import NAMESPACES, ControlPlane, running
-from tests.support.events import EVENTS
+from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 
-DEPLOYMENTS, CONFIG_MAPS = GVR("apps", "v1", "deployments"), GVR("", "v1", "configmaps")
-SECRETS, JOBS, SERVICES = GVR("", "v1", "secrets"), GVR("batch", "v1", "jobs"), GVR("", "v1", "services")
-CLUSTER_ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
 TEMPLATES = (DEPLOYMENTS, CONFIG_MAPS, JOBS, SERVICES)
 _BY_SERVER = frozenset({"kube-root-ca.crt", "kubernetes"})
 TOKEN = "a-long-secret"

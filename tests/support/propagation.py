@@ -12,15 +12,11 @@ from karmada.controllers.context import Context
 from karmada.controllers.detector.replica_policies import KINDS as REPLICA_POLICIES
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, EVENTS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from tests.support.control_plane import ControlPlane, assemble
-from tests.support.events import EVENTS
 
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
-CONFIG_MAPS = GVR("", "v1", "configmaps")
-SECRETS = GVR("", "v1", "secrets")
-CLUSTER_ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
 POLICIES = PropagationPolicy.gvr
 CLUSTER_POLICIES = ClusterPropagationPolicy.gvr
 BINDINGS = ResourceBinding.gvr

@@ -17,13 +17,14 @@ from karmada.controllers.context import Context, Settings
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock, FakeClock
 from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Manager
 from karmada.scheduler.estimators.protocol import Estimator
 from karmada.scheduler.service.core import Options
 from karmada.scheduler.service.scheduler import BindingScheduler, scheduler_parts
-from tests.support.control_plane import NAMESPACES, ControlPlane, assemble, running
+from tests.support.control_plane import ControlPlane, assemble, running
 from tests.support.scheduling_cases import KINDS
 
 BINDINGS = ResourceBinding.gvr

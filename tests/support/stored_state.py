@@ -30,6 +30,7 @@ from karmada.controllers.context import Settings
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import CRDS, DEPLOYMENTS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
@@ -38,7 +39,7 @@ from karmada.kube.server.storage.interface import Store
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
 from karmada.version import VERSION
 from tests.support.eventually import eventually
-from tests.support.fleet import DEPLOYMENTS, SECRETS, TOKEN, deployment, encoded, new_server
+from tests.support.fleet import TOKEN, deployment, encoded, new_server
 
 DATA = Path(__file__).parents[1] / "components" / "data"
 SAMPLES = Path(__file__).parents[1] / "api" / "data" / "kinds"
@@ -46,7 +47,6 @@ OBJECTS = "objects.json"
 """What the store held when it was closed: by key, the revision and the object."""
 MEMBER, WEB = "frankfurt", "propagated"
 """Names that no sample refers to."""
-NAMESPACES, CRDS = GVR("", "v1", "namespaces"), GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 WIDGETS = GVR("example.com", "v1", "widgets")
 Contents = dict[str, tuple[int, Obj]]
 

@@ -6,10 +6,11 @@ import gc
 import weakref
 from pathlib import Path
 
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.server.app import ApiServer
 from tests.support.collector import release_servers
 from tests.support.played_fleet import PlayedFleet
-from tests.support.propagation import CONFIG_MAPS, POLICIES, config_map, policy, selecting
+from tests.support.propagation import POLICIES, config_map, policy, selecting
 
 
 def server_of_a_stopped_fleet(folder: Path) -> weakref.ref[ApiServer]:

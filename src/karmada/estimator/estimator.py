@@ -18,14 +18,13 @@ from karmada.estimator.snapshot import Snapshot
 from karmada.estimator.terms import Assumption, EstimateError
 from karmada.estimator.workloads import Workloads
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NODES, PODS, QUOTAS
 from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 
-NODES, PODS, QUOTAS = GVR("", "v1", "nodes"), GVR("", "v1", "pods"), GVR("", "v1", "resourcequotas")
 _ESTIMATED = {REPLICAS: "replicas", SETS: "component sets"}
 NOT_OVER = "status.phase!=Succeeded,status.phase!=Failed"
 """A field selector for pods; without it, pods that are over are read and then ignored."""

@@ -15,7 +15,7 @@ import orjson
 from karmada.estimator.kept import identity
 from karmada.estimator.snapshot import Snapshot
 from karmada.estimator.terms import EstimateError
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, REPLICA_SETS
 from karmada.kube.objects.meta import controller_of
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.shapes import Shape
@@ -24,7 +24,6 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 
-DEPLOYMENTS, REPLICA_SETS = GVR("apps", "v1", "deployments"), GVR("apps", "v1", "replicasets")
 _KIND = "Deployment"
 _TEMPLATE_HASH = "pod-template-hash"
 _BY_CONTROLLER = "controller"

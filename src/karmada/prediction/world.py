@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Forbidden, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.types import Obj
 from karmada.prediction.errors import PredictionError
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from karmada.scheduler.service.assembly import Algorithm
 
 ADVICE_SECONDS = 1.0
-DEFINITIONS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 
 class World:
@@ -157,7 +157,7 @@ class World:
         try:
             return await self.mapper.mapping(gvk)
         except NoMatch:
-            found = next(filter(None, (_mapping(one, gvk) for one in self.given(DEFINITIONS))), None)
+            found = next(filter(None, (_mapping(one, gvk) for one in self.given(CRDS))), None)
             if found is None:
                 raise
             self._read[found.gvr, ""] = []
@@ -171,7 +171,7 @@ class World:
         except (KeyError, TypeError, AttributeError):
             name = meta.name(definition)
             raise PredictionError(f'CustomResourceDefinition "{name}": spec is incomplete') from None
-        self.put(DEFINITIONS, definition)
+        self.put(CRDS, definition)
 
     async def enable(self, cluster: str, definition: Obj) -> None:
         """Have a cluster serve what a CustomResourceDefinition defines."""

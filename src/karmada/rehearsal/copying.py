@@ -26,8 +26,9 @@ from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.types import Obj
-from karmada.prediction.world import DEFINITIONS, World
+from karmada.prediction.world import World
 
 NAMESPACES: Final = GVR("", "v1", "namespaces")
 RULES: Final = (
@@ -62,7 +63,7 @@ async def copy_of(world: World, progress: Progress = lambda _text: None) -> Worl
 async def _copy_interpretation(world: World, copy: World) -> None:
     """Copy what is customized, without the health of custom resources: nobody works on those in a rehearsal."""
     kind = ResourceInterpreterCustomization
-    custom = {spec["group"] for spec in (one["spec"] for one in await world.objects(DEFINITIONS))}
+    custom = {spec["group"] for spec in (one["spec"] for one in await world.objects(CRDS))}
     await _copy(world, copy, kind.gvk, kind.gvr)
     for one in copy.given(kind.gvr):
         rules = one["spec"]["customizations"]
@@ -95,9 +96,9 @@ async def _copy_templates(world: World, copy: World, resources: Iterable[Obj], p
 async def _copy_definitions(world: World, copy: World, kinds: Iterable[GVK]) -> None:
     """Copy those of the kinds that are propagated."""
     wanted = {(gvk.group, gvk.kind) for gvk in kinds}
-    for definition in await world.objects(DEFINITIONS):
+    for definition in await world.objects(CRDS):
         if _defined(definition) in wanted:
-            copy.put(DEFINITIONS, _typed(definition, _DEFINITION))
+            copy.put(CRDS, _typed(definition, _DEFINITION))
 
 
 def _defined(definition: Obj) -> tuple[str, str]:
@@ -142,7 +143,7 @@ def definitions_in(world: World, cluster: Obj) -> list[Obj]:
     }
     return [
         _bare(definition)
-        for definition in world.given(DEFINITIONS)
+        for definition in world.given(CRDS)
         if _defined(definition) in served and meta.name(definition) not in propagated
     ]
 

@@ -18,10 +18,11 @@ from karmada.controllers.context import Settings
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVK, GroupResource
+from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
 from karmada.prediction.failing import DEAD_CLUSTERS
-from karmada.prediction.world import DEFINITIONS, World
+from karmada.prediction.world import World
 from karmada.rehearsal.copying import BINDINGS, bindings_of, definitions_in
 from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
@@ -147,7 +148,7 @@ class Drill:
         return Report(list(self.failing), watch.passed, courses, self.world.notes)
 
     async def _targets(self, fleet: RehearsalFleet) -> list[Target]:
-        custom = {definition["spec"]["group"] for definition in self.world.given(DEFINITIONS)}
+        custom = {definition["spec"]["group"] for definition in self.world.given(CRDS)}
         found = []
         for binding in bindings_of(self.world):
             resource = binding["spec"]["resource"]

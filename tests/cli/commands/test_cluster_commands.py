@@ -19,8 +19,9 @@ from karmada.cli.commands.unjoin import unjoin
 from karmada.controllers.cluster.controller import Clusters
 from karmada.joining.objects import SERVICE_ACCOUNTS
 from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.runtime.keys import Key
-from tests.support.control_plane import NAMESPACES, ControlPlane, running
+from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 from tests.support.member_server import MemberServer, member_server
 

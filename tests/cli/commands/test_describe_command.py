@@ -17,6 +17,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, NODES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_all
 from tests.support.background import Background
@@ -27,8 +28,6 @@ from tests.support.programs import Program, Result
 ZOO = Path(__file__).parent / "describing" / "zoo.yaml"
 KUBECTL = shutil.which("kubectl") or ""
 needs_kubectl = pytest.mark.skipif(not KUBECTL, reason="kubectl is not on PATH")
-PODS, DEPLOYMENTS, EVENTS = GVR("", "v1", "pods"), GVR("apps", "v1", "deployments"), GVR("", "v1", "events")
-NODES = GVR("", "v1", "nodes")
 TRIES = 6
 _AGE = re.compile(r"\b(?:\d+[dhms])+\b|\b\d\d:\d\d:\d\d\b")
 

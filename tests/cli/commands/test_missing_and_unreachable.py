@@ -11,11 +11,11 @@ from click.testing import CliRunner, Result
 
 from karmada.cli.karmadactl import main
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NAMESPACES
 from tests.support.background import Background
 from tests.support.kubectl_plane import Plane, plane
 
 PODS, CLUSTERS = GVR("", "v1", "pods"), GVR("cluster.karmada.io", "v1alpha1", "clusters")
-NAMESPACES, CONFIG_MAPS = GVR("", "v1", "namespaces"), GVR("", "v1", "configmaps")
 NO_IMPERSONATOR = "warning: cluster(bare) is skipped: it has no spec.impersonatorSecretRef; join it"
 
 PULL = "warning: cluster(pulls) is skipped: it is in Pull mode and the control plane cannot reach it"

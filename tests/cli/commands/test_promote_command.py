@@ -23,11 +23,11 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import CLUSTER_ROLES, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.background import Background
 from tests.support.kubectl_plane import plane as serving_plane
 
-DEPLOYMENTS, CLUSTER_ROLES = GVR("apps", "v1", "deployments"), GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
 CONFIG_MAPS, SECRETS, NAMESPACES = (GVR("", "v1", name) for name in ("configmaps", "secrets", "namespaces"))
 POLICIES, CLUSTER_POLICIES = PropagationPolicy.gvr, ClusterPropagationPolicy.gvr
 

@@ -16,6 +16,7 @@ from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NODES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import Node
 from karmada.kube.server.handlers.dispatch import Place
@@ -24,7 +25,7 @@ from karmada.kube.server.http.results import Result as Response
 from karmada.search.index.api import QueryApi
 from karmada.search.index.service import SearchIndex
 from tests.support.background import Background
-from tests.support.cached import DEPLOYMENTS, KINDS, NODES, PODS, EverythingAllowed, HeldCaches, pod
+from tests.support.cached import KINDS, EverythingAllowed, HeldCaches, pod
 from tests.support.eventually import eventually
 from tests.support.karmada_server import control_plane
 from tests.support.karmadactl import Karmadactl

@@ -27,7 +27,7 @@ from karmada.controllers.context import Settings
 from karmada.controllers.setting_metrics import SettingMetrics
 from karmada.features import default_gates
 from karmada.kube.objects.clock import RealClock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureMetrics
 from karmada.kube.runtime.metrics import Metrics
@@ -37,8 +37,6 @@ from karmada.scheduler.service.estimates import PATH
 from tests.interpreter.workloads import definition, workload
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
-
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
 
 
 @pytest.fixture

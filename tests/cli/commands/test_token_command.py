@@ -19,10 +19,9 @@ from karmada.cli.commands import token as tokens
 from karmada.cli.karmadactl import main
 from karmada.joining.pull.tokens import Malformed, Token, from_secret, to_secret
 from karmada.kube.objects.clock import RealClock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SECRETS
 from tests.support.control_plane import ControlPlane, running
 
-SECRETS = GVR("", "v1", "secrets")
 GROUP = "system:bootstrappers:karmada:default-cluster-token"
 
 

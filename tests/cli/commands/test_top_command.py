@@ -18,7 +18,7 @@ from karmada.cli.targeting import session
 from karmada.cli.targeting.usage import Amount, NodeUse, PodUse
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import AlreadyExists
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import ACCOUNTS, APISERVICES, NAMESPACES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.cluster import SimCluster
 from tests.support.background import Background
@@ -27,8 +27,6 @@ from tests.support.kubectl_plane import Plane, plane
 from tests.support.programs import Program, Result
 
 KUBECTL = shutil.which("kubectl") or ""
-PODS, API_SERVICES = GVR("", "v1", "pods"), GVR("apiregistration.k8s.io", "v1", "apiservices")
-NAMESPACES, ACCOUNTS = GVR("", "v1", "namespaces"), GVR("", "v1", "serviceaccounts")
 OLD, MEASURED = 300.0, 30.0
 CORE, MIB = 10**9, 2**20 * 10**9
 
@@ -101,7 +99,7 @@ async def running(client: Client, name: str, namespace: str = "default") -> None
 
 
 async def without_metrics(sim: SimCluster) -> None:
-    await sim.server.client().delete(API_SERVICES, "v1beta1.metrics.k8s.io")
+    await sim.server.client().delete(APISERVICES, "v1beta1.metrics.k8s.io")
 
 
 def rows(result: Result) -> list[list[str]]:

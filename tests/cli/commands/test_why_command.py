@@ -17,7 +17,7 @@ from karmada.components.estimates_page import estimates_page
 from karmada.controllers.context import Settings
 from karmada.estimator.terms import EstimateError
 from karmada.kube.objects.clock import RealClock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, EVENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_yaml
 from karmada.prediction import evictions
@@ -25,8 +25,6 @@ from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.service.estimates import PATH
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement, spread
 from tests.support.scheduling_plane import BINDINGS, Scheduling, scheduling
-
-CONFIG_MAPS, EVENTS = GVR("", "v1", "configmaps"), GVR("", "v1", "events")
 
 
 @pytest.fixture

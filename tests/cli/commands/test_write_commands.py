@@ -14,10 +14,9 @@ import yaml
 from karmada.cli.commands.create import SUBCOMMANDS
 from karmada.cli.commands.create.kinds import SECRETS, SERVICES
 from karmada.cli.targeting.connect import connected, control_config
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from tests.support.served_apart import Commands, served_apart
 
-CONFIG_MAPS = GVR("", "v1", "configmaps")
 WORDS_OF_FORCE = (
     "Warning: Immediate deletion does not wait for confirmation that the running resource has been terminated. "
     "The resource may continue to run on the cluster indefinitely.\n"

@@ -9,9 +9,9 @@ from karmada.components.parts import parts_named
 from karmada.components.rows import Shared
 from karmada.controllers.context import Context
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import CONFIG_MAPS, NAMESPACES
 from karmada.kube.objects.types import Obj
-from tests.support.control_plane import NAMESPACES
-from tests.support.fleet import CONFIG_MAPS, Fleet, config_map, fleet
+from tests.support.fleet import Fleet, config_map, fleet
 
 CONTROLLERS = ("namespace", "binding", "execution", "bindingStatus")
 SKIP = "namespace.karmada.io/skip-auto-propagation"

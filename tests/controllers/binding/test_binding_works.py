@@ -13,21 +13,11 @@ from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.controllers.binding import controller
 from karmada.kube.objects import meta
 from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, JOBS, NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.overrides.hook import Overridden
 from tests.support.eventually import eventually
-from tests.support.fleet import (
-    CLUSTER_ROLES,
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    JOBS,
-    Fleet,
-    config_map,
-    deployment,
-    fleet,
-    manifest,
-    until,
-)
+from tests.support.fleet import Fleet, config_map, deployment, fleet, manifest, until
 
 DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
 DUPLICATED = {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}
@@ -325,7 +315,6 @@ async def test_a_work_whose_cluster_has_no_space_yet_is_made_when_it_has(two_alo
     await until(lambda: _reported(two_alone, "settings-configmap", event))
     assert event in await two_alone.events("settings")
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-m9"}}
-    from tests.support.control_plane import NAMESPACES
 
     await two_alone.client.create(NAMESPACES, space)
     await two_alone.until_work("m9", template)

@@ -7,9 +7,9 @@ import pytest
 from karmada.api.work import ResourceBinding
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES
 from karmada.kube.objects.types import Obj
-from tests.support.control_plane import NAMESPACES
-from tests.support.fleet import CONFIG_MAPS, DEPLOYMENTS, Fleet, brief, condition, config_map, deployment, until
+from tests.support.fleet import Fleet, brief, condition, config_map, deployment, until
 
 FULLY = ("True", "FullyAppliedSuccess", "All works have been successfully applied")
 NOT_FULLY = ("False", "FullyAppliedFailed", "Failed to apply all works, see status.aggregatedStatus for details")

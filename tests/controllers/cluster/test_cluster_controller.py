@@ -13,11 +13,11 @@ from karmada.controllers.cluster.controller import Clusters
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.gvrs import EVENTS, NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import remove_finalizer
-from tests.support.control_plane import NAMESPACES, ControlPlane, running
-from tests.support.events import EVENTS
+from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 
 FINALIZER = "karmada.io/cluster-controller"

@@ -13,7 +13,8 @@ from karmada.components.assembly import Assembly
 from karmada.controllers.cluster_status.controller import ClusterStatus
 from karmada.controllers.context import Settings
 from karmada.kube.objects.clock import FakeClock
-from tests.controllers.cluster_status.status_plane import NAMESPACE, NAMESPACES, TOKEN, FakeMember, Plane, make_server
+from karmada.kube.objects.gvrs import NAMESPACES
+from tests.controllers.cluster_status.status_plane import NAMESPACE, TOKEN, FakeMember, Plane, make_server
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from karmada.controllers.context import Context
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
@@ -27,7 +28,6 @@ from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
 from tests.support.eventually import eventually
 
-SECRETS, NAMESPACES = GVR("", "v1", "secrets"), GVR("", "v1", "namespaces")
 TOKEN = "a-long-secret"
 NAMESPACE = "karmada-cluster"
 

@@ -8,20 +8,13 @@ import orjson
 import pytest
 
 from karmada.api.cluster import Cluster
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
-from tests.controllers.cluster_status.status_plane import (
-    NAMESPACE,
-    SECRETS,
-    FakeMember,
-    Plane,
-    brief,
-    credentials,
-    encoded,
-)
+from tests.controllers.cluster_status.status_plane import NAMESPACE, FakeMember, Plane, brief, credentials, encoded
 from tests.support.eventually import eventually
 
 READY = ("True", "ClusterReady")

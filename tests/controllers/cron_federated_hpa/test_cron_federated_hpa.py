@@ -15,14 +15,14 @@ from karmada.controllers.cron_federated_hpa.controller import CronFederatedHPAs
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CRDS, DEPLOYMENTS
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller
 from tests.support.control_plane import ControlPlane, running
-from tests.support.propagation import DEPLOYMENTS, deployment
+from tests.support.propagation import deployment
 
 CREATED = parse_time("2024-01-01T00:30:00Z")
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 CRONS = CronFederatedHPA.gvr
 
 

@@ -15,20 +15,11 @@ from karmada.controllers.detector import detector_parts
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, EVENTS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from tests.support.control_plane import running
-from tests.support.events import EVENTS
-from tests.support.propagation import (
-    BINDINGS,
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    POLICIES,
-    SECRETS,
-    Propagation,
-    config_map,
-    deployment,
-)
+from tests.support.propagation import BINDINGS, POLICIES, Propagation, config_map, deployment
 from tests.support.propagation import policy as a_policy
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

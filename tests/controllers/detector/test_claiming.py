@@ -13,13 +13,12 @@ from karmada.controllers.detector import detector_parts
 from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import Attributes, Plugin
 from tests.support.control_plane import running
 from tests.support.propagation import (
     CLUSTER_POLICIES,
-    CONFIG_MAPS,
-    DEPLOYMENTS,
     POLICIES,
     Propagation,
     cluster_policy,

@@ -6,17 +6,9 @@ import pytest
 
 from karmada.controllers.detector import detector_parts
 from karmada.interpreter.interpreter import Interpreter
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
-from tests.support.propagation import (
-    CONFIG_MAPS,
-    POLICIES,
-    Propagation,
-    cluster_policy,
-    config_map,
-    placed,
-    policy,
-    selecting,
-)
+from tests.support.propagation import POLICIES, Propagation, cluster_policy, config_map, placed, policy, selecting
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -6,14 +6,12 @@ import pytest
 
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.propagation import (
     BINDINGS,
     CLUSTER_BINDINGS,
     CLUSTER_POLICIES,
-    CLUSTER_ROLES,
-    CONFIG_MAPS,
-    DEPLOYMENTS,
     POLICIES,
     Propagation,
     cluster_policy,

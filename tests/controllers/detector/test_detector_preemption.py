@@ -12,13 +12,13 @@ import pytest_asyncio
 from karmada.controllers.context import Context
 from karmada.controllers.detector import detector_parts
 from karmada.interpreter.interpreter import Interpreter
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from tests.support.control_plane import running
 from tests.support.propagation import (
     BINDINGS,
     CLUSTER_POLICIES,
-    CONFIG_MAPS,
     POLICIES,
     Propagation,
     cluster_policy,

@@ -19,20 +19,12 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from tests.support.control_plane import running
 from tests.support.eventually import eventually
-from tests.support.propagation import (
-    BINDINGS,
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    POLICIES,
-    Propagation,
-    config_map,
-    deployment,
-    placed,
-)
+from tests.support.propagation import BINDINGS, POLICIES, Propagation, config_map, deployment, placed
 from tests.support.propagation import policy as a_policy
 
 

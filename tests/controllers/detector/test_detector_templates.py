@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.propagation import (
     BINDINGS,
     CLUSTER_BINDINGS,
     CLUSTER_POLICIES,
     CLUSTER_POLICY_ID,
-    CLUSTER_ROLES,
-    CONFIG_MAPS,
-    DEPLOYMENTS,
     POLICIES,
     POLICY_ID,
     Propagation,

@@ -9,23 +9,10 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, SERVICES
 from karmada.kube.objects.types import Obj
-from tests.support.control_plane import NAMESPACES
 from tests.support.eventually import eventually
-from tests.support.fleet import (
-    CLUSTER_ROLES,
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    SERVICES,
-    Fleet,
-    TestMember,
-    brief,
-    condition,
-    config_map,
-    deployment,
-    until,
-    until_none,
-)
+from tests.support.fleet import Fleet, TestMember, brief, condition, config_map, deployment, until, until_none
 
 QUOTAS = GVR("", "v1", "resourcequotas")
 ADMISSION_POLICIES = GVR("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies")
@@ -227,7 +214,6 @@ async def test_a_suspended_work_leaves_the_object_as_it_is(two: Fleet) -> None:
 
 
 async def test_a_missing_namespace_is_reported_and_retried(two: Fleet) -> None:
-    from tests.support.control_plane import NAMESPACES
 
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
     await two.client.create(NAMESPACES, space)

@@ -17,16 +17,14 @@ from karmada.controllers.context import Context
 from karmada.kube.client.transport import Call
 from karmada.kube.objects import meta
 from karmada.kube.objects.doc import detect_mutations
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import informers
 from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.keys import Key
-from tests.support.control_plane import NAMESPACES, assemble
+from tests.support.control_plane import assemble
 from tests.support.eventually import eventually
 from tests.support.fleet import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    SECRETS,
     Fleet,
     TestMember,
     brief,

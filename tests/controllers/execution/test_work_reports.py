@@ -10,9 +10,10 @@ from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, JOBS, NAMESPACES
 from karmada.kube.objects.types import Obj
 from tests.support.eventually import eventually
-from tests.support.fleet import CONFIG_MAPS, DEPLOYMENTS, JOBS, Fleet, brief, condition, config_map, deployment
+from tests.support.fleet import Fleet, brief, condition, config_map, deployment
 
 RUNNING = {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1}
 
@@ -107,7 +108,6 @@ async def test_a_deleted_object_comes_back(two: Fleet) -> None:
 
 async def test_a_deleted_object_that_cannot_come_back_is_reported(two: Fleet) -> None:
     member = two.members["m1"]
-    from tests.support.control_plane import NAMESPACES
 
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
     for client in (two.client, member.client):

@@ -18,6 +18,7 @@ from karmada.controllers.cluster_state import is_ready
 from karmada.controllers.context import Settings
 from karmada.features import default_gates
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
@@ -28,7 +29,6 @@ from karmada.rehearsal.network import State
 from tests.support.propagation import deployment, policy
 
 MEMBERS = ("m1", "m2", "m3")
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
 NOT_READY = "cluster.karmada.io/not-ready"
 SETTINGS = Settings(enable_no_execute_taint_eviction=True, resource_eviction_rate=10.0)
 DETECTION = 60.0

@@ -15,6 +15,7 @@ from karmada.api.work import ResourceBinding, Work
 from karmada.controllers.context import Settings
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait
@@ -22,7 +23,7 @@ from karmada.kube.sim.behaviours import Outcome, Rule
 from karmada.rehearsal.network import State
 from tests.controllers.failover.histories import DEAD
 from tests.support.played_fleet import PlayedFleet
-from tests.support.propagation import DEPLOYMENTS, deployment, policy
+from tests.support.propagation import deployment, policy
 
 MEMBERS = ("m1", "m2", "m3")
 SETTINGS = Settings(enable_no_execute_taint_eviction=True)

@@ -10,17 +10,15 @@ import pytest
 from karmada.api.cluster import Cluster
 from karmada.api.config import ReplicaSchedulingPolicy
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.faults.kinds import NodeLost
 from karmada.rehearsal.network import State
 from tests.controllers.failover.rehearsed import MEMBERS, Rehearsed, in_order
-from tests.support.propagation import DEPLOYMENTS
 
 DETECTED = 60
 """Seconds after which a dead cluster has been detected and left."""
 MANAGED = "karmada.io/managed"
-PODS = GVR("", "v1", "pods")
 
 
 @pytest.fixture(scope="module")

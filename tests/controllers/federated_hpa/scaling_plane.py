@@ -23,6 +23,7 @@ from karmada.kube.client.transport import Transport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import ACCOUNTS, DEPLOYMENTS, EVENTS, PODS, SECRETS
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.times import rfc3339
@@ -34,12 +35,9 @@ from karmada.kube.server.core import LOOPBACK
 from karmada.kube.server.http.inprocess import InProcess
 from karmada.rehearsal.network import InMemoryTransport, Network
 from tests.support.control_plane import ControlPlane, running
-from tests.support.events import EVENTS
 from tests.support.eventually import eventually
-from tests.support.propagation import DEPLOYMENTS, SECRETS, deployment
+from tests.support.propagation import deployment
 
-PODS = GVR("", "v1", "pods")
-ACCOUNTS = GVR("", "v1", "serviceaccounts")
 HPAS = FederatedHPA.gvr
 BINDINGS = ResourceBinding.gvr
 POLICY = {well_known.POLICY_ID: "the-policy"}

@@ -8,9 +8,10 @@ import pytest
 
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.controllers.federated_hpa.scaling_plane import CPU, HPAS, POLICY, RPS, ScalingPlane
-from tests.support.propagation import DEPLOYMENTS, deployment
+from tests.support.propagation import deployment
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 UNABLE = "the HPA controller was unable to"

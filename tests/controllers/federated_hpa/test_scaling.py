@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.runtime.keys import Key
 from tests.controllers.federated_hpa.scaling_plane import BINDINGS, CPU, HPAS, RPS, ScalingPlane
-from tests.support.propagation import DEPLOYMENTS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 CPU_NAME = "cpu resource utilization (percentage of request)"

@@ -12,6 +12,7 @@ import pytest
 from karmada.api.autoscaling import CronFederatedHPA, FederatedHPA
 from karmada.api.policy import PropagationPolicy
 from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.aggregation.backends import Inside
@@ -21,9 +22,8 @@ from karmada.kube.sim.metrics.load import Setting
 from karmada.rehearsal.network import State
 from tests.controllers.federated_hpa.scaling_plane import CPU, HPAS
 from tests.metricsadapter.measured_fleet import MEMBERS, MeasuredFleet
-from tests.support.events import EVENTS
 from tests.support.played_fleet import started
-from tests.support.propagation import DEPLOYMENTS, deployment, policy
+from tests.support.propagation import deployment, policy
 
 REQUESTS = {
     "type": "Pods",

@@ -7,9 +7,10 @@ from karmada.api.well_known import execution_namespace
 from karmada.api.work import ResourceBinding, Work
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.played_fleet import PlayedFleet
-from tests.support.propagation import DEPLOYMENTS, deployment, placed, policy, selecting
+from tests.support.propagation import deployment, placed, policy, selecting
 
 QUOTAS, EVENTS = FederatedResourceQuota.gvr, GVR("", "v1", "events")
 RESOURCE_QUOTAS = GVR("", "v1", "resourcequotas")

@@ -8,10 +8,10 @@ import pytest
 
 from karmada.api.work import ResourceBinding
 from karmada.controllers.federated_resource_quota.charges import SETTLE_SECONDS, Recount
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.controllers.federated_resource_quota.quota_fleet import QUOTAS, QuotaFleet, quota
 from tests.support.played_fleet import cleared, started
-from tests.support.propagation import DEPLOYMENTS
 
 GATES = "FederatedQuotaEnforcement=true"
 

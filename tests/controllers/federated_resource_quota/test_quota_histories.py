@@ -23,12 +23,12 @@ from karmada.controllers.context import Settings
 from karmada.controllers.federated_resource_quota.charges import SETTLE_SECONDS
 from karmada.features import default_gates
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.storage.interface import StoreUnavailable
 from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.fleet import RehearsalFleet
-from tests.support.control_plane import NAMESPACES
 
 BINDINGS, QUOTAS = ResourceBinding.gvr, FederatedResourceQuota.gvr
 LIMITS: dict[str, Obj] = {"a": {"cpu": "6", "memory": "1Gi"}, "b": {"cpu": "8"}}

@@ -10,13 +10,13 @@ from karmada.api.well_known import execution_namespace
 from karmada.api.work import Work
 from karmada.controllers.networking.carriers import ENDPOINT_SLICES, carried
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvrs import DEPLOYMENTS, SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.rehearsal.network import State
 from tests.support.played_fleet import PlayedFleet
-from tests.support.propagation import DEPLOYMENTS, cluster_policy, deployment, placed, policy, selecting
+from tests.support.propagation import cluster_policy, deployment, placed, policy, selecting
 
-SERVICES, EVENTS = GVR("", "v1", "services"), GVR("", "v1", "events")
 MEMBERS = ("m1", "m2", "m3")
 
 

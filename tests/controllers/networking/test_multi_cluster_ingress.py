@@ -13,12 +13,12 @@ from karmada.api.policy import PropagationPolicy
 from karmada.controllers.networking.multi_cluster_ingress import backends_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import INGRESSES
 from karmada.kube.objects.types import Obj
 from tests.controllers.networking.exporting import ServingFleet, service
 from tests.support.played_fleet import started
 from tests.support.propagation import placed, policy, selecting
 
-INGRESSES = GVR("networking.k8s.io", "v1", "ingresses")
 MCI = MultiClusterIngress.gvr
 
 

@@ -14,11 +14,12 @@ from karmada.api.work import ResourceBinding, Work
 from karmada.controllers.networking.carriers import ENDPOINT_SLICES
 from karmada.controllers.networking.load_balancer_status import LOAD_BALANCER_STATUS
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, SECRETS, SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.rehearsal.network import State
-from tests.controllers.networking.exporting import EVENTS, SERVICES, ServingFleet, service
+from tests.controllers.networking.exporting import ServingFleet, service
 from tests.support.played_fleet import started
-from tests.support.propagation import DEPLOYMENTS, SECRETS, deployment, placed, policy, selecting
+from tests.support.propagation import deployment, placed, policy, selecting
 
 SERVICE = MultiClusterService.gvr
 

@@ -12,10 +12,10 @@ from karmada.api.policy import PropagationPolicy
 from karmada.api.work import Work
 from karmada.controllers.networking.carriers import ENDPOINT_SLICES
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, SERVICES
 from karmada.rehearsal.network import State
-from tests.controllers.networking.exporting import EVENTS, SERVICES, ServingFleet, export
+from tests.controllers.networking.exporting import ServingFleet, export
 from tests.support.played_fleet import cleared, started
-from tests.support.propagation import DEPLOYMENTS
 
 
 @pytest.fixture(scope="module")

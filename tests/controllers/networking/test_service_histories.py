@@ -13,12 +13,13 @@ from karmada.api.multicluster import ServiceExport
 from karmada.api.networking import MultiClusterService
 from karmada.controllers.networking.carriers import ENDPOINT_SLICES, is_ours
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.server.storage.interface import StoreUnavailable
 from karmada.rehearsal.network import State
 from tests.controllers.networking.exporting import MEMBERS, ServingFleet, export, service
 from tests.controllers.networking.test_multi_cluster_service import made_for_services, offered, retire
 from tests.support.played_fleet import started
-from tests.support.propagation import DEPLOYMENTS, deployment, placed, policy, selecting
+from tests.support.propagation import deployment, placed, policy, selecting
 
 SERVICE = MultiClusterService.gvr
 clusters = st.sampled_from(MEMBERS)

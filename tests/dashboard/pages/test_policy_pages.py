@@ -11,9 +11,10 @@ from karmada.api.policy import PropagationPolicy
 from karmada.dashboard.blast_radius import policies_in
 from karmada.dashboard.pages.policies import places_in_words, selects_in_words
 from karmada.kube.client.client import Client
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.prediction.errors import PredictionError
-from tests.dashboard.pages.test_workload_pages import DEPLOYMENTS, TEMPLATE
+from tests.dashboard.pages.test_workload_pages import TEMPLATE
 from tests.support.dashboard_client import DashboardPlane, dashboard_plane
 
 _THEN = "2026-01-01T00:00:00Z"

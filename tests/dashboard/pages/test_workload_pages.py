@@ -11,10 +11,10 @@ from karmada.dashboard.pages.workload import pod_selector
 from karmada.dashboard.pages.workloads import state_of
 from karmada.dashboard.workload import Ref, work_name
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.dashboard_client import DashboardPlane
 
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
 REF = Ref(DEPLOYMENTS, "Deployment", "apps/v1", "default", "web")
 TEMPLATE: Obj = {
     "apiVersion": "apps/v1",

@@ -9,13 +9,12 @@ import pytest
 import yaml
 from playwright.sync_api import Route, expect
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS
 from tests.e2e.dashboard.conftest import DashboardFleet
 from tests.support.browser import LIMIT_MS, NARROW, WIDE, Scheme, Tab
 from tests.support.eventually import eventually_blocking
 
 Opens = Callable[..., AbstractContextManager[Tab]]
-PODS = GVR("", "v1", "pods")
 PAGE = "/workloads/apps/v1/deployments/default/shop"
 MANIFESTS = """\
 apiVersion: apps/v1

@@ -4,10 +4,10 @@ import asyncio
 import itertools
 
 from karmada.api.cluster import Cluster
-from karmada.estimator.client.addresses import SERVICES
 from karmada.estimator.client.connections import FirstRound
 from karmada.estimator.client.dialing import Refused, Unanswered
 from karmada.estimator.client.options import ClientOptions
+from karmada.kube.objects.gvrs import SERVICES
 from tests.support.estimators import HANGS, FakeEstimators, fake_estimators
 
 LONG, SHORT = (f"karmada-scheduler-estimator-m1.karmada-system.svc{end}:10352" for end in (".cluster.local", ""))

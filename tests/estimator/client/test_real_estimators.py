@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from karmada.api.cluster import Cluster
-from karmada.estimator.client.addresses import SERVICES
 from karmada.estimator.client.calls import Calls
 from karmada.estimator.client.connections import Connections
 from karmada.estimator.client.options import ClientOptions
@@ -17,6 +16,7 @@ from karmada.estimator.terms import EstimateError
 from karmada.kube.client.client import Client
 from karmada.kube.client.grpc_library import grpc
 from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvrs import SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.manager import Manager
 from tests.support.eventually import eventually

@@ -13,12 +13,11 @@ from karmada.install.addons.lifecycle import Addons
 from karmada.install.addons.settings import Settings
 from karmada.install.options import InstallError
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import APISERVICES, DEPLOYMENTS
 from karmada.local.board import Board
-from tests.install.installing import DEPLOYMENTS, KINDS, NAMESPACE, Host, host_cluster
+from tests.install.installing import KINDS, NAMESPACE, Host, host_cluster
 from tests.support.eventually import LIMIT
 
-API_SERVICES = GVR("apiregistration.k8s.io", "v1", "apiservices")
 SEPARATE = {"all-in-one": False, "etcd-storage-mode": "emptyDir", "etcd-replicas": 1}
 STATELESS = ("preflight", "certs", "host")
 MEMBER = Settings(cluster="member1", member_kubeconfig=b"kubeconfig")
@@ -78,7 +77,7 @@ async def test_an_addon_that_serves_an_api_is_unhealthy_until_the_control_plane_
     assert (await states(host))["karmada-metrics-adapter"] == "disabled"
     for name in found[0].apis:
         with pytest.raises(NotFound):
-            await host.plane.client().get(API_SERVICES, name)
+            await host.plane.client().get(APISERVICES, name)
 
 
 async def test_a_control_plane_in_one_deployment_has_some_built_in(host: Host) -> None:

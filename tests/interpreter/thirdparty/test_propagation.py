@@ -14,13 +14,13 @@ from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.interpreter.thirdparty.layer import KINDS
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.types import Obj
 from tests.interpreter.thirdparty.samples import SAMPLES, is_cluster_wide, template
 from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import cluster_policy, policy
 
 MEMBERS = ("m1", "m2")
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 APPROVED = "api-approved.kubernetes.io"
 """Groups under k8s.io, such as Spark's, need it."""
 TIMES = ("lastProbeTime", "lastTransitionTime")

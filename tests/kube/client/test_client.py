@@ -14,8 +14,9 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import Transport
 from karmada.kube.objects.errors import AlreadyExists, Conflict, Expired, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, NODES, PODS
 from karmada.kube.objects.types import Obj
-from tests.support.fake_api import CONFIG_MAPS, NODES, PODS, FakeApi, FakeTransport, application
+from tests.support.fake_api import FakeApi, FakeTransport, application
 
 
 @pytest.fixture(params=["in-process", "http"])

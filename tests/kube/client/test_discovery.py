@@ -7,10 +7,10 @@ import pytest
 from karmada.kube.client.discovery import NoMatch, RESTMapper, discover
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVK, GVR, GroupKind, GroupVersion
-from tests.support.fake_api import CONFIG_MAPS, FakeApi, FakeTransport
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS
+from tests.support.fake_api import FakeApi, FakeTransport
 
 WIDGETS = GVR("example.io", "v1", "widgets")
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
 
 
 @pytest.mark.parametrize("aggregated", [True, False], ids=["aggregated", "legacy"])

@@ -20,12 +20,11 @@ from karmada.kube.client.limits import KB, MB, PROBE_BYTES
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable, TooManyRequests
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS
 
 Serve = Callable[..., Awaitable[str]]
 Open = Callable[..., HttpTransport]
 GET = Call("GET", "/x")
-PODS = GVR("", "v1", "pods")
 
 
 def endless(sent: list[int], piece: bytes = bytes(64 * KB)) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

@@ -18,9 +18,10 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound, ServiceUnavailable, TooManyRequests, Unauthorized
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from tests.support.certificates import Authority
 from tests.support.eventually import LIMIT
-from tests.support.fake_api import CONFIG_MAPS, FakeApi, application
+from tests.support.fake_api import FakeApi, application
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[..., Awaitable[str]]

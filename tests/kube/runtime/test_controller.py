@@ -10,6 +10,7 @@ import pytest
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Conflict, ServiceUnavailable
+from karmada.kube.objects.gvrs import CONFIG_MAPS, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import time_slice
 from karmada.kube.runtime.controller import (
@@ -30,7 +31,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.metrics import Metrics
 from karmada.kube.runtime.predicates import deleted, field_changed
 from tests.support.eventually import LIMIT, eventually
-from tests.support.fake_api import CONFIG_MAPS, PODS, FakeApi
+from tests.support.fake_api import FakeApi
 
 
 def pod(name: str, config: str = "", phase: str = "") -> Obj:

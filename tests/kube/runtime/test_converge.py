@@ -13,12 +13,13 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Call
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Conflict, NotFound
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import TRIES, ResourceWriter
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from tests.support.eventually import eventually
-from tests.support.fake_api import CONFIG_MAPS, FakeApi, FakeTransport
+from tests.support.fake_api import FakeApi, FakeTransport
 
 KEY = Key("default", "x")
 

@@ -12,6 +12,7 @@ from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock, RealClock
 from karmada.kube.objects.errors import ApiError, Forbidden, ServiceUnavailable
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import EVENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import (
     NORMAL,
@@ -22,7 +23,7 @@ from karmada.kube.runtime.events import (
     EventWriter,
     _is_busy,
 )
-from tests.support.fake_api import EVENTS, FakeApi
+from tests.support.fake_api import FakeApi
 
 Outcomes = Sequence[ApiError | ConnectionFailed | None]
 POD: Obj = {

@@ -11,13 +11,14 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound, ServiceUnavailable
 from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvrs import CONFIG_MAPS, PODS
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers, Limit
 from karmada.kube.runtime.keys import Key, key_of
 from tests.support.eventually import eventually
-from tests.support.fake_api import CONFIG_MAPS, PODS, FakeApi, FakeTransport
+from tests.support.fake_api import FakeApi, FakeTransport
 
 
 def config_map(name: str, value: str = "1", namespace: str = "default", **labels: str) -> Obj:

@@ -21,13 +21,14 @@ from karmada.kube.client.transport import Call, ConnectionFailed, WatchEvent
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.shapes import WHOLE, Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import time_slice
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.versions import version
-from tests.support.fake_api import CONFIG_MAPS, FakeApi, FakeTransport
+from tests.support.fake_api import FakeApi, FakeTransport
 
 KEYS = [Key("default", name) for name in ("a", "b", "c")]
 

@@ -8,13 +8,14 @@ import pytest
 
 from karmada.kube.client.client import PAGE_SIZE, Client
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from tests.support.eventually import LIMIT, eventually
-from tests.support.fake_api import CONFIG_MAPS, FakeApi, FakeTransport
+from tests.support.fake_api import FakeApi, FakeTransport
 
 COUNT = PAGE_SIZE * 2 + 7
 

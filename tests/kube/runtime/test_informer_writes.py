@@ -11,13 +11,14 @@ import pytest
 from karmada.kube.client.client import Client, ListPage
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.reflector import WatchFailed
 from tests.support.eventually import eventually
-from tests.support.fake_api import CONFIG_MAPS, FakeApi, FakeTransport
+from tests.support.fake_api import FakeApi, FakeTransport
 
 KEY = Key("n", "x")
 

@@ -12,8 +12,9 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ServiceUnavailable
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.runtime.leader import LeaderElector
-from tests.support.fake_api import LEASES, FakeApi, FakeTransport
+from tests.support.fake_api import FakeApi, FakeTransport
 
 
 class Candidate:

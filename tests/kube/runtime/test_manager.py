@@ -9,6 +9,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, LEASES, PODS
 from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler, Watch
@@ -18,7 +19,7 @@ from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.manager import LeadershipLost, Manager
 from karmada.kube.runtime.queue import WorkQueue
 from tests.support.eventually import eventually
-from tests.support.fake_api import CONFIG_MAPS, LEASES, PODS, FakeApi
+from tests.support.fake_api import FakeApi
 
 
 class Copier(Reconciler):

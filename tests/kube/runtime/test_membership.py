@@ -18,6 +18,7 @@ from karmada.kube.client.transport import Call, ConnectionFailed, WatchEvent
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Fenced
+from karmada.kube.objects.gvrs import LEASES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Watch
 from karmada.kube.runtime.keys import Key
@@ -26,7 +27,7 @@ from karmada.kube.runtime.membership import GROUP, MEMBERS, Membership
 from karmada.kube.runtime.sharing import by_namespace, owner_of
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.handlers.fencing import refusal
-from tests.support.fake_api import LEASES, PODS, FakeApi, FakeTransport
+from tests.support.fake_api import FakeApi, FakeTransport
 
 SYSTEM = "system"
 NAMESPACES = [f"team-{number}" for number in range(6)]

@@ -6,12 +6,13 @@ import asyncio
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.membership import Membership
 from karmada.kube.runtime.shared_leader import SharedLeader
 from karmada.kube.runtime.waiting import cancel_and_wait
-from tests.support.fake_api import LEASES, FakeApi, FakeTransport
+from tests.support.fake_api import FakeApi, FakeTransport
 
 
 class Sharing:

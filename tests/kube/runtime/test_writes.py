@@ -6,6 +6,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import Conflict
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.writes import (
     add_finalizer,
@@ -15,7 +16,7 @@ from karmada.kube.runtime.writes import (
     retry_on_conflict,
     set_status,
 )
-from tests.support.fake_api import CONFIG_MAPS, FakeApi
+from tests.support.fake_api import FakeApi
 
 WANTED: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}}
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.deployment import Deployments
 from karmada.kube.sim.controllers.replicaset import ReplicaSets
 from karmada.kube.sim.profile import INSTANT, Profile
 from tests.kube.sim.harness import running
-from tests.kube.sim.workload_pods import DEPLOYMENTS, REVISION, Look, ReadyPods, workload
+from tests.kube.sim.workload_pods import REVISION, Look, ReadyPods, workload
 from tests.support.eventually import eventually
 
 HISTORY = "deployment.kubernetes.io/revision-history"

@@ -10,7 +10,7 @@ from typing import cast
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Component, Manager
@@ -19,8 +19,6 @@ from karmada.kube.server.config import ServerConfig
 from karmada.kube.sim.context import CONTROLLER_MANAGER, Context
 from karmada.kube.sim.profile import INSTANT, Profile
 from tests.support.events import events_of
-
-PODS = GVR("", "v1", "pods")
 
 
 @dataclass

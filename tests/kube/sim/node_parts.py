@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import NODES, PODS
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
@@ -17,11 +18,11 @@ from karmada.kube.sim.behaviours import Behaviours
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.nodelifecycle import NodeLifecycle
 from karmada.kube.sim.controllers.tainteviction import TaintEviction
-from karmada.kube.sim.kubelet.heartbeats import NODES, VirtualHeartbeats
+from karmada.kube.sim.kubelet.heartbeats import VirtualHeartbeats
 from karmada.kube.sim.kubelet.kubelet import Kubelet
 from karmada.kube.sim.kubelet.registration import NodeRegistration
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
-from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.harness import Harness, running
 from tests.support.eventually import eventually
 
 NODE = "t-node-1"

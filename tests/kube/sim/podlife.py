@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from karmada.kube.objects.errors import Conflict, NotFound
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import is_ready, is_terminal, node_name
 from karmada.kube.objects.times import rfc3339
@@ -13,7 +14,6 @@ from karmada.kube.runtime.controller import Reconciler, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.controllers.daemonset_pods import target_node
-from karmada.kube.sim.controllers.podcontrol import PODS
 
 
 class PodLife(Reconciler):

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS, SLICES
 from karmada.kube.objects.types import Obj
-from tests.kube.sim.harness import PODS, Harness
+from tests.kube.sim.harness import Harness
 
-SERVICES = GVR("", "v1", "services")
-ENDPOINTS = GVR("", "v1", "endpoints")
-SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
-NODES = GVR("", "v1", "nodes")
 COALESCED = 0.041
 
 

@@ -11,18 +11,14 @@ import pytest
 
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, SERVICES, SLICES, STATEFUL_SETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.faults import kinds
 from karmada.kube.sim.profile import INSTANT, VERSIONS, NodePool, Profile
-from tests.kube.sim.whole_cluster import DEPLOYMENTS, NODES, PODS, SMALL, Whole, deployment, fetch, whole_cluster
+from tests.kube.sim.whole_cluster import SMALL, Whole, deployment, fetch, whole_cluster
 from tests.support.eventually import eventually
 
 EVERYTHING = Profile("everything", latencies=INSTANT, pools=(NodePool(count=3, zones=("a", "b")),), seed=7)
-SERVICES = GVR("", "v1", "services")
-STATEFUL_SETS = GVR("apps", "v1", "statefulsets")
-JOBS = GVR("batch", "v1", "jobs")
-SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
-NAMESPACES = GVR("", "v1", "namespaces")
 WATCHED = [
     PODS,
     NODES,

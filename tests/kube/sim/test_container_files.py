@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.kubelet.container_environment import describe
 from karmada.kube.sim.kubelet.shell import execute
-from tests.kube.sim.harness import PODS
 from tests.kube.sim.node_parts import NODE, Parts, node_parts
 from tests.kube.sim.test_shell import Ends
 
-CONFIG_MAPS = GVR("", "v1", "configmaps")
 EMPTY = [{"name": "data", "emptyDir": {}}]
 HOST = [{"name": "data", "hostPath": {"path": "/var/shared"}}]
 FAIL_ONCE = "if [[ -r /data/foo ]] ; then exit 0 ; else touch /data/foo ; exit 1 ; fi"

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import CRONJOBS, JOBS
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from karmada.kube.sim.controllers.cronjob import CRONJOBS, SCHEDULED, CronJobs
-from karmada.kube.sim.controllers.job import JOBS
+from karmada.kube.sim.controllers.cronjob import SCHEDULED, CronJobs
 from tests.kube.sim.harness import Harness, running
 from tests.support.eventually import eventually
 

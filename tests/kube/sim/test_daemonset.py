@@ -6,21 +6,19 @@ from typing import Any
 
 import pytest
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DAEMON_SETS, NODES, PODS, QUOTAS
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import is_ready, node_name
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.daemonset import DAEMON_SETS, NODES, DaemonSets
+from karmada.kube.sim.controllers.daemonset import DaemonSets
 from karmada.kube.sim.controllers.daemonset_pods import target_node
-from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.podlife import PodLife
 from tests.support.eventually import eventually
 
-QUOTAS = GVR("", "v1", "resourcequotas")
 HASH = "controller-revision-hash"
 
 

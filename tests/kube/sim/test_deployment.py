@@ -5,17 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, PODS, QUOTAS, REPLICA_SETS
 from karmada.kube.objects.meta import make_owner
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.deployment_revisions import new_set_annotations, template_hash
 from tests.kube.sim.deployment_cluster import DESIRED, HASH, HISTORY, MAXIMUM, cluster_of, image_of
-from tests.kube.sim.harness import PODS
-from tests.kube.sim.workload_pods import DEPLOYMENTS, REPLICA_SETS, REVISION, pod_template, workload
+from tests.kube.sim.workload_pods import REVISION, pod_template, workload
 from tests.support.eventually import eventually
-
-QUOTAS = GVR("", "v1", "resourcequotas")
-
 
 # --- creation
 

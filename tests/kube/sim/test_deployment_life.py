@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import DEPLOYMENTS, PODS, REPLICA_SETS
 from karmada.kube.objects.meta import controller_of, make_owner
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.controllers.deployment import Deployments
 from tests.kube.sim.deployment_cluster import cluster_of
-from tests.kube.sim.harness import PODS
-from tests.kube.sim.workload_pods import DEPLOYMENTS, REPLICA_SETS, REVISION
+from tests.kube.sim.workload_pods import REVISION
 from tests.support.eventually import eventually
 
 # --- deletion and adoption

@@ -8,14 +8,14 @@ import pytest
 
 from karmada.kube.objects.errors import TooManyRequests
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import BUDGETS, DEPLOYMENTS, PODS, REPLICA_SETS
 from karmada.kube.objects.meta import get_condition, make_owner
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from karmada.kube.sim.controllers.disruption import BUDGETS, DisruptionBudgets, still_disrupted
-from tests.kube.sim.harness import PODS, Harness, running
+from karmada.kube.sim.controllers.disruption import DisruptionBudgets, still_disrupted
+from tests.kube.sim.harness import Harness, running
 from tests.support.eventually import eventually
 
-REPLICA_SETS, DEPLOYMENTS = GVR("apps", "v1", "replicasets"), GVR("apps", "v1", "deployments")
 CONTAINERS: Obj = {"containers": [{"name": "c", "image": "nginx"}]}
 LABELS = {"app": "web"}
 

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvrs import ENDPOINTS, PODS, SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.endpoints import LegacyEndpoints, truncate
-from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.passing import after
-from tests.kube.sim.service_objects import COALESCED, ENDPOINTS, SERVICES, running_pod, service
+from tests.kube.sim.service_objects import COALESCED, running_pod, service
 
 
 def parts(context: Context) -> list[Reconciler]:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from karmada.kube.objects.gvrs import NODES, PODS, SERVICES, SLICES
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.endpointslice import EndpointSlices
-from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.passing import after, settled
-from tests.kube.sim.service_objects import COALESCED, NODES, SERVICES, SLICES, pod, running_pod, service, slices
+from tests.kube.sim.service_objects import COALESCED, pod, running_pod, service, slices
 
 
 def parts(context: Context) -> list[Reconciler]:

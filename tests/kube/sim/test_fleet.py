@@ -12,14 +12,12 @@ import pytest
 from karmada.kube.client.client import Client
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import Kubeconfig, load_config
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NODES
 from karmada.kube.sim.admin import AdminServer
 from karmada.kube.sim.admin_client import AdminClient, AdminError
 from karmada.kube.sim.fleet import Fleet, FleetError, Stored
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from tests.support.eventually import eventually
-
-NODES = GVR("", "v1", "nodes")
 
 
 def wanted(name: str, nodes: int = 1) -> Stored:

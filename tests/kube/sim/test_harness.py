@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.kube.sim.harness import PODS, running
+from karmada.kube.objects.gvrs import PODS
+from tests.kube.sim.harness import running
 
 
 async def test_a_bare_cluster_takes_a_pod_and_leaves_it_pending(tmp_path: Path) -> None:

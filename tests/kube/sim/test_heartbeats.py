@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvrs import LEASES, NODES
 from karmada.kube.objects.times import micro_time, parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.kubelet.heartbeats import LEASES, NAMESPACE, NODES, LeaseLiveness
+from karmada.kube.sim.kubelet.heartbeats import NAMESPACE, LeaseLiveness
 from karmada.kube.sim.profile import NodePool
 from tests.kube.sim.harness import running
 from tests.kube.sim.node_parts import NODE, Parts, condition, node_parts

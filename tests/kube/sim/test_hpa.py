@@ -10,16 +10,16 @@ import pytest
 
 from karmada.kube.autoscaling.metrics import MetricsError, PodMetric
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import AUTOSCALERS, DEPLOYMENTS, PODS
 from karmada.kube.objects.meta import get_condition, has_condition
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from karmada.kube.sim.controllers.hpa import AUTOSCALERS, HorizontalPodAutoscalers
-from tests.kube.sim.harness import PODS, Harness, running
+from karmada.kube.sim.controllers.hpa import HorizontalPodAutoscalers
+from tests.kube.sim.harness import Harness, running
 from tests.support.eventually import eventually
 
 NOW = 1_700_000_000.0
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
 LABELS = {"app": "web"}
 
 

@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import JOBS, PODS
 from karmada.kube.objects.meta import get_condition, is_deleting
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from karmada.kube.sim.controllers.job import JOBS, Jobs
+from karmada.kube.sim.controllers.job import Jobs
 from karmada.kube.sim.controllers.job_indexes import INDEX, format_indexes, parse_indexes
 from karmada.kube.sim.controllers.job_rules import FAILURES, TRACKING, early_success, pause_after, reaction_to
 from karmada.kube.sim.controllers.job_tally import MAX_UNCOUNTED, tally, wanted_active
 from karmada.kube.sim.profile import INSTANT, Profile
-from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.harness import Harness, running
 from tests.support.eventually import eventually
 
 TEMPLATE: Obj = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}

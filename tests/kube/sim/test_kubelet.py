@@ -10,19 +10,16 @@ import pytest
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, NODES, PODS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.behaviours import ANNOTATION, Behaviours, Outcome, Rule
-from karmada.kube.sim.kubelet.heartbeats import NODES
 from karmada.kube.sim.kubelet.kubelet import Kubelet
 from karmada.kube.sim.profile import INSTANT, Latencies, NodePool, Profile
-from tests.kube.sim.harness import PODS, running
+from tests.kube.sim.harness import running
 from tests.kube.sim.node_parts import NODE, Parts, condition, node_parts
 from tests.support.eventually import eventually
-
-CONFIG_MAPS = GVR("", "v1", "configmaps")
-SECRETS = GVR("", "v1", "secrets")
 
 
 async def watch_pod(parts: Parts, seen: list[tuple[str, Obj]]) -> asyncio.Task[None]:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NODES, PODS, REPLICA_SETS
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
@@ -18,10 +19,6 @@ from karmada.kube.sim.metrics.load import LoadModel, Setting
 from karmada.kube.sim.metrics.reading import Reading
 from karmada.kube.sim.profile import INSTANT, Profile
 from tests.kube.sim.harness import Harness, running
-
-PODS, NODES = GVR("", "v1", "pods"), GVR("", "v1", "nodes")
-DEPLOYMENTS, REPLICASETS = GVR("apps", "v1", "deployments"), GVR("apps", "v1", "replicasets")
-
 
 # --- amounts
 
@@ -170,7 +167,7 @@ async def test_a_total_is_divided_among_the_ready_pods_of_the_workload(tmp_path:
     async with running(tmp_path, load.parts) as cluster:
         top = await workload(cluster, DEPLOYMENTS, "Deployment", "web", annotations={"sim.io/load": "total-cpu=4"})
         sets = [
-            await workload(cluster, REPLICASETS, "ReplicaSet", name, ownerReferences=[
+            await workload(cluster, REPLICA_SETS, "ReplicaSet", name, ownerReferences=[
                 {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": top["metadata"]["uid"],
                  "controller": True}])
             for name in ("web-1", "web-2")
@@ -199,7 +196,7 @@ async def test_a_percentage_is_that_part_of_what_the_pod_requests(tmp_path: Path
 async def test_settings_go_before_annotations_and_the_more_exact_and_younger_before_others(tmp_path: Path) -> None:
     load = Load()
     async with running(tmp_path, load.parts) as cluster:
-        owner = await workload(cluster, REPLICASETS, "ReplicaSet", "web")
+        owner = await workload(cluster, REPLICA_SETS, "ReplicaSet", "web")
         pod = await put(cluster, "p", owner=owner, labels={"app": "web"}, annotations={"sim.io/load": "cpu=1m"})
         await seen(cluster, load.model, owner, pod)
         model = load.model
@@ -226,10 +223,10 @@ async def test_settings_go_before_annotations_and_the_more_exact_and_younger_bef
 async def test_owners_in_a_circle_do_no_harm(tmp_path: Path) -> None:
     load = Load()
     async with running(tmp_path, load.parts) as cluster:
-        own = await workload(cluster, REPLICASETS, "ReplicaSet", "own", annotations={"sim.io/load": "total-cpu=2"})
+        own = await workload(cluster, REPLICA_SETS, "ReplicaSet", "own", annotations={"sim.io/load": "total-cpu=2"})
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "own", "controller": True}
         patch = {"metadata": {"ownerReferences": [{**reference, "uid": own["metadata"]["uid"]}]}}
-        own = await cluster.client.patch(REPLICASETS, "own", "default", patch, type="merge")
+        own = await cluster.client.patch(REPLICA_SETS, "own", "default", patch, type="merge")
         pod = await put(cluster, "p", owner=own)
         await seen(cluster, load.model, own, pod)
         assert 0 < cpu(load.model, pod) <= nano("2")

@@ -7,6 +7,7 @@ import pytest
 
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import INGRESSES, SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.sim.context import Context
@@ -14,9 +15,8 @@ from karmada.kube.sim.controllers.loadbalancer import RETRY_SECONDS, IngressAddr
 from karmada.kube.sim.profile import Profile
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.passing import after, settled
-from tests.kube.sim.service_objects import SERVICES, service
+from tests.kube.sim.service_objects import service
 
-INGRESSES = GVR("networking.k8s.io", "v1", "ingresses")
 CLASSES = GVR("networking.k8s.io", "v1", "ingressclasses")
 FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 

@@ -16,6 +16,7 @@ from karmada.kube.client.transport import Call
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import APISERVICES, NODES, PODS, ROLE_BINDINGS, SERVICES
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.times import rfc3339
@@ -30,11 +31,7 @@ from karmada.kube.sim.metrics.load import LoadModel, Setting
 from karmada.kube.sim.profile import Profile
 from tests.support.eventually import eventually
 
-PODS, NODES = GVR("", "v1", "pods"), GVR("", "v1", "nodes")
-SERVICES = GVR("", "v1", "services")
-APISERVICES = GVR("apiregistration.k8s.io", "v1", "apiservices")
 POD_METRICS, NODE_METRICS = GVR("metrics.k8s.io", "v1beta1", "pods"), GVR("metrics.k8s.io", "v1beta1", "nodes")
-ROLES = GVR("rbac.authorization.k8s.io", "v1", "rolebindings")
 CUSTOM, EXTERNAL = "/apis/custom.metrics.k8s.io", "/apis/external.metrics.k8s.io/v1beta1"
 NAMES = (
     "v1beta1.metrics.k8s.io",
@@ -198,7 +195,7 @@ async def test_who_may_not_read_metrics_is_refused_and_a_viewer_may(sim: Cluster
     subject = {"kind": "User", "name": "ann", "apiGroup": "rbac.authorization.k8s.io"}
     role = {"kind": "ClusterRole", "name": "view", "apiGroup": "rbac.authorization.k8s.io"}
     binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "ann"}}
-    await sim.client.create(ROLES, {**binding, "subjects": [subject], "roleRef": role}, "default")
+    await sim.client.create(ROLE_BINDINGS, {**binding, "subjects": [subject], "roleRef": role}, "default")
 
     def aggregated() -> bool:
         view = sim.server.cache.get(GVR("rbac.authorization.k8s.io", "v1", "clusterroles").group_resource, "", "view")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.gvrs import ENDPOINTS, SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.sim.context import Context
@@ -12,7 +13,7 @@ from karmada.kube.sim.controllers.endpointslice import EndpointSlices
 from karmada.kube.sim.controllers.mirroring import EndpointMirroring
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.passing import after
-from tests.kube.sim.service_objects import COALESCED, ENDPOINTS, SERVICES, service, slices
+from tests.kube.sim.service_objects import COALESCED, service, slices
 
 
 def parts(context: Context) -> list[Reconciler]:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from karmada.kube.objects.gvrs import NODES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.kubelet.heartbeats import NODES
 from karmada.kube.sim.kubelet.nodeobject import allocatable_of, capacity_of, pod_range, slots_of, slots_taken
 from karmada.kube.sim.kubelet.registration import NodeRegistration, UnknownNode, places_of
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile, Taint

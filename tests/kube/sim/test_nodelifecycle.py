@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.gvrs import LEASES, NODES
 from karmada.kube.objects.times import micro_time, parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
@@ -18,7 +19,7 @@ from karmada.kube.sim.controllers.nodelifecycle import (
     wanted_taints,
 )
 from karmada.kube.sim.controllers.tainteviction import evicted_at
-from karmada.kube.sim.kubelet.heartbeats import LEASES, NAMESPACE, NODES, LeaseLiveness
+from karmada.kube.sim.kubelet.heartbeats import NAMESPACE, LeaseLiveness
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from tests.kube.sim.harness import running
 from tests.kube.sim.node_parts import NODE, Parts, condition, node_parts

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.gvrs import NODES, PODS
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.controllers.podgc import NODES, OUT_OF_SERVICE, PodGarbage
-from tests.kube.sim.harness import PODS, Harness, running
+from karmada.kube.sim.controllers.podgc import OUT_OF_SERVICE, PodGarbage
+from tests.kube.sim.harness import Harness, running
 from tests.support.eventually import eventually
 
 

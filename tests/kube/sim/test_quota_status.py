@@ -12,19 +12,16 @@ from karmada.kube.kinds import quota_ledger
 from karmada.kube.kinds.pod_amounts import Usage
 from karmada.kube.kinds.quota_ledger import Ledger, resource_of
 from karmada.kube.objects.errors import Forbidden
-from karmada.kube.objects.gvk import GVR, GroupResource
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.gvrs import CLAIMS, CONFIG_MAPS, PODS, QUOTAS, SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.quota import RESYNC_SECONDS, ResourceQuotas
-from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.passing import after, settled
-from tests.kube.sim.service_objects import SERVICES, service
+from tests.kube.sim.service_objects import service
 
-QUOTAS = GVR("", "v1", "resourcequotas")
-CONFIG_MAPS = GVR("", "v1", "configmaps")
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
-CLAIMS = GVR("", "v1", "persistentvolumeclaims")
 PACE = 0.081
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NAMESPACES, PODS, QUOTAS, REPLICA_SETS
 from karmada.kube.objects.meta import controller_of, get_condition
 from karmada.kube.objects.meta import generation as generation_of
 from karmada.kube.objects.times import rfc3339
@@ -18,12 +19,9 @@ from karmada.kube.sim.controllers.podcontrol import PodControl, is_namespace_end
 from karmada.kube.sim.controllers.replicaset import REPLICATION_CONTROLLERS, ReplicaSets, ReplicationControllers
 from karmada.kube.sim.controllers.replicaset_victims import DELETION_COST, victims
 from karmada.kube.sim.profile import INSTANT, Profile
-from tests.kube.sim.harness import PODS, running
-from tests.kube.sim.workload_pods import REPLICA_SETS, Look, ReadyPods, pod_template, workload
+from tests.kube.sim.harness import running
+from tests.kube.sim.workload_pods import Look, ReadyPods, pod_template, workload
 from tests.support.eventually import eventually
-
-QUOTAS = GVR("", "v1", "resourcequotas")
-NAMESPACES = GVR("", "v1", "namespaces")
 
 
 class Cluster(Look):

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DAEMON_SETS
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
@@ -24,7 +24,6 @@ from karmada.kube.sim.controllers.revisions import (
 )
 from tests.kube.sim.harness import Harness, running
 
-DAEMON_SETS = GVR("apps", "v1", "daemonsets")
 SELECTOR = labels_from({"matchLabels": {"app": "a"}})
 
 

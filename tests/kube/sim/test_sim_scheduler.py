@@ -13,18 +13,17 @@ import pytest
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import InternalError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import BUDGETS, NODES, PODS
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import SCHEDULER
 from karmada.kube.sim.profile import INSTANT, Delay, Latencies, Profile
 from karmada.kube.sim.scheduler.scheduler import Scheduler
-from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.scheduling_objects import anti_affinity, node, node_affinity, pod, term
 
-NODES = GVR("", "v1", "nodes")
 CLASSES = GVR("scheduling.k8s.io", "v1", "priorityclasses")
-BUDGETS = GVR("policy", "v1", "poddisruptionbudgets")
 FIRST = "2023-11-14T22:13:20Z"
 TOO_LARGE = (
     "0/1 nodes are available: 1 Insufficient cpu. "

@@ -8,17 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLAIMS, NODES, PODS, STORAGE_CLASSES, VOLUMES
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.volumes import volume_controllers
 from karmada.kube.sim.scheduler.scheduler import Scheduler
-from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.scheduling_objects import HOSTNAME, node, pod
 
-NODES = GVR("", "v1", "nodes")
-CLAIMS = GVR("", "v1", "persistentvolumeclaims")
-VOLUMES = GVR("", "v1", "persistentvolumes")
-CLASSES = GVR("storage.k8s.io", "v1", "storageclasses")
 NOT_HELPFUL = "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
 
 
@@ -79,7 +75,7 @@ async def _state(it: Harness, name: str) -> tuple[str, str]:
 
 async def test_a_claim_that_waits_for_its_first_consumer_is_provisioned_where_the_pod_goes(tmp_path: Path) -> None:
     async with cluster(tmp_path) as it:
-        await it.client.create(CLASSES, _class("standard"))
+        await it.client.create(STORAGE_CLASSES, _class("standard"))
         await it.client.create(CLAIMS, _claim("data", "standard"))
         await it.client.create(PODS, _using("p", "data"))
         where, _ = await _state(it, "p")
@@ -94,7 +90,7 @@ async def test_a_claim_that_waits_for_its_first_consumer_is_provisioned_where_th
 
 async def test_a_pod_is_not_bound_before_its_volumes_are(tmp_path: Path) -> None:
     async with cluster(tmp_path, provisioning=False) as it:
-        await it.client.create(CLASSES, _class("standard"))
+        await it.client.create(STORAGE_CLASSES, _class("standard"))
         await it.client.create(CLAIMS, _claim("data", "standard"))
         await it.client.create(PODS, _using("p", "data"))
         assert await _state(it, "p") == ("", "")
@@ -110,7 +106,7 @@ async def test_a_pod_is_not_bound_before_its_volumes_are(tmp_path: Path) -> None
 
 async def test_a_provisioner_that_gives_up_sends_the_pod_back_to_be_decided_anew(tmp_path: Path) -> None:
     async with cluster(tmp_path, provisioning=False) as it:
-        await it.client.create(CLASSES, _class("standard"))
+        await it.client.create(STORAGE_CLASSES, _class("standard"))
         await it.client.create(CLAIMS, _claim("data", "standard"))
         await it.client.create(PODS, _using("p", "data"))
         assert await _state(it, "p") == ("", "")
@@ -126,7 +122,7 @@ async def test_a_provisioner_that_gives_up_sends_the_pod_back_to_be_decided_anew
 
 async def test_volumes_that_are_there_already_decide_where_pods_go_and_each_is_used_once(tmp_path: Path) -> None:
     async with cluster(tmp_path) as it:
-        await it.client.create(CLASSES, _class("local", "kubernetes.io/no-provisioner"))
+        await it.client.create(STORAGE_CLASSES, _class("local", "kubernetes.io/no-provisioner"))
         await it.client.create(VOLUMES, _volume("v2", "local", "n2"))
         await it.clock.advance(1)
         await it.client.create(CLAIMS, _claim("one", "local"))
@@ -145,7 +141,7 @@ async def test_volumes_that_are_there_already_decide_where_pods_go_and_each_is_u
 
 async def test_a_volume_on_a_node_that_is_closed_leaves_its_pod_waiting(tmp_path: Path) -> None:
     async with cluster(tmp_path) as it:
-        await it.client.create(CLASSES, _class("local", "kubernetes.io/no-provisioner"))
+        await it.client.create(STORAGE_CLASSES, _class("local", "kubernetes.io/no-provisioner"))
         await it.client.create(VOLUMES, _volume("v1", "local", "n1"))
         await it.client.create(CLAIMS, _claim("data", "local"))
         await it.client.create(PODS, _using("p", "data"))
@@ -160,7 +156,7 @@ async def test_a_volume_on_a_node_that_is_closed_leaves_its_pod_waiting(tmp_path
 
 async def test_a_pod_waits_for_claims_that_are_missing_or_not_bound(tmp_path: Path) -> None:
     async with cluster(tmp_path, provisioning=False) as it:
-        await it.client.create(CLASSES, _class("now", mode="Immediate"))
+        await it.client.create(STORAGE_CLASSES, _class("now", mode="Immediate"))
         await it.client.create(PODS, _using("p", "data"))
         assert (await _state(it, "p"))[1] == (
             f'0/2 nodes are available: persistentvolumeclaim "data" not found. {NOT_HELPFUL}'
@@ -173,7 +169,7 @@ async def test_a_pod_waits_for_claims_that_are_missing_or_not_bound(tmp_path: Pa
 
 async def test_a_volume_for_one_pod_is_used_by_one_pod(tmp_path: Path) -> None:
     async with cluster(tmp_path) as it:
-        await it.client.create(CLASSES, _class("standard"))
+        await it.client.create(STORAGE_CLASSES, _class("standard"))
         await it.client.create(CLAIMS, _claim("data", "standard", "ReadWriteOncePod"))
         await it.client.create(PODS, _using("p", "data"))
         assert (await _state(it, "p"))[0]
@@ -188,7 +184,7 @@ async def test_a_volume_for_one_pod_is_used_by_one_pod(tmp_path: Path) -> None:
 
 async def test_a_pod_deleted_while_its_volume_is_made_is_forgotten(tmp_path: Path) -> None:
     async with cluster(tmp_path, provisioning=False) as it:
-        await it.client.create(CLASSES, _class("standard"))
+        await it.client.create(STORAGE_CLASSES, _class("standard"))
         await it.client.create(CLAIMS, _claim("data", "standard"))
         await it.client.create(PODS, _using("p", "data"))
         assert await _state(it, "p") == ("", "")

@@ -8,21 +8,18 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLAIMS, PODS, QUOTAS, STATEFUL_SETS
 from karmada.kube.objects.meta import controller_of, is_deleting
 from karmada.kube.objects.podstate import is_ready
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS
-from karmada.kube.sim.controllers.statefulset import STATEFUL_SETS, StatefulSets
-from karmada.kube.sim.controllers.statefulset_claims import CLAIMS
+from karmada.kube.sim.controllers.statefulset import StatefulSets
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.podlife import PodLife
 from tests.support.eventually import eventually
 
-QUOTAS = GVR("", "v1", "resourcequotas")
 HASH = "controller-revision-hash"
 
 

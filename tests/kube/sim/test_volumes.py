@@ -7,17 +7,15 @@ import pytest
 
 from karmada.kube.objects.errors import Forbidden, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLAIMS, NODES, PODS, STORAGE_CLASSES, VOLUMES
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.volumes import volume_controllers
 from karmada.kube.sim.controllers.volumes_protection import attributes_classes_of
 from karmada.kube.sim.profile import INSTANT, Profile, StorageClass
-from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.passing import after, settled
-from tests.kube.sim.service_objects import NODES, pod
+from tests.kube.sim.service_objects import pod
 
-CLAIMS = GVR("", "v1", "persistentvolumeclaims")
-VOLUMES = GVR("", "v1", "persistentvolumes")
-CLASSES = GVR("storage.k8s.io", "v1", "storageclasses")
 ATTRIBUTES_CLASSES = GVR("storage.k8s.io", "v1", "volumeattributesclasses")
 NETWORK = "sim.io/network"
 PROFILE = Profile("m1", storage_classes=(StorageClass(), StorageClass("net", provisioner=NETWORK)))
@@ -171,7 +169,9 @@ async def test_a_claim_may_name_its_volume(tmp_path: Path) -> None:
 
 async def test_immediate_classes_get_their_volume_after_a_while(tmp_path: Path) -> None:
     async with running(tmp_path, volume_controllers, profile=PROFILE) as cluster:
-        await cluster.client.create(CLASSES, storage_class("net", NETWORK, mountOptions=["ro"], reclaimPolicy="Retain"))
+        await cluster.client.create(
+            STORAGE_CLASSES, storage_class("net", NETWORK, mountOptions=["ro"], reclaimPolicy="Retain")
+        )
         made = await cluster.client.create(CLAIMS, claim(storageClassName="net"))
         await after(cluster, 0.2)
         waiting = await get_claim(cluster)
@@ -201,7 +201,7 @@ async def test_delayed_binding_waits_for_the_scheduler(tmp_path: Path) -> None:
         labels = {"kubernetes.io/hostname": "host-1"}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": labels}}
         await cluster.client.create(NODES, node)
-        await cluster.client.create(CLASSES, storage_class("late", volumeBindingMode="WaitForFirstConsumer"))
+        await cluster.client.create(STORAGE_CLASSES, storage_class("late", volumeBindingMode="WaitForFirstConsumer"))
         await cluster.client.create(CLAIMS, claim(storageClassName="late"))
         assert (await get_claim(cluster))["status"]["phase"] == "Pending"
         why = "waiting for first consumer to be created before binding"
@@ -218,7 +218,7 @@ async def test_delayed_binding_waits_for_the_scheduler(tmp_path: Path) -> None:
 
 async def test_a_chosen_node_that_is_gone_must_be_chosen_again(tmp_path: Path) -> None:
     async with running(tmp_path, volume_controllers) as cluster:
-        await cluster.client.create(CLASSES, storage_class("late", volumeBindingMode="WaitForFirstConsumer"))
+        await cluster.client.create(STORAGE_CLASSES, storage_class("late", volumeBindingMode="WaitForFirstConsumer"))
         await cluster.client.create(CLAIMS, claim(storageClassName="late"))
         await settled(cluster)
         await cluster.client.patch(CLAIMS, "data", "default", {"metadata": {"annotations": {SELECTED_NODE: "gone"}}})
@@ -230,7 +230,7 @@ async def test_a_chosen_node_that_is_gone_must_be_chosen_again(tmp_path: Path) -
 async def test_with_delayed_binding_a_free_volume_must_reach_the_node(tmp_path: Path) -> None:
     async with running(tmp_path, volume_controllers) as cluster:
         late = storage_class("late", "kubernetes.io/no-provisioner", volumeBindingMode="WaitForFirstConsumer")
-        await cluster.client.create(CLASSES, late)
+        await cluster.client.create(STORAGE_CLASSES, late)
         for name in ("n1", "n2"):
             labels = {"kubernetes.io/hostname": name}
             node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
@@ -246,7 +246,7 @@ async def test_with_delayed_binding_a_free_volume_must_reach_the_node(tmp_path: 
 
 async def test_a_volume_the_scheduler_reserved_is_bound(tmp_path: Path) -> None:
     async with running(tmp_path, volume_controllers) as cluster:
-        await cluster.client.create(CLASSES, storage_class("late", volumeBindingMode="WaitForFirstConsumer"))
+        await cluster.client.create(STORAGE_CLASSES, storage_class("late", volumeBindingMode="WaitForFirstConsumer"))
         await cluster.client.create(VOLUMES, volume("v", storageClassName="late"))
         made = await cluster.client.create(CLAIMS, claim(storageClassName="late"))
         assert (await get_claim(cluster))["status"]["phase"] == "Pending"
@@ -263,7 +263,7 @@ async def test_a_volume_the_scheduler_reserved_is_bound(tmp_path: Path) -> None:
 )
 async def test_a_class_of_another_provisioner_is_not_provisioned(tmp_path: Path, provisioner: str, reason: str) -> None:
     async with running(tmp_path, volume_controllers) as cluster:
-        await cluster.client.create(CLASSES, storage_class("odd", provisioner))
+        await cluster.client.create(STORAGE_CLASSES, storage_class("odd", provisioner))
         await cluster.client.create(CLAIMS, claim(storageClassName="odd"))
         assert (await get_claim(cluster))["status"]["phase"] == "Pending"
         assert await reasons(cluster) == [reason]
@@ -277,7 +277,7 @@ async def test_a_class_may_come_after_its_claims(tmp_path: Path) -> None:
         why = 'storageclass.storage.k8s.io "standard" not found'
         assert await cluster.events("named") == [("Warning", "ProvisioningFailed", why)]
         default = {"storageclass.kubernetes.io/is-default-class": "true"}
-        await cluster.client.create(CLASSES, storage_class("standard", annotations=default))
+        await cluster.client.create(STORAGE_CLASSES, storage_class("standard", annotations=default))
         assert (await get_claim(cluster, "named"))["status"]["phase"] == "Bound"
         assert (await get_claim(cluster, "any"))["spec"]["storageClassName"] == "standard"
         assert (await get_claim(cluster, "any"))["status"]["phase"] == "Bound"
@@ -285,7 +285,7 @@ async def test_a_class_may_come_after_its_claims(tmp_path: Path) -> None:
 
 async def test_a_claim_deleted_while_its_volume_is_made_gets_none(tmp_path: Path) -> None:
     async with running(tmp_path, volume_controllers, profile=PROFILE) as cluster:
-        await cluster.client.create(CLASSES, storage_class("now"))
+        await cluster.client.create(STORAGE_CLASSES, storage_class("now"))
         await cluster.client.create(CLAIMS, claim(storageClassName="now"))
         await after(cluster, 0.1)
         await cluster.client.delete(CLAIMS, "data", "default")
@@ -432,7 +432,7 @@ async def test_recycling_is_refused(tmp_path: Path) -> None:
 
 async def test_a_claim_grows_if_its_class_allows_it(tmp_path: Path) -> None:
     async with running(tmp_path, volume_controllers, profile=PROFILE) as cluster:
-        await cluster.client.create(CLASSES, storage_class("net", NETWORK, allowVolumeExpansion=True))
+        await cluster.client.create(STORAGE_CLASSES, storage_class("net", NETWORK, allowVolumeExpansion=True))
         await cluster.client.create(CLAIMS, claim(storageClassName="net"))
         await after(cluster, 0.3)
         more = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
@@ -460,7 +460,7 @@ async def test_a_claim_of_another_class_cannot_grow(tmp_path: Path) -> None:
 
 async def test_a_pod_may_bring_its_own_claim(tmp_path: Path) -> None:
     async with running(tmp_path, volume_controllers, profile=Profile("m1", latencies=INSTANT)) as cluster:
-        await cluster.client.create(CLASSES, storage_class("now"))
+        await cluster.client.create(STORAGE_CLASSES, storage_class("now"))
         template = {"metadata": {"labels": {"a": "b"}}, "spec": claim(storageClassName="now")["spec"]}
         scratch = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]
         made = await cluster.client.create(PODS, pod("p1", volumes=scratch))

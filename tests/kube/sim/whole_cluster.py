@@ -14,16 +14,13 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.client.transport import Call, RawResponse
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NODES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.cluster import SimCluster
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from tests.support.eventually import LIMIT, eventually
 
-PODS = GVR("", "v1", "pods")
-NODES = GVR("", "v1", "nodes")
-CONFIG_MAPS = GVR("", "v1", "configmaps")
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
 SMALL = Profile("small", latencies=INSTANT, pools=(NodePool(count=2),), system_pods=False)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, PODS, REPLICA_SETS
 from karmada.kube.objects.meta import get_condition, is_deleting
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
@@ -14,12 +15,8 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import KUBELET, Context
-from karmada.kube.sim.controllers.podcontrol import PODS
 from tests.kube.sim.harness import Harness
 from tests.support.eventually import eventually
-
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
-REPLICA_SETS = GVR("apps", "v1", "replicasets")
 
 
 class ReadyPods(Reconciler):

@@ -12,12 +12,12 @@ from karmada.api import well_known
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Forbidden
+from karmada.kube.objects.gvrs import EVENTS
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.scheduler.service.schedule_type import placement_text
 from karmada.scheduler.service.writing import is_about, result_text
-from tests.support.events import EVENTS
 from tests.support.eventually import eventually
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement
 from tests.support.scheduling_plane import BINDINGS, Scheduling, condition, targets

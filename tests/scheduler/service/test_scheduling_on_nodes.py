@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 
 from karmada.api.policy import FederatedResourceQuota, PropagationPolicy
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, NODES
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.profile import NodePool
-from tests.support.events import EVENTS
 from tests.support.played_fleet import PlayedFleet, cleared, started
-from tests.support.propagation import BINDINGS, DEPLOYMENTS, deployment, policy
+from tests.support.propagation import BINDINGS, deployment, policy
 from tests.support.scheduling_cases import DYNAMIC
 
-NODES = GVR("", "v1", "nodes")
 ONE_CPU = {"containers": [{"name": "web", "image": "nginx", "resources": {"requests": {"cpu": "1"}}}]}
 GROUPS = [{"affinityName": f"g{number}", "clusterNames": [f"m{number}"]} for number in (1, 2)]
 

@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestServer
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import BadRequest, Forbidden
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NODES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.http.request import Query, Request, parse_path
@@ -24,7 +25,7 @@ from karmada.search.index.results import result
 from karmada.search.index.searching import Hit
 from karmada.search.index.service import SearchIndex
 from karmada.search.pending import Source
-from tests.support.cached import DEPLOYMENTS, NODES, PODS, EverythingAllowed, HeldCaches, pod
+from tests.support.cached import EverythingAllowed, HeldCaches, pod
 from tests.support.eventually import eventually
 
 PATH = "/apis/search.karmada.io/v1alpha1/search/query"

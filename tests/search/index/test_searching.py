@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from karmada.kube.objects.gvrs import DEPLOYMENTS, PODS
 from karmada.kube.objects.selectors import parse_fields, parse_labels
 from karmada.kube.objects.types import Obj
 from karmada.search.index import searching
@@ -18,7 +19,7 @@ from karmada.search.index.query import Position, Query, check
 from karmada.search.index.searching import namespaces, search
 from karmada.search.index.terms import words
 from karmada.search.pending import Source
-from tests.support.cached import DEPLOYMENTS, KINDS, PODS, pod
+from tests.support.cached import KINDS, pod
 
 ONE, TWO = Source("member1", PODS), Source("member2", PODS)
 

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 from karmada.search.index.database import Database
 from karmada.search.index.query import Query
 from karmada.search.index.service import SearchIndex
 from karmada.search.index.terms import Words, words
-from tests.support.cached import PODS, HeldCaches, pod
+from tests.support.cached import HeldCaches, pod
 from tests.support.eventually import eventually
 
 

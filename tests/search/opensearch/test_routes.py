@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.gvrs import NODES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.search.opensearch.routes import Destination, Route, routes
 from karmada.search.pending import Source
 from karmada.search.registries import ALL
-from tests.support.cached import KINDS, NODES, PODS
+from tests.support.cached import KINDS
 
 BY_GVK = {kind.gvk: kind for kind in KINDS.values()}
 FIRST = Destination(("http://one:9200",), "karmada-system", "login")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 from karmada.search.opensearch import writer as writing
 from karmada.search.opensearch.documents import document
@@ -25,7 +26,7 @@ from karmada.search.opensearch.routes import Destination
 from karmada.search.opensearch.sink import OpenSearchSink
 from karmada.search.opensearch.store import Store, Unavailable
 from tests.search.opensearch.test_routes import pods, registry
-from tests.support.cached import PODS, HeldCaches, pod
+from tests.support.cached import HeldCaches, pod
 from tests.support.eventually import eventually
 from tests.support.opensearch_server import OpenSearchServer, opensearch
 from tests.support.tls_backend import authority, load, serving

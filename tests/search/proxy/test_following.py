@@ -18,6 +18,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Call, ConnectionFailed, Transport, WatchEvent
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError, NotFound, TooManyRequests
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.auth.user import MASTERS, User
@@ -31,7 +32,7 @@ from karmada.search.proxy.reads import CachedReads
 from karmada.search.proxy.versions import Versions
 from karmada.search.reading import MemberReading
 from tests.search.fake_fleet import FakeFleet, config_map, running
-from tests.support.fake_api import CONFIG_MAPS, FakeApi
+from tests.support.fake_api import FakeApi
 
 KINDS = Kinds(Definitions.load())
 ADMIN = User("admin", groups=(MASTERS,))

@@ -21,7 +21,7 @@ from karmada.api.well_known import CACHED_FROM_CLUSTER
 from karmada.apiserver.mount import mount_clusters, mount_registries
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import RealClock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.delegated import ACCESS_REVIEWS
@@ -34,7 +34,6 @@ from tests.support.eventually import LIMIT, eventually
 from tests.support.wire import Http
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-CONFIG_MAPS, SECRETS = GVR("", "v1", "configmaps"), GVR("", "v1", "secrets")
 PATH = "/apis/search.karmada.io/v1alpha1/proxying/karmada/proxy/api/v1/namespaces/default/configmaps"
 TOKEN = "a-long-secret"
 

@@ -17,6 +17,7 @@ from karmada.apiserver.members import Members, plain
 from karmada.apiserver.mount import mount_clusters
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import Expired
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.protobuf import decode
 from karmada.kube.server.app import ApiServer
@@ -30,7 +31,7 @@ from karmada.search.proxy.mounting import mount_proxy
 from karmada.search.proxy.versions import Versions
 from tests.search.proxy.fakes import FakeCache, FakeCaches, FakeReading, FakeReads
 from tests.support.eventually import LIMIT
-from tests.support.fake_member import SECRETS, FakeMember, fake_member, register
+from tests.support.fake_member import FakeMember, fake_member, register
 from tests.support.wire import Answer, Http
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

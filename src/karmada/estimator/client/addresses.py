@@ -11,10 +11,9 @@ from karmada.estimator.client.options import Whereabouts
 from karmada.estimator.terms import EstimateError
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import NotFound, ServiceUnavailable
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SERVICES
 from karmada.kube.objects.types import Obj
 
-SERVICES = GVR("", "v1", "services")
 _EXTERNAL_NAME = "ExternalName"
 
 

@@ -18,6 +18,7 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import SYSTEM
 from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvrs import LEASES, NODES, PODS
 from karmada.kube.objects.shapes import BARE
 from karmada.kube.objects.times import parse_time
 from karmada.kube.runtime.controller import Reconciler
@@ -27,9 +28,9 @@ from karmada.kube.sim.behaviours import Behaviours
 from karmada.kube.sim.context import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Context
 from karmada.kube.sim.controllers.all import member_controllers
 from karmada.kube.sim.controllers.nodelifecycle import NodeLifecycle
-from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
+from karmada.kube.sim.controllers.podcontrol import BY_NODE, index_by_node
 from karmada.kube.sim.kubelet.endpoint import KubeletServer
-from karmada.kube.sim.kubelet.heartbeats import LEASES, NODES, LeaseLiveness, VirtualHeartbeats
+from karmada.kube.sim.kubelet.heartbeats import LeaseLiveness, VirtualHeartbeats
 from karmada.kube.sim.kubelet.kubelet import Kubelet
 from karmada.kube.sim.kubelet.managed import pool_of
 from karmada.kube.sim.kubelet.registration import NodeRegistration

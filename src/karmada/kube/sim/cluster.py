@@ -13,6 +13,7 @@ from pathlib import Path
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.shapes import BARE
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Manager
@@ -25,7 +26,6 @@ from karmada.kube.sim.clocks import ClusterClock
 from karmada.kube.sim.context import CONTROLLER_MANAGER, Context
 from karmada.kube.sim.controllers.all import member_controllers
 from karmada.kube.sim.controllers.nodelifecycle import NodeLifecycle
-from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.faults.gate import FaultGate
 from karmada.kube.sim.faults.injector import Injector
 from karmada.kube.sim.faults.kinds import Isolated, Matched, Unavailable

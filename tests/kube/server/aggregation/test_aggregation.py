@@ -18,6 +18,7 @@ from yarl import URL
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import APISERVICES, CRDS, NAMESPACES, SERVICES, SLICES
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Retry, requeue
@@ -29,10 +30,6 @@ from karmada.kube.server.watchcache.cache import encode_value, storage_key
 from tests.support.eventually import LIMIT, eventually
 from tests.support.tls_backend import TlsBackend, authority, endpoint_slice, service, serving
 
-SERVICES, NAMESPACES = GVR("", "v1", "services"), GVR("", "v1", "namespaces")
-SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
-APISERVICES = GVR("apiregistration.k8s.io", "v1", "apiservices")
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 TOYS = "/apis/toys.example.com/v1/namespaces/default/toys"
 CA = base64.b64encode(authority().cert_pem).decode()
 RESOURCES: list[Obj] = [

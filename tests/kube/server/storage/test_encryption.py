@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from karmada.cli.commands.encryption import new_encryption_key
 from karmada.kube.client.client import Client
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage import dump
@@ -38,7 +38,6 @@ from karmada.kube.server.storage.packing import pack
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
 from tests.support.etcd_cluster import EtcdCluster
 
-SECRETS = GVR("", "v1", "secrets")
 KEY = "core/secrets/default/password"
 WORK = "work.karmada.io/works/karmada-es-member1/password"
 VALUE = b'{"apiVersion":"v1","kind":"Secret","metadata":{"name":"password"},"data":{"word":"sesame"}}'

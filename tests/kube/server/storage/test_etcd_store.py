@@ -16,7 +16,8 @@ import pytest
 
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.errors import ApiError
-from karmada.kube.objects.gvk import GVR, GroupResource
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage.etcd import TIMEOUT, EtcdStore, TlsFiles
@@ -41,7 +42,6 @@ from tests.support.etcd_cluster import Certificates, EtcdCluster
 from tests.support.eventually import LIMIT, eventually
 from tests.support.ports import free_port
 
-CONFIG_MAPS = GVR("", "v1", "configmaps")
 Send = Callable[[Method, Any, float], Awaitable[Any]]
 
 

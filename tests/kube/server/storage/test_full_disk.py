@@ -15,7 +15,7 @@ import pytest
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.errors import ApiError
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage import sqlite, sqlite_space
@@ -23,8 +23,6 @@ from karmada.kube.server.storage.interface import StoreFull
 from karmada.kube.server.storage.sqlite import SqliteStore
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
-
-CONFIG_MAPS = GVR("", "v1", "configmaps")
 
 
 @pytest.fixture

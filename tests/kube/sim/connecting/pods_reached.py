@@ -16,6 +16,7 @@ from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.client.pod_streams import STDERR, STDOUT, RemoteCommand, execute
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NODES, PODS
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
@@ -28,9 +29,6 @@ from karmada.kube.sim.metrics.load import LoadModel
 from karmada.kube.sim.profile import Profile
 from tests.support.eventually import eventually
 
-PODS, NODES, SERVICES = GVR("", "v1", "pods"), GVR("", "v1", "nodes"), GVR("", "v1", "services")
-CONFIG_MAPS, SECRETS = GVR("", "v1", "configmaps"), GVR("", "v1", "secrets")
-SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
 BASE = "/api/v1/namespaces/default"
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 

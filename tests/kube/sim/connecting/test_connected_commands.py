@@ -15,13 +15,14 @@ import pytest
 from karmada.kube.client.pod_streams import ERROR, RESIZE, STDIN, STDOUT, attach, execute
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, NODES, SECRETS
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.sim.kubelet import channels
 from karmada.kube.sim.kubelet.answers import Command
 from karmada.kube.sim.kubelet.spdy import FIN, SYN_STREAM, HeaderWriter, control_frame, data_frame
-from tests.kube.sim.connecting.pods_reached import ACCOUNT, BASE, CONFIG_MAPS, NODES, SECRETS, Cluster, finished, tls_of
+from tests.kube.sim.connecting.pods_reached import ACCOUNT, BASE, Cluster, finished, tls_of
 from tests.support.eventually import LIMIT, eventually
 
 # --- exec

@@ -12,9 +12,10 @@ from aiohttp import web
 from karmada.kube.client.client import Client
 from karmada.kube.client.pod_streams import forward
 from karmada.kube.objects.errors import BadRequest, ServiceUnavailable
+from karmada.kube.objects.gvrs import PODS, SERVICES, SLICES
 from karmada.kube.sim.kubelet.answers import Forward, Http
 from karmada.kube.sim.kubelet.proxying import inside, parse_name
-from tests.kube.sim.connecting.pods_reached import BASE, PODS, SERVICES, SLICES, Cluster, tls_of
+from tests.kube.sim.connecting.pods_reached import BASE, Cluster, tls_of
 from tests.support.eventually import eventually
 
 # --- port-forward over WebSocket

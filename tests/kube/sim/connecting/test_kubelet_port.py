@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 
+from karmada.kube.objects.gvrs import NODES
 from karmada.kube.sim.kubelet.endpoint import KubeletServer
-from tests.kube.sim.connecting.pods_reached import ACCOUNT, NODES, Cluster, tls_of
+from tests.kube.sim.connecting.pods_reached import ACCOUNT, Cluster, tls_of
 from tests.support.eventually import eventually
 
 

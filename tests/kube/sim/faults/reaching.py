@@ -8,8 +8,9 @@ from typing import Any
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.gvrs import NODES
 from karmada.kube.sim.faults import kinds
-from tests.kube.sim.whole_cluster import NODES, Whole
+from tests.kube.sim.whole_cluster import Whole
 from tests.support.eventually import eventually
 
 A_MOMENT = 0.15

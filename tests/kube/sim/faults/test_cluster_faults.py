@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.gvrs import DEPLOYMENTS, PODS
 from karmada.kube.sim.behaviours import Outcome, Rule
 from karmada.kube.sim.faults import kinds
 from tests.kube.sim.faults.reaching import A_MOMENT, jump
-from tests.kube.sim.whole_cluster import DEPLOYMENTS, PODS, Whole, condition, deployment
+from tests.kube.sim.whole_cluster import Whole, condition, deployment
 from tests.support.eventually import eventually
 
 # --- nodes

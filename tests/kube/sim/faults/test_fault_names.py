@@ -12,13 +12,14 @@ import pytest
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NODES
 from karmada.kube.objects.times import parse_time
 from karmada.kube.sim.cluster import UnknownComponent
 from karmada.kube.sim.faults import kinds
 from karmada.kube.sim.faults.injector import UnknownFault
 from karmada.kube.sim.kubelet.registration import UnknownNode
 from tests.kube.sim.faults.reaching import eventually_reaches, hangs, jump, reaches
-from tests.kube.sim.whole_cluster import DEPLOYMENTS, NODES, Whole, fetch, whole_cluster
+from tests.kube.sim.whole_cluster import Whole, fetch, whole_cluster
 from tests.support.eventually import LIMIT, eventually
 
 

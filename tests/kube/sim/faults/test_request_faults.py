@@ -12,11 +12,12 @@ import pytest
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.faults import kinds
 from tests.kube.sim.faults.reaching import A_MOMENT, config_map, eventually_reaches, hangs, reaches
-from tests.kube.sim.whole_cluster import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, Whole, deployment, fetch
+from tests.kube.sim.whole_cluster import Whole, deployment, fetch
 from tests.support.eventually import eventually
 
 # --- the way to the API server

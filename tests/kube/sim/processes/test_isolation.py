@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS, SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.faults.kinds import Isolated
 from karmada.kube.sim.processes.egress import parse_head
 from tests.kube.sim.processes.process_cluster import fetch, fetched, log_of, pod, process_cluster, service
-from tests.kube.sim.whole_cluster import PODS, Whole, whole_cluster
+from tests.kube.sim.whole_cluster import Whole, whole_cluster
 from tests.support.eventually import LIMIT, eventually
 
-SERVICES = GVR("", "v1", "services")
 CALLS = """
 import asyncio, sys
 from dataclasses import replace

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.errors import AlreadyExists
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLAIMS, CONFIG_MAPS, PODS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from karmada.kube.sim.processes.volumes import CLAIMS, references, token_renewal
+from karmada.kube.sim.processes.volumes import references, token_renewal
 from tests.kube.sim.processes.process_cluster import log_of, pod, process_cluster
-from tests.kube.sim.whole_cluster import CONFIG_MAPS, PODS, Whole
+from tests.kube.sim.whole_cluster import Whole
 from tests.support.eventually import eventually
 
-SECRETS = GVR("", "v1", "secrets")
 SHOW = """
 import json, os, sys
 from pathlib import Path

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, EVENTS, NODES, PODS, SECRETS, SERVICES, SLICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.behaviours import Rule, parse_outcome
@@ -17,11 +18,8 @@ from karmada.kube.sim.faults.kinds import Pods
 from karmada.kube.sim.kubelet.channels import Channels, Wanted
 from karmada.kube.sim.processes.loopback import claim_any, in_block
 from tests.kube.sim.processes.process_cluster import SMALL, fetch, fetched, log_of, pod, process_cluster, service
-from tests.kube.sim.whole_cluster import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, Whole
+from tests.kube.sim.whole_cluster import Whole
 from tests.support.eventually import eventually
-
-SERVICES, SECRETS, EVENTS = GVR("", "v1", "services"), GVR("", "v1", "secrets"), GVR("", "v1", "events")
-SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
 
 
 @pytest.fixture

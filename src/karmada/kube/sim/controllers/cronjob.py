@@ -15,7 +15,7 @@ from karmada.kube.kinds.cron import MANY, missed, upcoming, zone_of
 from karmada.kube.kinds.schedule import Schedule, parse_schedule
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, ApiError, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CRONJOBS, JOBS
 from karmada.kube.objects.meta import controller_of, creation_time, has_condition, is_deleting, make_owner
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
@@ -26,10 +26,8 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.job import JOBS
 from karmada.kube.sim.controllers.podcontrol import BY_CONTROLLER, index_by_controller, is_namespace_ending, owner_key
 
-CRONJOBS = GVR("batch", "v1", "cronjobs")
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Sequence
 
 from karmada.kube.objects.errors import ApiError, Forbidden, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DAEMON_SETS, NODES, PODS
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import node_name, phase
 from karmada.kube.objects.selectors import LabelSelector, labels_from
@@ -42,7 +42,6 @@ from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, unti
 from karmada.kube.sim.controllers.podcontrol import (
     BURST,
     BY_CONTROLLER,
-    PODS,
     PodControl,
     is_namespace_ending,
     owner_key,
@@ -51,8 +50,6 @@ from karmada.kube.sim.controllers.podcontrol import (
 from karmada.kube.sim.controllers.resting import Resting
 from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS, REVISION_LABEL, Revisions, name, revision_of
 
-DAEMON_SETS = GVR("apps", "v1", "daemonsets")
-NODES = GVR("", "v1", "nodes")
 COMPONENT = "daemonset-controller"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import AlreadyExists, ApiError, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS, PODS, REPLICA_SETS
 from karmada.kube.objects.podstate import is_terminal
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -24,11 +24,10 @@ from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers import deployment_revisions as revisions
 from karmada.kube.sim.controllers import deployment_status as statuses
 from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, until_ending, workload_keys
-from karmada.kube.sim.controllers.podcontrol import BY_CONTROLLER, PODS, PodControl, is_namespace_ending, selector_of
-from karmada.kube.sim.controllers.replicaset import REPLICA_SETS, TERMINATING_SINCE
+from karmada.kube.sim.controllers.podcontrol import BY_CONTROLLER, PodControl, is_namespace_ending, selector_of
+from karmada.kube.sim.controllers.replicaset import TERMINATING_SINCE
 from karmada.kube.sim.controllers.rollout import new_size, old_steps, proportional
 
-DEPLOYMENTS = GVR("apps", "v1", "deployments")
 _SLACK = 1.0
 """Times in a status have whole seconds, so a deadline is checked a little later."""
 

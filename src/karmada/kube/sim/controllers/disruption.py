@@ -13,6 +13,7 @@ from typing import NamedTuple
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import BUDGETS, PODS
 from karmada.kube.objects.meta import controller_of, generation, is_deleting, set_condition
 from karmada.kube.objects.podstate import is_ready
 from karmada.kube.objects.selectors import labels_from
@@ -27,9 +28,7 @@ from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.amounts import amount
 from karmada.kube.sim.controllers.pod_selection import PodSelection
-from karmada.kube.sim.controllers.podcontrol import PODS
 
-BUDGETS = GVR("policy", "v1", "poddisruptionbudgets")
 DELETION_SECONDS = 120.0
 """Seconds within which an evicted pod must be deleted to count as disrupted."""
 _SCALED = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import ENDPOINTS, PODS, SERVICES
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import is_ready, node_name
 from karmada.kube.objects.types import Obj
@@ -19,10 +19,9 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.pacing import Pacing
-from karmada.kube.sim.controllers.podcontrol import PODS, is_namespace_ending
+from karmada.kube.sim.controllers.podcontrol import is_namespace_ending
 from karmada.kube.sim.controllers.service_pods import (
     HEADLESS,
-    SERVICES,
     TRIGGER_TIME,
     ServicePods,
     address_in,
@@ -38,7 +37,6 @@ from karmada.kube.sim.controllers.service_pods import (
     trigger_time,
 )
 
-ENDPOINTS = GVR("", "v1", "endpoints")
 MANAGED_BY, MANAGER = "endpoints.kubernetes.io/managed-by", "endpoint-controller"
 OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 MOST = 1000

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from karmada.kube.objects.errors import ApiError, Conflict
+from karmada.kube.objects.gvrs import NODES, PODS, SERVICES
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import is_ready, node_name
 from karmada.kube.objects.types import Obj
@@ -18,11 +19,9 @@ from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.pacing import Pacing
-from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node, is_namespace_ending
+from karmada.kube.sim.controllers.podcontrol import BY_NODE, index_by_node, is_namespace_ending
 from karmada.kube.sim.controllers.service_pods import (
     HEADLESS,
-    NODES,
-    SERVICES,
     ZONE,
     ServicePods,
     address_in,

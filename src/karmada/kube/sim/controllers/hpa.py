@@ -21,7 +21,8 @@ from karmada.kube.autoscaling.sources import Sources, Target
 from karmada.kube.client.discovery import Mapping, NoMatch
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, NotFound
-from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvrs import AUTOSCALERS
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.selectors import parse_labels
@@ -35,7 +36,6 @@ from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.pod_selection import PodSelection
 
-AUTOSCALERS = GVR("autoscaling", "v2", "horizontalpodautoscalers")
 PERIOD_SECONDS = 15.0
 _TOLERANCE = 0.1
 

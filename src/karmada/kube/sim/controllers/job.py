@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from karmada.kube.kinds.batch import JOB_NAME
 from karmada.kube.objects.errors import ApiError, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import JOBS, PODS
 from karmada.kube.objects.meta import controller_of, creation_time, get_condition, is_deleting, labels
 from karmada.kube.objects.podstate import is_ready, phase, restarts
 from karmada.kube.objects.types import Obj
@@ -46,17 +46,9 @@ from karmada.kube.sim.controllers.job_tally import (
     wanted_active,
 )
 from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, until_ending, workload_keys
-from karmada.kube.sim.controllers.podcontrol import (
-    BURST,
-    PODS,
-    PodControl,
-    is_namespace_ending,
-    selector_of,
-    slow_start,
-)
+from karmada.kube.sim.controllers.podcontrol import BURST, PodControl, is_namespace_ending, selector_of, slow_start
 from karmada.kube.sim.controllers.resting import Resting
 
-JOBS = GVR("batch", "v1", "jobs")
 OWN_MANAGER = "kubernetes.io/job-controller"
 _BY_JOB = "tracked for job"
 _SEEN_SECONDS = 30.0

@@ -11,6 +11,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import INGRESSES, SERVICES
 from karmada.kube.objects.meta import annotations as annotations_of
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
@@ -20,11 +21,9 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.writes import add_finalizer, remove_finalizer, set_status
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.service_pods import SERVICES
 from karmada.kube.sim.controllers.timers import Timers
 from karmada.kube.sim.profile import Profile
 
-INGRESSES = GVR("networking.k8s.io", "v1", "ingresses")
 INGRESS_CLASSES = GVR("networking.k8s.io", "v1", "ingressclasses")
 FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"

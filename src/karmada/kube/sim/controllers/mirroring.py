@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvrs import ENDPOINTS, SERVICES
 from karmada.kube.objects.meta import annotations as annotations_of
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.meta import labels as labels_of
@@ -16,10 +17,9 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.endpoints import ENDPOINTS
 from karmada.kube.sim.controllers.pacing import Pacing
 from karmada.kube.sim.controllers.podcontrol import is_namespace_ending
-from karmada.kube.sim.controllers.service_pods import SERVICES, TRIGGER_TIME, family, matters_to_endpoints, selector_of
+from karmada.kube.sim.controllers.service_pods import TRIGGER_TIME, family, matters_to_endpoints, selector_of
 from karmada.kube.sim.controllers.slice_store import SliceStore
 from karmada.kube.sim.controllers.slices import MANAGED_BY, SERVICE_NAME, group_up
 

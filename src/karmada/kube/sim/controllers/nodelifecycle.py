@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NODES, PODS
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.podstate import is_ready, is_terminal
 from karmada.kube.objects.times import parse_time, rfc3339
@@ -21,13 +21,12 @@ from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import any_of, field_changed
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
+from karmada.kube.sim.controllers.podcontrol import BY_NODE, index_by_node
 from karmada.kube.sim.controllers.tainteviction import TaintEviction
 from karmada.kube.sim.kubelet.heartbeats import Liveness
 
 __all__ = ["NodeLifecycle", "TaintEviction"]
 
-NODES = GVR("", "v1", "nodes")
 NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "NoExecute"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.selectors import LabelSelector
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.label_index import BY_LABEL, index_by_label, select
-from karmada.kube.sim.controllers.podcontrol import PODS
 
 
 class PodSelection:

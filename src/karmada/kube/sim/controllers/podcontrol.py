@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError, Forbidden, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.meta import controller_of, is_deleting, make_owner
 from karmada.kube.objects.selectors import LabelSelector, labels_from, labels_from_map
 from karmada.kube.objects.types import Obj
@@ -20,7 +21,6 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.sim.context import Context
 
-PODS = GVR("", "v1", "pods")
 BY_CONTROLLER = "controller"
 BY_NODE = "node"
 BURST = 500

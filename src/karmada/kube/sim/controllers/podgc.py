@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NODES, PODS
 from karmada.kube.objects.meta import creation_time, has_condition, is_deleting
 from karmada.kube.objects.podstate import is_terminal, node_name
 from karmada.kube.objects.times import rfc3339
@@ -23,9 +23,8 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node, pods_on
+from karmada.kube.sim.controllers.podcontrol import BY_NODE, index_by_node, pods_on
 
-NODES = GVR("", "v1", "nodes")
 MISSING_SECONDS = 40.0
 KEPT = 12500
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.kinds.quota_ledger import DETAILED, Ledger, hard_of, resources_of
 from karmada.kube.objects.gvk import GVR, GroupResource
+from karmada.kube.objects.gvrs import QUOTAS
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -23,7 +24,6 @@ from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.pacing import Pacing
 
-QUOTAS = GVR("", "v1", "resourcequotas")
 RESYNC_SECONDS = 300.0
 PACE_SECONDS = 0.02
 _SYNC_SECONDS = 10.0

@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS, REPLICA_SETS
 from karmada.kube.objects.meta import controller_of, generation, get_condition, is_deleting, set_condition, uid
 from karmada.kube.objects.podstate import available_in, is_active, is_ready, is_terminal, ready_since
 from karmada.kube.objects.selectors import labels_from_map
@@ -25,7 +26,6 @@ from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, unti
 from karmada.kube.sim.controllers.podcontrol import (
     BURST,
     BY_CONTROLLER,
-    PODS,
     PodControl,
     index_by_controller,
     is_namespace_ending,
@@ -36,7 +36,6 @@ from karmada.kube.sim.controllers.podcontrol import (
 from karmada.kube.sim.controllers.replicaset_victims import victims
 from karmada.kube.sim.controllers.resting import Resting
 
-REPLICA_SETS = GVR("apps", "v1", "replicasets")
 REPLICATION_CONTROLLERS = GVR("", "v1", "replicationcontrollers")
 REPLICA_FAILURE = "ReplicaFailure"
 TERMINATING_SINCE = 35

@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS, SERVICES
 from karmada.kube.objects.meta import creation_time, is_deleting
 from karmada.kube.objects.podstate import is_terminal
 from karmada.kube.objects.selectors import labels_from_map
@@ -19,10 +19,7 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.label_index import BY_LABEL, index_by_label
-from karmada.kube.sim.controllers.podcontrol import PODS
 
-SERVICES = GVR("", "v1", "services")
-NODES = GVR("", "v1", "nodes")
 HEADLESS = "service.kubernetes.io/headless"
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 ZONE = "topology.kubernetes.io/zone"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SLICES
 from karmada.kube.objects.meta import is_deleting, make_owner
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Watch
@@ -27,7 +27,6 @@ from karmada.kube.sim.controllers.slices import (
     ports_of,
 )
 
-ENDPOINT_SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
 _BY_SERVICE = "service"
 
 
@@ -56,10 +55,8 @@ class SliceStore:
         self._client = context.client()
         self._manager = manager
         selector = f"{MANAGED_BY}={manager}"
-        self.watch = Watch(ENDPOINT_SLICES, when=self._changed, map_to=service_key, label_selector=selector)
-        self._slices = context.informers.of(
-            ENDPOINT_SLICES, label_selector=selector, indexes={_BY_SERVICE: index_by_service}
-        )
+        self.watch = Watch(SLICES, when=self._changed, map_to=service_key, label_selector=selector)
+        self._slices = context.informers.of(SLICES, label_selector=selector, indexes={_BY_SERVICE: index_by_service})
 
     def _changed(self, old: Obj | None, new: Obj | None) -> bool:
         return old is None or new is None or is_deleting(new) or shape(old) != shape(new)
@@ -95,9 +92,9 @@ class SliceStore:
         for content in wanted.contents:
             obj = _built(service, content, stamp, trigger)
             if content.slice is None:
-                written.append(await self._client.create(ENDPOINT_SLICES, obj))
+                written.append(await self._client.create(SLICES, obj))
             elif shape(obj) != shape(content.slice):
-                written.append(await self._client.update(ENDPOINT_SLICES, obj))
+                written.append(await self._client.update(SLICES, obj))
             else:
                 continue
             self._slices.wrote(written[-1])
@@ -111,7 +108,7 @@ class SliceStore:
         for obj in slices:
             metadata = obj["metadata"]
             uid = metadata["uid"]
-            await delete_if_exists(self._client, ENDPOINT_SLICES, metadata["name"], metadata["namespace"], uid=uid)
+            await delete_if_exists(self._client, SLICES, metadata["name"], metadata["namespace"], uid=uid)
 
 
 def _built(service: Key, content: Content, stamp: Obj, trigger: str) -> Obj:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Forbidden, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLAIMS, PODS, STATEFUL_SETS
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import phase
 from karmada.kube.objects.selectors import LabelSelector, labels_from
@@ -26,7 +26,6 @@ from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, until_ending, workload_keys
 from karmada.kube.sim.controllers.podcontrol import (
     BY_CONTROLLER,
-    PODS,
     PodControl,
     is_namespace_ending,
     owner_key,
@@ -40,7 +39,7 @@ from karmada.kube.sim.controllers.revisions import (
     revision_of,
     template_of,
 )
-from karmada.kube.sim.controllers.statefulset_claims import CLAIMS, Claims
+from karmada.kube.sim.controllers.statefulset_claims import Claims
 from karmada.kube.sim.controllers.statefulset_identity import (
     claim_name,
     claim_templates,
@@ -52,7 +51,6 @@ from karmada.kube.sim.controllers.statefulset_identity import (
 from karmada.kube.sim.controllers.statefulset_plan import Layout, Plan, layout, plan, takes_newest
 from karmada.kube.sim.controllers.statefulset_status import next_available, status_of
 
-STATEFUL_SETS = GVR("apps", "v1", "statefulsets")
 COMPONENT = "statefulset-controller"
 HASH_LABEL = "controller.kubernetes.io/hash"
 

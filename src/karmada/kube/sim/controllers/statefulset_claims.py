@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from karmada.kube.objects.errors import AlreadyExists, ApiError, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLAIMS
 from karmada.kube.objects.meta import is_deleting, make_owner, owner_references
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING
@@ -18,8 +18,6 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import is_namespace_ending
 from karmada.kube.sim.controllers.statefulset_identity import claim_name, claim_templates, new_claim
-
-CLAIMS = GVR("", "v1", "persistentvolumeclaims")
 
 
 def wanted_owners(workload: Obj, claim: Obj, pod: Obj, *, surplus: bool) -> list[Obj]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NODES, PODS
 from karmada.kube.objects.meta import has_condition, is_deleting
 from karmada.kube.objects.podstate import node_name
 from karmada.kube.objects.times import parse_time, rfc3339
@@ -22,9 +22,8 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import field_changed
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.nodefit import NO_EXECUTE, tolerates
-from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node, pods_on
+from karmada.kube.sim.controllers.podcontrol import BY_NODE, index_by_node, pods_on
 
-NODES = GVR("", "v1", "nodes")
 _OWN_CONTROLLER_SINCE = 29
 _CONDITION = {
     "type": "DisruptionTarget",

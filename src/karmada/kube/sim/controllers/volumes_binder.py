@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from karmada.kube.objects.gvrs import CLAIMS, NODES, STORAGE_CLASSES, VOLUMES
 from karmada.kube.objects.meta import annotations as annotations_of
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
@@ -20,7 +21,6 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.writes import delete_if_exists, patch_if_changed
 from karmada.kube.server.admission.storage import BETA_IS_DEFAULT, IS_DEFAULT, class_of, newest_default
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.service_pods import NODES
 from karmada.kube.sim.controllers.volumes_matching import best_match, mismatch
 from karmada.kube.sim.controllers.volumes_model import (
     AVAILABLE,
@@ -30,8 +30,6 @@ from karmada.kube.sim.controllers.volumes_model import (
     BY_CLAIM,
     BY_CLASS,
     BY_VOLUME,
-    CLAIMS,
-    CLASSES,
     FAILED,
     LOST,
     NO_CLASS,
@@ -40,7 +38,6 @@ from karmada.kube.sim.controllers.volumes_model import (
     RELEASED,
     SELECTED_NODE,
     STORAGE_PROVISIONER,
-    VOLUMES,
     WAITING,
     claim_key,
     claim_ref,
@@ -77,14 +74,14 @@ class VolumeBinder(Reconciler):
         self._client = context.client()
         self._claims = informers.of(CLAIMS, indexes={BY_VOLUME: index_by_volume, WAITING: index_waiting})
         self._volumes = informers.of(VOLUMES, indexes={BY_CLAIM: index_by_claim, BY_CLASS: index_by_class})
-        self._classes = informers.of(CLASSES)
+        self._classes = informers.of(STORAGE_CLASSES)
         self._nodes = informers.of(NODES)
         self._writes = VolumeWrites(context, self._claims, self._volumes)
         self._recorder = context.recorder("persistentvolume-controller")
         self.watches = (
             Watch(CLAIMS, map_to=self._around_claim),
             Watch(VOLUMES, map_to=self._around_volume),
-            Watch(CLASSES, map_to=self._waiting_for_class),
+            Watch(STORAGE_CLASSES, map_to=self._waiting_for_class),
         )
 
     # from changes to keys

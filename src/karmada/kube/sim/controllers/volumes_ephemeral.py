@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, ApiError
+from karmada.kube.objects.gvrs import CLAIMS, PODS
 from karmada.kube.objects.meta import make_owner
 from karmada.kube.objects.podstate import is_active
 from karmada.kube.objects.types import Obj
@@ -12,8 +13,7 @@ from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, matching
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.podcontrol import PODS, is_namespace_ending
-from karmada.kube.sim.controllers.volumes_model import CLAIMS
+from karmada.kube.sim.controllers.podcontrol import is_namespace_ending
 
 
 def _templates(pod: Obj) -> list[tuple[str, Obj]]:

@@ -6,6 +6,7 @@ The claim says that it is being resized until its volume and then the claim itse
 
 from __future__ import annotations
 
+from karmada.kube.objects.gvrs import CLAIMS, STORAGE_CLASSES, VOLUMES
 from karmada.kube.objects.meta import get_condition, is_deleting, set_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -16,17 +17,7 @@ from karmada.kube.runtime.writes import patch_if_changed, set_status
 from karmada.kube.server.admission.storage import class_of
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.timers import Timers
-from karmada.kube.sim.controllers.volumes_model import (
-    BOUND,
-    CLAIMS,
-    CLASSES,
-    VOLUMES,
-    phase_of,
-    requested_size,
-    size_of,
-    spec_of,
-    volume_size,
-)
+from karmada.kube.sim.controllers.volumes_model import BOUND, phase_of, requested_size, size_of, spec_of, volume_size
 
 RESIZING = "Resizing"
 
@@ -46,7 +37,7 @@ class VolumeExpansion(Reconciler):
         self._client = context.client()
         self._claims = context.informers.of(CLAIMS)
         self._volumes = context.informers.of(VOLUMES)
-        self._classes = context.informers.of(CLASSES)
+        self._classes = context.informers.of(STORAGE_CLASSES)
         self._recorder = context.recorder("volume_expand")
         self._timers = Timers(context, context.profile.latencies.provision)
 

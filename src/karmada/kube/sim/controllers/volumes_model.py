@@ -11,9 +11,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.admission.storage import class_of
 
-CLAIMS = GVR("", "v1", "persistentvolumeclaims")
-VOLUMES = GVR("", "v1", "persistentvolumes")
-CLASSES = GVR("storage.k8s.io", "v1", "storageclasses")
 ATTRIBUTES_CLASSES = GVR("storage.k8s.io", "v1", "volumeattributesclasses")
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"

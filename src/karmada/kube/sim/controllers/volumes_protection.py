@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLAIMS, PODS, VOLUMES
 from karmada.kube.objects.meta import finalizers, is_deleting
 from karmada.kube.objects.podstate import is_terminal, node_name
 from karmada.kube.objects.types import Obj
@@ -18,8 +19,7 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import Predicate
 from karmada.kube.runtime.writes import add_finalizer, remove_finalizer
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.podcontrol import PODS
-from karmada.kube.sim.controllers.volumes_model import ATTRIBUTES_CLASSES, BOUND, CLAIMS, VOLUMES, phase_of, spec_of
+from karmada.kube.sim.controllers.volumes_model import ATTRIBUTES_CLASSES, BOUND, phase_of, spec_of
 
 CLAIM_FINALIZER, VOLUME_FINALIZER = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
 CLASS_FINALIZER = "kubernetes.io/vac-protection"

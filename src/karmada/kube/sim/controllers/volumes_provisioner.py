@@ -8,6 +8,7 @@ selected. If the selected node is gone, the scheduler must select again.
 from __future__ import annotations
 
 from karmada.kube.objects.errors import AlreadyExists
+from karmada.kube.objects.gvrs import CLAIMS, NODES, STORAGE_CLASSES, VOLUMES
 from karmada.kube.objects.meta import annotations as annotations_of
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
@@ -18,15 +19,11 @@ from karmada.kube.runtime.predicates import matching
 from karmada.kube.runtime.writes import patch_if_changed
 from karmada.kube.server.admission.storage import class_of
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.service_pods import NODES
 from karmada.kube.sim.controllers.timers import Timers
 from karmada.kube.sim.controllers.volumes_model import (
-    CLAIMS,
-    CLASSES,
     PROVISIONED_BY,
     SELECTED_NODE,
     STORAGE_PROVISIONER,
-    VOLUMES,
     provisioned_name,
     reference_to_claim,
     requested_size,
@@ -84,7 +81,7 @@ class VolumeProvisioner(Reconciler):
         self._client = context.client()
         self._claims = context.informers.of(CLAIMS)
         self._volumes = context.informers.of(VOLUMES)
-        self._classes = context.informers.of(CLASSES)
+        self._classes = context.informers.of(STORAGE_CLASSES)
         self._nodes = context.informers.of(NODES)
         served = {LOCAL, *(entry.provisioner for entry in context.profile.storage_classes)}
         self._recorders = {name: context.recorder(f"{name}_{context.profile.name}") for name in sorted(served)}

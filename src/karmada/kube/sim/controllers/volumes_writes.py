@@ -5,6 +5,7 @@ The order is what makes it safe: first the volume names the claim, which reserve
 
 from __future__ import annotations
 
+from karmada.kube.objects.gvrs import CLAIMS, VOLUMES
 from karmada.kube.objects.meta import annotations as annotations_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
@@ -14,8 +15,6 @@ from karmada.kube.sim.controllers.volumes_model import (
     BIND_COMPLETED,
     BOUND,
     BOUND_BY_CONTROLLER,
-    CLAIMS,
-    VOLUMES,
     YES,
     claim_ref,
     phase_of,

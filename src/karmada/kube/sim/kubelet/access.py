@@ -15,6 +15,7 @@ from aiohttp import web
 from karmada.kube.client.pod_streams import STDOUT
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
@@ -23,7 +24,6 @@ from karmada.kube.server.handlers.pod_logs import LogOptions, container_named
 from karmada.kube.server.http.request import Query
 from karmada.kube.server.http.results import RawResult, Result, TakeOver
 from karmada.kube.sim.context import KUBELET, Context
-from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.kubelet import channels, portforward
 from karmada.kube.sim.kubelet.answers import Answers
 from karmada.kube.sim.kubelet.channels import Channels, Wanted

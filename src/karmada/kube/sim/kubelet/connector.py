@@ -11,7 +11,7 @@ from collections.abc import Callable
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import BadRequest, InternalError, MethodNotAllowed
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NODES, PODS, SLICES
 from karmada.kube.objects.podstate import is_terminal, node_name, phase
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
@@ -20,7 +20,6 @@ from karmada.kube.server.handlers.pod_logs import LogOptions, chosen_container
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.sim.context import KUBELET, Context
-from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.kubelet.access import TEXT, PodAccess
 from karmada.kube.sim.kubelet.answers import Answers
 from karmada.kube.sim.kubelet.channels import Wanted
@@ -34,9 +33,8 @@ from karmada.kube.sim.kubelet.proxying import (
     service_endpoint,
 )
 from karmada.kube.sim.kubelet.runtime import Runtime
-from karmada.kube.sim.metrics.load import NODES, LoadModel
+from karmada.kube.sim.metrics.load import LoadModel
 
-SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
 KUBELET_PORT = 10250
 
 

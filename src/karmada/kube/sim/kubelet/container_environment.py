@@ -16,13 +16,12 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import ACCOUNTS, CONFIG_MAPS, SECRETS
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.kubelet.filesystem import FileSystem, Mount, NodeVolumes, Volume
 from karmada.kube.sim.kubelet.machine import Machine
 
-CONFIG_MAPS, SECRETS = GVR("", "v1", "configmaps"), GVR("", "v1", "secrets")
-SERVICE_ACCOUNTS = GVR("", "v1", "serviceaccounts")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
@@ -214,7 +213,7 @@ class Description:
         account = (self._pod.get("spec") or {}).get("serviceAccountName") or "default"
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         try:
-            made = await self._client.create_subresource(SERVICE_ACCOUNTS, account, self._namespace, "token", body)
+            made = await self._client.create_subresource(ACCOUNTS, account, self._namespace, "token", body)
         except ApiError:
             return {}  # an account that is gone has no tokens
         return {source["path"]: made["status"]["token"].encode()}

@@ -19,6 +19,7 @@ from aiohttp import web
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, NODES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller, Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
@@ -35,9 +36,8 @@ from karmada.kube.sim.kubelet.access import TEXT, PodAccess
 from karmada.kube.sim.kubelet.answers import Answers
 from karmada.kube.sim.kubelet.managed import internal_ip, is_managed
 from karmada.kube.sim.kubelet.pages import KubeletPages
-from karmada.kube.sim.metrics.load import NODES, LoadModel
+from karmada.kube.sim.metrics.load import LoadModel
 
-CONFIG_MAPS = GVR("", "v1", "configmaps")
 TOKEN_REVIEWS = GVR("authentication.k8s.io", "v1", "tokenreviews")
 ACCESS_REVIEWS = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
 AUTHENTICATION = ("kube-system", "extension-apiserver-authentication")

@@ -16,7 +16,7 @@ from zlib import crc32
 
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import LEASES, NODES
 from karmada.kube.objects.meta import get_condition, make_owner
 from karmada.kube.objects.times import micro_time, parse_time, rfc3339
 from karmada.kube.objects.types import Obj
@@ -27,8 +27,6 @@ from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.kubelet.managed import is_managed
 from karmada.kube.sim.kubelet.nodeobject import KUBELET_CONDITIONS, healthy
 
-NODES = GVR("", "v1", "nodes")
-LEASES = GVR("coordination.k8s.io", "v1", "leases")
 NAMESPACE = "kube-node-lease"
 BEAT_SECONDS = 10
 LEASE_SECONDS = 40

@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NODES, PODS
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import is_terminal, node_name
 from karmada.kube.objects.shapes import METADATA
@@ -25,7 +26,7 @@ from karmada.kube.runtime.informer import Handler
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.sim.behaviours import Behaviours, Outcome
 from karmada.kube.sim.context import KUBELET, Context
-from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node, pods_on
+from karmada.kube.sim.controllers.podcontrol import BY_NODE, index_by_node, pods_on
 from karmada.kube.sim.kubelet import mounts
 from karmada.kube.sim.kubelet.container_environment import sub_path_problem
 from karmada.kube.sim.kubelet.courses import Courses, Known
@@ -37,7 +38,6 @@ from karmada.kube.sim.kubelet.run import NEVER, Run, accept, restore
 from karmada.kube.sim.kubelet.runtime import Observed, Runtime
 from karmada.kube.sim.scheduler.pods import host_ports
 
-NODES = GVR("", "v1", "nodes")
 _RESOURCES: dict[mounts.Kind, GVR] = {
     "configmap": GVR("", "v1", "configmaps"),
     "secret": GVR("", "v1", "secrets"),

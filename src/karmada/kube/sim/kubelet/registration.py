@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from karmada.kube.objects.errors import AlreadyExists, NotFound
+from karmada.kube.objects.gvrs import NODES
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -22,7 +23,6 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import field_changed
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.kubelet import nodeobject
-from karmada.kube.sim.kubelet.heartbeats import NODES
 from karmada.kube.sim.kubelet.managed import internal_ip, is_managed, pool_of
 from karmada.kube.sim.profile import NodePool, Profile
 

@@ -12,20 +12,14 @@ import msgspec
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NODES, PODS
 from karmada.kube.objects.selectors import LabelSelector, parse_labels
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.podcontrol import (
-    BY_CONTROLLER,
-    BY_NODE,
-    PODS,
-    index_by_controller,
-    index_by_node,
-)
+from karmada.kube.sim.controllers.podcontrol import BY_CONTROLLER, BY_NODE, index_by_controller, index_by_node
 from karmada.kube.sim.metrics.amounts import ANNOTATION, Amount, Demand, annotated, demand_of, nano_at
 
-NODES = GVR("", "v1", "nodes")
 WORKLOADS = {
     "Deployment": GVR("apps", "v1", "deployments"),
     "ReplicaSet": GVR("apps", "v1", "replicasets"),

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.kubelet.connector import PodConnector
 from karmada.kube.sim.kubelet.web import serve_port
 from karmada.kube.sim.processes.egress import EgressProxy

@@ -17,22 +17,18 @@ from typing import Any
 import orjson
 
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NODES, PODS, SERVICES, SLICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.addresses.service_routing import SERVICE_NAME
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.kubelet.managed import internal_ip
 from karmada.kube.sim.processes.files import replace_file
 from karmada.kube.sim.processes.network import Connection, Listener, Network
 from karmada.kube.sim.processes.routes import Backend, Frontend, backends, frontends, names_of
 
-SERVICES = GVR("", "v1", "services")
-SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
-NODES = GVR("", "v1", "nodes")
 _BY_SERVICE = "service"
 _CONNECT_SECONDS = 5.0
 log = get_logger("service-relays")

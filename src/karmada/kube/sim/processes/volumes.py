@@ -14,12 +14,11 @@ import shutil
 from pathlib import Path
 
 from karmada.kube.client.client import Client
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLAIMS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.kubelet.container_environment import Description, expanded
 from karmada.kube.sim.processes.files import replace_file
 
-CLAIMS = GVR("", "v1", "persistentvolumeclaims")
 _WRITTEN = ("configMap", "secret", "projected", "downwardAPI")
 _EMPTY = ("emptyDir", "ephemeral")
 _TOKEN_SHARE = 0.8

@@ -12,12 +12,13 @@ from functools import partial
 
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import SCHEDULER, Context
 from karmada.kube.sim.scheduler.outbox import Outbox
 from karmada.kube.sim.scheduler.pods import PodInfo
-from karmada.kube.sim.scheduler.reporting import PODS, Reporter
+from karmada.kube.sim.scheduler.reporting import Reporter
 from karmada.kube.sim.scheduler.timers import Timers
 from karmada.kube.sim.scheduler.volumes import NO_VOLUMES, VolumeChoice, Volumes
 

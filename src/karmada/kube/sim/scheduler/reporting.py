@@ -7,7 +7,7 @@ it how long a pod has been waiting.
 from __future__ import annotations
 
 from karmada.kube.objects.errors import Conflict, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
@@ -16,7 +16,6 @@ from karmada.kube.sim.context import SCHEDULER, Context
 from karmada.kube.sim.scheduler import messages
 from karmada.kube.sim.scheduler.pods import PodInfo
 
-PODS = GVR("", "v1", "pods")
 UNSCHEDULABLE, GATED, ERROR = "Unschedulable", "SchedulingGated", "SchedulerError"
 _GENERATIONS_SINCE = 34
 _DISRUPTIONS_SINCE = 26

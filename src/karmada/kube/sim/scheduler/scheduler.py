@@ -15,6 +15,7 @@ from itertools import count
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NAMESPACES, NODES, PODS
 from karmada.kube.objects.meta import is_deleting, labels
 from karmada.kube.objects.podstate import is_terminal, node_name
 from karmada.kube.objects.selectors import Labels
@@ -29,13 +30,11 @@ from karmada.kube.sim.scheduler.binding import Binder
 from karmada.kube.sim.scheduler.outbox import Outbox
 from karmada.kube.sim.scheduler.pods import Interned, PodInfo, is_gated, is_ours
 from karmada.kube.sim.scheduler.queue import SchedulingQueue
-from karmada.kube.sim.scheduler.reporting import ERROR, GATED, PODS, Reporter
+from karmada.kube.sim.scheduler.reporting import ERROR, GATED, Reporter
 from karmada.kube.sim.scheduler.state import ClusterState
 from karmada.kube.sim.scheduler.timers import Timers
 from karmada.kube.sim.scheduler.volumes import Volumes
 
-NODES = GVR("", "v1", "nodes")
-NAMESPACES = GVR("", "v1", "namespaces")
 _DECISIONS_AT_ONCE = 32
 _BUDGETS_V1_SINCE = 21
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import CLAIMS, STORAGE_CLASSES, VOLUMES
 from karmada.kube.objects.meta import is_deleting, is_owned_by, labels
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
@@ -27,11 +28,8 @@ from karmada.kube.sim.controllers.volumes_model import (
     BOUND_BY_CONTROLLER,
     BY_CLAIM,
     BY_CLASS,
-    CLAIMS,
-    CLASSES,
     LOST,
     SELECTED_NODE,
-    VOLUMES,
     YES,
     claim_ref,
     index_by_claim,
@@ -138,7 +136,7 @@ class Volumes:
         self.volumes: Informer = context.informers.of(
             VOLUMES, indexes={BY_CLASS: index_by_class, BY_CLAIM: index_by_claim}
         )
-        self.classes: Informer = context.informers.of(CLASSES)
+        self.classes: Informer = context.informers.of(STORAGE_CLASSES)
         self._reserved: dict[str, Key] = {}
 
     def volume(self, name: str) -> Obj | None:

@@ -1,0 +1,36 @@
+"""Names of resources that every API server of Kubernetes has."""
+
+from __future__ import annotations
+
+from karmada.kube.objects.gvk import GVR
+
+ACCOUNTS = GVR("", "v1", "serviceaccounts")
+APISERVICES = GVR("apiregistration.k8s.io", "v1", "apiservices")
+AUTOSCALERS = GVR("autoscaling", "v2", "horizontalpodautoscalers")
+BUDGETS = GVR("policy", "v1", "poddisruptionbudgets")
+CLAIMS = GVR("", "v1", "persistentvolumeclaims")
+CLUSTER_ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
+CLUSTER_ROLE_BINDINGS = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+CONFIG_MAPS = GVR("", "v1", "configmaps")
+CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+CRONJOBS = GVR("batch", "v1", "cronjobs")
+CSRS = GVR("certificates.k8s.io", "v1", "certificatesigningrequests")
+DAEMON_SETS = GVR("apps", "v1", "daemonsets")
+DEPLOYMENTS = GVR("apps", "v1", "deployments")
+ENDPOINTS = GVR("", "v1", "endpoints")
+EVENTS = GVR("", "v1", "events")
+INGRESSES = GVR("networking.k8s.io", "v1", "ingresses")
+JOBS = GVR("batch", "v1", "jobs")
+LEASES = GVR("coordination.k8s.io", "v1", "leases")
+NAMESPACES = GVR("", "v1", "namespaces")
+NODES = GVR("", "v1", "nodes")
+PODS = GVR("", "v1", "pods")
+QUOTAS = GVR("", "v1", "resourcequotas")
+REPLICA_SETS = GVR("apps", "v1", "replicasets")
+ROLE_BINDINGS = GVR("rbac.authorization.k8s.io", "v1", "rolebindings")
+SECRETS = GVR("", "v1", "secrets")
+SERVICES = GVR("", "v1", "services")
+SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
+STATEFUL_SETS = GVR("apps", "v1", "statefulsets")
+STORAGE_CLASSES = GVR("storage.k8s.io", "v1", "storageclasses")
+VOLUMES = GVR("", "v1", "persistentvolumes")
