@@ -17,6 +17,7 @@ from karmada.features import default_gates
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from tests.support.running import run_server
 from tests.support.wire import Http
 
 ROOT = Path(__file__).parents[2]
@@ -58,12 +59,11 @@ async def http(tmp_path: Path) -> AsyncIterator[Http]:
 
     server = ApiServer(ServerConfig(data_dir=tmp_path, storage="memory://", port=0))
     mount(server, default_gates())
-    await server.start()
-    await until_served(server)
-    http = Http(server)
-    yield http
-    await http.close()
-    await server.stop()
+    async with run_server(server):
+        await until_served(server)
+        http = Http(server)
+        yield http
+        await http.close()
 
 
 async def test_a_write_of_such_a_kind_is_stored_with_a_warning(http: Http) -> None:

@@ -26,6 +26,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.version import VERSION
 from tests.support.restricted import privileges
+from tests.support.running import api_server
 
 CHART = Path(__file__).parents[2] / "charts" / "karmada"
 HELM = str(Path(sys.executable).with_name("helm"))
@@ -297,13 +298,9 @@ def test_components_are_separate_when_values_are_about_them(values: Obj, separat
 async def test_values_without_effect_in_one_deployment_are_named(tmp_path: Path) -> None:
     """In what helm prints, for which it needs an API server."""
     values = {"allInOne": {"enabled": True}, "scheduler": {"replicaCount": 2, "nodeSelector": {"disk": "ssd"}}}
-    server = ApiServer(ServerConfig(data_dir=tmp_path, storage="memory://", port=0, controllers=False))
-    await server.start()
-    try:
+    async with api_server(tmp_path, controllers=False) as server:
         words = ("install", "karmada", str(CHART), "--dry-run=client", "--kubeconfig", str(server.kubeconfig))
         done = await asyncio.to_thread(helm, *words, values=json.dumps(values))
-    finally:
-        await server.stop()
     assert "Without effect in it: scheduler.nodeSelector, scheduler.replicaCount.\n" in done.stdout, done.stderr
 
 

@@ -25,8 +25,8 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.pki import CertificateAuthority, generate_key_pem, subject_name
-from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
+from tests.support.running import api_server
 
 CONFIG_MAPS, SECRETS, ACCOUNTS = (GVR("", "v1", name) for name in ("configmaps", "secrets", "serviceaccounts"))
 
@@ -36,18 +36,10 @@ async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
     """As kube-apiserver starts it."""
     key = tmp_path / "sa.key"
     key.write_bytes(generate_key_pem())
-    server = ApiServer(
-        ServerConfig(
-            data_dir=tmp_path / "server",
-            storage="memory://",
-            port=0,
-            cluster_controllers=False,
-            service_account_signing_key_file=key,
-        )
-    )
-    await server.start()
-    yield server
-    await server.stop()
+    async with api_server(
+        tmp_path / "server", cluster_controllers=False, service_account_signing_key_file=key
+    ) as server:
+        yield server
 
 
 @asynccontextmanager

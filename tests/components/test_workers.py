@@ -20,6 +20,7 @@ from karmada.kube.runtime.membership import GROUP
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
+from tests.support.running import run_server
 
 FORMER = of_the_only_server(CONTROLLERS, "store").identity
 ENDS_WITH_ITS_INPUT = "import sys; print('works', flush=True); sys.stdin.read()"
@@ -35,10 +36,10 @@ class Sleepers(Workers):
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
-    server = control_plane_server(ServerConfig(data_dir=tmp_path, storage="memory://", port=0, controllers=False))
-    await server.start()
-    yield server
-    await server.stop()
+    async with run_server(
+        control_plane_server(ServerConfig(data_dir=tmp_path, storage="memory://", port=0, controllers=False))
+    ) as server:
+        yield server
 
 
 async def hold(client: Client, name: str, holder: str, group: str = "") -> None:

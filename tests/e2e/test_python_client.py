@@ -25,6 +25,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import ServerProcess
+from tests.support.running import run_server
 
 pytestmark = pytest.mark.e2e
 NAMESPACE = "default"
@@ -259,10 +260,8 @@ def test_a_watch_resumes_over_a_killed_server_with_nothing_missed_or_repeated(ow
 @pytest.fixture
 async def server_here(tmp_path: Path) -> AsyncIterator[ApiServer]:
     """A server in this process, on a disk, whose history a test can take away."""
-    server = ApiServer(ServerConfig(data_dir=tmp_path, port=0))
-    await server.start()
-    yield server
-    await server.stop()
+    async with run_server(ApiServer(ServerConfig(data_dir=tmp_path, port=0))) as server:
+        yield server
 
 
 async def forget_history(server: ApiServer) -> None:

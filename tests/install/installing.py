@@ -20,11 +20,11 @@ from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.user import User
-from karmada.kube.server.config import ServerConfig
 from karmada.kube.sim.cluster import SimCluster
 from karmada.local.board import Board
 from tests.support.eventually import eventually
 from tests.support.kubectl_plane import simulated
+from tests.support.running import api_server
 
 NAMESPACE = "karmada-system"
 KINDS = {
@@ -107,12 +107,7 @@ class Host:
 
 @asynccontextmanager
 async def host_cluster(folder: Path) -> AsyncIterator[Host]:
-    plane = ApiServer(ServerConfig(data_dir=folder / "plane", storage="memory://", port=0))
-    await plane.start()
-    try:
-        async with simulated("host", folder / "host") as sim:
-            host = Host(sim, plane, folder / "data", io.StringIO())
-            await eventually(host.has_a_healthy_node)
-            yield host
-    finally:
-        await plane.stop()
+    async with api_server(folder / "plane") as plane, simulated("host", folder / "host") as sim:
+        host = Host(sim, plane, folder / "data", io.StringIO())
+        await eventually(host.has_a_healthy_node)
+        yield host

@@ -16,8 +16,7 @@ from karmada.install.secrets import secrets
 from karmada.kube.client.manifests import load_manifests
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import dump_yaml
-from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
+from tests.support.running import api_server
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "all-in-one": {},
@@ -42,14 +41,9 @@ def addons() -> list[Obj]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_manifests_are_accepted(tmp_path: Path, version: str) -> None:
-    config = ServerConfig(data_dir=tmp_path, storage="memory://", port=0, kubernetes_version=version)
-    server = ApiServer(config)
-    await server.start()
-    try:
+    async with api_server(tmp_path, kubernetes_version=version) as server:
         client = server.client()
         for objects in (*map(manifests, LAYOUTS), addons()):
             text = b"---\n".join(map(dump_yaml, objects))
             for obj in load_manifests(text):
                 await client.create(await client.resource_of(obj), obj, field_validation="Strict")
-    finally:
-        await server.stop()

@@ -15,8 +15,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.kubeconfig import Kubeconfig
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
+from tests.support.running import api_server
 
 NOW = 1_900_000_000.0
 YEAR = 365 * 86400.0
@@ -34,12 +33,10 @@ CERT, WEBHOOK, CONFIG = secret_names("blue")
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    server = ApiServer(ServerConfig(data_dir=tmp_path, storage="memory://", port=0, controllers=False))
-    await server.start()
-    client = server.client(user_agent="tests")
-    await client.create(GVK("", "v1", "Namespace"), {"metadata": {"name": "system"}})
-    yield client
-    await server.stop()
+    async with api_server(tmp_path, controllers=False) as server:
+        client = server.client(user_agent="tests")
+        await client.create(GVK("", "v1", "Namespace"), {"metadata": {"name": "system"}})
+        yield client
 
 
 async def held(client: Client, name: str) -> dict[str, bytes]:

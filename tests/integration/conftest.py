@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from karmada.kube.client.client import Client
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
+from tests.support.running import api_server
 from tests.support.wire import Http
 
 
@@ -22,19 +22,15 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def server(certificates: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(ServerConfig(data_dir=certificates, storage="memory://", port=0))
-    await server.start()
-    yield server
-    await server.stop()
+    async with api_server(certificates) as server:
+        yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def idle_server(certificates: Path) -> AsyncIterator[ApiServer]:
     """One for all tests of a file that write nothing; they run on the file's event loop."""
-    server = ApiServer(ServerConfig(data_dir=certificates, storage="memory://", port=0))
-    await server.start()
-    yield server
-    await server.stop()
+    async with api_server(certificates) as server:
+        yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -11,9 +11,9 @@ import pytest
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, user_certificate
 from tests.support.eventually import eventually
+from tests.support.running import api_server
 from tests.support.wire import Http
 
 GROUP = "agg.example.com"
@@ -49,14 +49,12 @@ def condition(front: ApiServer) -> tuple[str, str, str]:
 @pytest.fixture
 async def backend(certificates: Path) -> AsyncIterator[ApiServer]:
     """A second server that serves gadgets; it trusts the same front-proxy authority as the first."""
-    server = ApiServer(ServerConfig(data_dir=certificates, storage="memory://", port=0))
-    await server.start()
-    http = Http(server)
-    await http("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())
-    await eventually(lambda: server.registry.get(GVR(GROUP, "v1", "gadgets")))
-    await http.close()
-    yield server
-    await server.stop()
+    async with api_server(certificates) as server:
+        http = Http(server)
+        await http("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())
+        await eventually(lambda: server.registry.get(GVR(GROUP, "v1", "gadgets")))
+        await http.close()
+        yield server
 
 
 @pytest.fixture

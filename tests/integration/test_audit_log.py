@@ -12,9 +12,9 @@ from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.audit.config import AuditConfig
-from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, user_certificate
 from tests.support.eventually import eventually
+from tests.support.running import api_server
 from tests.support.wire import Http
 
 PATH = "/api/v1/namespaces/default/secrets"
@@ -27,12 +27,8 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def server(certificates: Path, log: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(
-        ServerConfig(data_dir=certificates, storage="memory://", port=0, audit=AuditConfig(log_path=log))
-    )
-    await server.start()
-    yield server
-    await server.stop()
+    async with api_server(certificates, audit=AuditConfig(log_path=log)) as server:
+        yield server
 
 
 def lines(log: Path) -> list[Obj]:

@@ -28,6 +28,7 @@ from karmada.kube.server.auth.serving import FILES_SECONDS, TlsConfig
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller
 from tests.support.eventually import eventually
+from tests.support.running import run_server
 
 CORPORATE, OTHER = CertificateAuthority.create("corporate"), CertificateAuthority.create("other")
 
@@ -39,12 +40,8 @@ async def serving(
     """A server whose clock is behind: what it issues later is valid now."""
     clock = FakeClock(start=time.time() - behind)
     config = ServerConfig(data_dir=data_dir, storage="memory://", port=0, controllers=False, anonymous=False)
-    server = ApiServer(replace(config, **settings), clock)
-    await server.start()
-    try:
+    async with run_server(ApiServer(replace(config, **settings), clock)) as server:
         yield server, clock
-    finally:
-        await server.stop()
 
 
 def put(pair: KeyPair, directory: Path) -> tuple[Path, Path]:

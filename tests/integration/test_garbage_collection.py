@@ -31,6 +31,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.controllers.garbage_collector import GarbageCollector
 from tests.support.eventually import eventually
+from tests.support.running import run_server
 
 WIDGETS = GVR("gc.example.com", "v1", "widgets")
 KINDS = {CONFIG_MAPS: ("v1", "ConfigMap"), SECRETS: ("v1", "Secret"), ACCOUNTS: ("v1", "ServiceAccount")}
@@ -544,13 +545,9 @@ async def test_what_a_stopped_server_left_undone_is_done_after_the_next_start(
     await client.delete(NAMESPACES, "going")
     await first.stop()
 
-    second = ApiServer(ServerConfig(data_dir=certificates, storage=storage, port=0))
-    await second.start()
-    try:
+    async with run_server(ApiServer(ServerConfig(data_dir=certificates, storage=storage, port=0))) as second:
         world = World(second, second.client(user_agent="tests"))
         await eventually(lambda: world.gone(CONFIG_MAPS, "background-child", "foreground-owner", "foreground-child"))
         await eventually(lambda: world.gone(CONFIG_MAPS, "orphan-owner"))
         assert "ownerReferences" not in world.get(CONFIG_MAPS, "orphan-child")["metadata"]
         await eventually(lambda: world.get(NAMESPACES, "going", "") is None)
-    finally:
-        await second.stop()

@@ -14,8 +14,8 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import ACCOUNTS, APISERVICES, CONFIG_MAPS, CRDS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
+from tests.support.running import api_server
 from tests.support.wire import Http
 
 HOLD = "example.com/hold"
@@ -283,10 +283,7 @@ async def test_a_delete_with_a_wrong_uid_changes_nothing(http: Http, client: Cli
 
 async def test_content_stays_readable_and_writable_until_the_delay_is_over(certificates: Path) -> None:
     clock = FakeClock()
-    config = ServerConfig(data_dir=certificates, storage="memory://", port=0, namespace_deletion_delay=5.0)
-    server = ApiServer(config, clock)
-    await server.start()
-    try:
+    async with api_server(certificates, clock, namespace_deletion_delay=5.0) as server:
         client = server.client()
         await client.create(NAMESPACES, {"metadata": {"name": "team"}})
         await hold(client, "held", HOLD)
@@ -297,8 +294,6 @@ async def test_content_stays_readable_and_writable_until_the_delay_is_over(certi
         assert namespace(server)["status"] == {"phase": "Terminating"}
         await clock.advance(0.2)
         await eventually(lambda: namespace(server) is None)
-    finally:
-        await server.stop()
 
 
 async def test_pods_go_first_and_while_one_is_left_nothing_else_does(

@@ -19,10 +19,11 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.issuer_keys import AGAIN_SECONDS, FRESH_SECONDS
 from karmada.kube.server.auth.single_flight import REMEMBER_SECONDS
 from karmada.kube.server.auth.token_sources import OidcConfig
-from karmada.kube.server.config import DEFAULT_ISSUER, ServerConfig
+from karmada.kube.server.config import DEFAULT_ISSUER
 from tests.support.callers import Caller
 from tests.support.eventually import eventually
 from tests.support.oidc_issuer import IssuerKey, IssuerProcess, b64
+from tests.support.running import api_server
 from tests.support.tls_backend import authority
 
 FIRST, SECOND, FOREIGN = IssuerKey("one"), IssuerKey("two"), IssuerKey("one")
@@ -50,14 +51,9 @@ async def accepting(
     ca = tmp_path / "issuer-ca.crt"
     ca.write_bytes(authority().cert_pem)
     oidc = OidcConfig(**{"issuer_url": issuer.url, "client_id": "karmada", "ca_file": ca, **settings})
-    config = ServerConfig(data_dir=certificates, storage="memory://", port=0, controllers=False, oidc=oidc)
     clock = FakeClock(start=time.time())
-    server = ApiServer(config, clock)
-    await server.start()
-    try:
+    async with api_server(certificates, clock, controllers=False, oidc=oidc) as server:
         yield server, clock
-    finally:
-        await server.stop()
 
 
 def claims(issuer: IssuerProcess, **more: Any) -> dict[str, Any]:

@@ -17,10 +17,11 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.token_sources import TokenWebhookConfig
-from karmada.kube.server.config import DEFAULT_ISSUER, ServerConfig
+from karmada.kube.server.config import DEFAULT_ISSUER
 from karmada.kube.server.outbound.backend import ATTEMPTS
 from tests.support.callers import Caller, encoded
 from tests.support.eventually import eventually
+from tests.support.running import api_server
 from tests.support.tls_backend import TlsBackend, authority
 
 
@@ -70,14 +71,9 @@ def kubeconfig(path: Path, port: int) -> Path:
 @asynccontextmanager
 async def serving(certificates: Path, file: Path, version: str = "v1") -> AsyncIterator[tuple[ApiServer, FakeClock]]:
     webhook = TokenWebhookConfig(file=file, version=version, cache_seconds=60.0)
-    config = ServerConfig(data_dir=certificates, storage="memory://", port=0, controllers=False, token_webhook=webhook)
     clock = FakeClock(start=time.time())
-    server = ApiServer(config, clock)
-    await server.start()
-    try:
+    async with api_server(certificates, clock, controllers=False, token_webhook=webhook) as server:
         yield server, clock
-    finally:
-        await server.stop()
 
 
 async def code(server: ApiServer, token: str) -> int:

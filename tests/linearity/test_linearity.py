@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
 from tests.linearity.drawn import Plan, plans
 from tests.linearity.measuring import held_up, memory, parsed_size, seconds
 from tests.linearity.setting import prepare
 from tests.linearity.shapes import APPLY, SHAPES, YAML, Sent, Shape
 from tests.support.collector import free_the_dead
+from tests.support.running import api_server
 
 SMALLEST = 16_000
 """Bytes of the smallest request of a shape."""
@@ -40,13 +40,11 @@ YAML_MEMORY_BYTES = 16 << 20
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(ServerConfig(data_dir=tmp_path, storage="memory://", port=0))
-    await server.start()
-    await prepare(server)
-    free_the_dead()  # each measurement begins with a collection, which need not examine what all tests have left
-    yield server
-    gc.unfreeze()
-    await server.stop()
+    async with api_server(tmp_path) as server:
+        await prepare(server)
+        free_the_dead()  # each measurement begins with a collection, which need not examine what all tests have left
+        yield server
+        gc.unfreeze()
 
 
 async def exponent(server: ApiServer, made: Shape, factor: int) -> float:

@@ -10,10 +10,10 @@ import pytest
 
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.watchcache.entry import encode_value, storage_key
 from tests.linearity.measuring import create, seconds
 from tests.linearity.shapes import Sent, post
+from tests.support.running import api_server
 
 FEW, MANY = 100, 4_000
 NOISE_SECONDS = 0.002
@@ -22,10 +22,8 @@ NOISE_SECONDS = 0.002
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(ServerConfig(data_dir=tmp_path, storage="memory://", port=0, controllers=False))
-    await server.start()
-    yield server
-    await server.stop()
+    async with api_server(tmp_path, controllers=False) as server:
+        yield server
 
 
 def claim(name: str) -> dict[str, Any]:

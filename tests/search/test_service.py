@@ -26,6 +26,7 @@ from karmada.search.service import Options, install
 from tests.search.fake_fleet import FakeFleet, FakeMemberTransport, config_map
 from tests.support.eventually import eventually
 from tests.support.fake_api import FakeApi
+from tests.support.running import run_server
 from tests.support.wire import Http
 
 SEARCH = "/apis/search.karmada.io/v1alpha1/search"
@@ -62,21 +63,20 @@ async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Plane
     mount_clusters(server, server.authorizer)
     mount_registries(server)
     plane = Plane(server)
-    await server.start()
-    await plane.search.start()
-    plane.http = Http(server)
-    await plane.client.create(GVR("", "v1", "namespaces"), {"metadata": {"name": "karmada-cluster"}})
-    for name in ("m1", "m2"):
-        await plane.join(name)
-        await plane.set_ready(name, True)
-        member = plane.client_of(name)
-        await member.create(CONFIG_MAPS, {**config_map("settings"), "metadata": {**META, "labels": {"of": name}}})
-        await member.create(CONFIG_MAPS, config_map(f"only-{name}", "other"))
-    await plane.register("r", ("ConfigMap", ""))
-    await eventually(lambda: plane.names("m1") and plane.names("m2"))
-    yield plane
-    await plane.http.close()
-    await server.stop()
+    async with run_server(server):
+        await plane.search.start()
+        plane.http = Http(server)
+        await plane.client.create(GVR("", "v1", "namespaces"), {"metadata": {"name": "karmada-cluster"}})
+        for name in ("m1", "m2"):
+            await plane.join(name)
+            await plane.set_ready(name, True)
+            member = plane.client_of(name)
+            await member.create(CONFIG_MAPS, {**config_map("settings"), "metadata": {**META, "labels": {"of": name}}})
+            await member.create(CONFIG_MAPS, config_map(f"only-{name}", "other"))
+        await plane.register("r", ("ConfigMap", ""))
+        await eventually(lambda: plane.names("m1") and plane.names("m2"))
+        yield plane
+        await plane.http.close()
 
 
 META = {"name": "settings", "namespace": "default", "managedFields": [{"manager": "x"}]}

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
+from tests.support.running import api_server
 from tests.support.wire import Answer, Http
 
 
@@ -99,9 +99,5 @@ def encoded(data: bytes | str) -> str:
 async def server_with_clock(data_dir: Path) -> AsyncIterator[tuple[ApiServer, FakeClock]]:
     """A server whose time stands still until the test moves it."""
     clock = FakeClock(start=float(int(time.time())))
-    server = ApiServer(ServerConfig(data_dir=data_dir, storage="memory://", port=0), clock)
-    await server.start()
-    try:
+    async with api_server(data_dir, clock) as server:
         yield server, clock
-    finally:
-        await server.stop()

@@ -25,6 +25,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.members.switching import Open, over_network
 from tests.support.events import events_of
+from tests.support.running import run_server
 
 
 @dataclass
@@ -121,13 +122,11 @@ async def running(
     """The parts run until the end of the block. Time stands still unless the test moves it or brings a real clock."""
     clock = clock or FakeClock()
     config = ServerConfig(data_dir=folder, storage="memory://", port=0)
-    server = control_plane_server(config, clock, allow_no_execute_taint_policy=no_execute_policies)
-    await server.start()
-    try:
+    async with run_server(
+        control_plane_server(config, clock, allow_no_execute_taint_policy=no_execute_policies)
+    ) as server:
         await until_served(server)
         assembly = assemble(server, parts, settings=settings, open_member=open_member, as_one=as_one)
         manager, context = assembly.manager, assembly.context
         async with manager:
             yield ControlPlane(server, clock, context, manager, server.client(user_agent="kubectl"))
-    finally:
-        await server.stop()

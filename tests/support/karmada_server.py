@@ -13,6 +13,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from tests.support.running import run_server
 
 
 def control_plane(
@@ -41,8 +42,5 @@ async def clusters_only(folder: Path, clock: Clock | None = None, *, models: boo
     """A server that has clusters and their proxy of all of Karmada's kinds; it starts faster."""
     server = ApiServer(ServerConfig(data_dir=folder, storage="memory://", port=0), clock)
     mount_clusters(server, server.authorizer, models=models, allow_insecure=True)
-    await server.start()
-    try:
+    async with run_server(server):
         yield server
-    finally:
-        await server.stop()

@@ -16,7 +16,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
+from tests.support.running import api_server
 
 
 @dataclass
@@ -42,15 +42,10 @@ async def member_server(
     folder: Path, *, context: str = "member", clock: Clock | None = None, controllers: bool = True
 ) -> AsyncIterator[MemberServer]:
     """Without `controllers`, Secrets of service accounts get no tokens."""
-    config = ServerConfig(data_dir=folder, storage="memory://", port=0, context=context, controllers=controllers)
-    server = ApiServer(config, clock)
-    await server.start()
-    try:
+    async with api_server(folder, clock, context=context, controllers=controllers) as server:
         way = load_config(server.kubeconfig)
         client = Client(HttpTransport(way))
         try:
             yield MemberServer(server, way, client)
         finally:
             await client.close()
-    finally:
-        await server.stop()

@@ -1,13 +1,17 @@
-"""Components in the test's own process, and leases that a busy machine does not lose."""
+"""Servers and components in the test's own process, and leases that a busy machine does not lose."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
-from typing import Protocol
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
 
 from karmada.components.election import NAMESPACE, Election
+from karmada.kube.objects.clock import Clock
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
 
 
 def unhurried(name: str, namespace: str = NAMESPACE) -> Election:
@@ -29,3 +33,18 @@ async def run_component(component: Runs) -> AsyncIterator[asyncio.Future[None]]:
     finally:
         stopping.set()
         await task
+
+
+@asynccontextmanager
+async def run_server(server: ApiServer) -> AsyncIterator[ApiServer]:
+    """It serves until the block ends."""
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+def api_server(folder: Path, clock: Clock | None = None, **settings: Any) -> AbstractAsyncContextManager[ApiServer]:
+    """A plain API server whose state is in memory, on a free port."""
+    return run_server(ApiServer(ServerConfig(data_dir=folder, storage="memory://", port=0, **settings), clock))

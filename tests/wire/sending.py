@@ -20,7 +20,7 @@ from yarl import URL
 
 from karmada.kube.schema.yamlio import load_yaml
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
+from tests.support.running import api_server
 from tests.wire.cases import Case, WireRequest
 
 _KEPT_HEADERS = ("Content-Type", "Retry-After", "Location", "Allow")
@@ -35,13 +35,8 @@ async def wire_server(certificates: Path) -> AsyncIterator[ApiServer]:
     """An API server on a free port with an empty store, whose administrator is called `admin`."""
     tokens = certificates / "tokens.csv"
     tokens.write_text(f'{_TOKEN},admin,,"system:masters"\n')
-    config = ServerConfig(data_dir=certificates, storage="memory://", port=0, token_file=tokens)
-    server = ApiServer(config)
-    await server.start()
-    try:
+    async with api_server(certificates, token_file=tokens) as server:
         yield server
-    finally:
-        await server.stop()
 
 
 @asynccontextmanager

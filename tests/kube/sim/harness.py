@@ -15,10 +15,10 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Component, Manager
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
 from karmada.kube.sim.context import CONTROLLER_MANAGER, Context
 from karmada.kube.sim.profile import INSTANT, Profile
 from tests.support.events import events_of
+from tests.support.running import api_server
 
 
 @dataclass
@@ -60,11 +60,7 @@ async def running(
     _share_certificates(folder)
     profile = profile or Profile("test", latencies=INSTANT)
     clock = clock or FakeClock()
-    server = ApiServer(
-        ServerConfig(data_dir=folder, storage="memory://", port=0, kubernetes_version=profile.version), clock
-    )
-    await server.start()
-    try:
+    async with api_server(folder, clock, kubernetes_version=profile.version) as server:
         manager = Manager(server.client(user_agent=CONTROLLER_MANAGER), clock=clock)
         context = Context(lambda name: server.client(user_agent=name), manager.informers, clock, profile)
         for part in parts(context):
@@ -76,8 +72,6 @@ async def running(
             manager.add_component(recorder)
         async with manager:
             yield Harness(server, clock, context, manager, server.client(user_agent="kubectl"))
-    finally:
-        await server.stop()
 
 
 def _share_certificates(folder: Path) -> None:

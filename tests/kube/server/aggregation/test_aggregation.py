@@ -25,9 +25,9 @@ from karmada.kube.runtime.controller import Retry, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.headers import escape_key
-from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
 from tests.support.eventually import LIMIT, eventually
+from tests.support.running import api_server
 from tests.support.tls_backend import TlsBackend, authority, endpoint_slice, service, serving
 
 TOYS = "/apis/toys.example.com/v1/namespaces/default/toys"
@@ -123,10 +123,8 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def server(data_dir: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(ServerConfig(data_dir=data_dir, storage="memory://", port=0, controllers=False))
-    await server.start()
-    yield server
-    await server.stop()
+    async with api_server(data_dir, controllers=False) as server:
+        yield server
 
 
 @pytest.fixture

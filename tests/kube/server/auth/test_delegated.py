@@ -32,8 +32,8 @@ from karmada.kube.server.auth.frontproxy import FrontProxy
 from karmada.kube.server.auth.pki import CLIENT_USAGES, CertificateAuthority
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
-from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
+from tests.support.running import api_server
 
 JANE = User("jane", "1", ("crew", "system:authenticated"), {"scopes": ("a", "b")})
 LIST = AuthzAttributes("list", "cluster.karmada.io", "v1alpha1", "clusters")
@@ -66,11 +66,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def server(folder: Path) -> AsyncIterator[ApiServer]:
-    config = ServerConfig(data_dir=folder, storage="memory://", port=0, token_file=folder / "tokens.csv")
-    server = ApiServer(config)
-    await server.start()
-    yield server
-    await server.stop()
+    async with api_server(folder, token_file=folder / "tokens.csv") as server:
+        yield server
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.bootstrap import remembered
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.crds.serving import CRDS
+from tests.support.running import api_server
 
 ADDRESSED = ("Service", "Endpoints", "EndpointSlice", "ConfigMap")
 
@@ -118,21 +119,19 @@ async def test_on_a_disk_they_share_a_few_syncs(tmp_path: Path) -> None:
 
 
 async def test_a_service_whose_address_another_server_has_just_taken_for_it_is_waited_for(tmp_path: Path) -> None:
-    server = ApiServer(ServerConfig(data_dir=tmp_path, storage="memory://", port=0, controllers=False))
-    await server.start()
-    services, spec = GVR("", "v1", "services"), {"ports": [{"port": 443}]}
+    async with api_server(tmp_path, controllers=False) as server:
+        services, spec = GVR("", "v1", "services"), {"ports": [{"port": 443}]}
 
-    def wanted(name: str, **more: str) -> Obj:
-        meta = {"name": name, "namespace": "default"}
-        return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {**spec, **more}}
+        def wanted(name: str, **more: str) -> Obj:
+            meta = {"name": name, "namespace": "default"}
+            return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {**spec, **more}}
 
-    waiting = asyncio.create_task(server._defaults.ensure([wanted("own", clusterIP="10.96.0.1")]))
-    await asyncio.sleep(0)
-    await server.client().create(services, wanted("own"))  # as if by another server
-    await waiting
-    with pytest.raises(Invalid, match="already allocated"):
-        await _with_little_patience(server, wanted("other", clusterIP="10.96.0.1"))
-    await server.stop()
+        waiting = asyncio.create_task(server._defaults.ensure([wanted("own", clusterIP="10.96.0.1")]))
+        await asyncio.sleep(0)
+        await server.client().create(services, wanted("own"))  # as if by another server
+        await waiting
+        with pytest.raises(Invalid, match="already allocated"):
+            await _with_little_patience(server, wanted("other", clusterIP="10.96.0.1"))
 
 
 async def _with_little_patience(server: ApiServer, wanted: Obj) -> None:
