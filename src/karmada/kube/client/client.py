@@ -58,7 +58,7 @@ class ListPage(NamedTuple):
 
 
 def resource_path(gvr: GVR, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """The URL path of a resource, unescaped (a transport escapes what it must)."""
+    """Return the URL path of a resource, unescaped (a transport escapes what it must)."""
     group, version, plural = gvr
     path = f"/apis/{group}/{version}" if group else f"/api/{version}"
     path = f"{path}/namespaces/{namespace}/{plural}" if namespace else f"{path}/{plural}"
@@ -75,7 +75,7 @@ def delete_options(
     resource_version: str = "",
     dry_run: bool = False,
 ) -> Obj | None:
-    """A DeleteOptions body; None when no option is set."""
+    """Return a DeleteOptions body; None when no option is set."""
     options: Obj = {}
     if propagation:
         options["propagationPolicy"] = propagation
@@ -99,7 +99,7 @@ def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
 
 
 def _checked(call: Call, answer: Any) -> Obj:
-    """A server that is none (the page of some login, with code 200) answers, but not with an object."""
+    """Refuse the response of a server that is none (the page of some login, with code 200)."""
     if not isinstance(answer, dict):
         raise ConnectionFailed(f"{call.method} {call.path}: the server responded with what is no object")
     return answer
@@ -117,13 +117,13 @@ class Client:
         await self.transport.close()
 
     async def resource(self, kind: GVR | GVK) -> GVR:
-        """The GVR of a kind; a GVR is taken as it is."""
+        """Return the GVR of a kind; a GVR is taken as it is."""
         if isinstance(kind, GVR):
             return kind
         return (await self.mapper.mapping(kind)).gvr
 
     async def resource_of(self, obj: Obj) -> GVR:
-        """The GVR of an object, by its apiVersion and kind."""
+        """Return the GVR of an object, by its apiVersion and kind."""
         return (await self.mapper.mapping(GVK.parse(obj["apiVersion"], obj["kind"]))).gvr
 
     async def raw(self, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Any = None) -> Any:
@@ -189,7 +189,10 @@ class Client:
         page_size: int = PAGE_SIZE,
         **options: Unpack[ListOptions],
     ) -> Listing:
-        """The whole list. `resource_version` "0" takes any cached state, N one not older than N, "" the latest."""
+        """Return the whole list.
+
+        `resource_version` "0" takes any cached state, N one not older than N, "" the latest.
+        """
         items: list[Obj] = []
         version = ""
         pages = self.pages(kind, namespace, resource_version=resource_version, page_size=page_size, **options)
@@ -210,7 +213,7 @@ class Client:
         new_first: bool = False,
         **options: Unpack[ListOptions],
     ) -> AsyncIterator[ListPage]:
-        """A list page by page (see `list_all`), so that never more than one of them is in memory.
+        """Yield a list page by page (see `list_all`), so that never more than one of them is in memory.
 
         Pages are requested only where they mean the same snapshot: a limit together with N would mean exactly N.
         When the snapshot expires between two pages, the list begins again, in one piece.

@@ -31,12 +31,12 @@ GENERIC_MESSAGES = {
     503: "the server is currently unable to handle the request",
     504: "the server was unable to return a response in the time allotted, but may still be processing the request",
 }
-"""Of a response without a Status, by its code."""
+"""Message of a response without a Status, by its code."""
 _MESSAGES = {**GENERIC_MESSAGES, 413: "the request was too large"}
 
 
 def fixed_headers(config: RestConfig) -> list[tuple[str, str]]:
-    """What every request of a client carries, apart from its credentials."""
+    """Return what every request of a client carries, apart from its credentials."""
     system = os.uname()
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(system.machine, system.machine)
     program = config.user_agent if "/" in config.user_agent else f"{config.user_agent}/v0"
@@ -46,7 +46,7 @@ def fixed_headers(config: RestConfig) -> list[tuple[str, str]]:
 
 
 def target(path: str, query: Iterable[tuple[str, str]]) -> str:
-    """A path and its query, escaped."""
+    """Return a path and its query, escaped."""
     return quote(path, safe=_SAFE) + _encoded(tuple(query))
 
 
@@ -57,7 +57,7 @@ def _encoded(query: tuple[tuple[str, str], ...]) -> str:
 
 
 def parsed(content_type: str, body: bytes) -> Any:
-    """The value of an answer; ValueError when it is not what it says it is."""
+    """Return the value of an answer; ValueError when it is not what it says it is."""
     if not body:
         return None
     if "json" not in content_type:
@@ -99,7 +99,7 @@ def watch_event(base: str, line: bytes) -> WatchEvent:
 
 
 def retry_after(status: int, headers: Mapping[str, str]) -> float | None:
-    """The seconds of a Retry-After header; None when the response does not request a retry."""
+    """Return the seconds of a Retry-After header; None when the response does not request a retry."""
     if status != 429 and status < 500:
         return None
     value = str(headers.get("Retry-After", ""))
@@ -107,14 +107,14 @@ def retry_after(status: int, headers: Mapping[str, str]) -> float | None:
 
 
 def warnings(headers: Iterable[str]) -> Iterator[str]:
-    """The texts of Warning headers."""
+    """Yield the texts of Warning headers."""
     for header in headers:
         for found in _WARNING.finditer(header):
             yield re.sub(r"\\(.)", r"\1", found[1])
 
 
 def failure(base: str, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
-    """The error of an answer that is none of the wanted ones."""
+    """Return the error of an answer that is none of the wanted ones."""
     if 300 <= status < 400:
         return ConnectionFailed(f"{base}: {elsewhere(status, headers)}")
     return refusal(status, headers, body)
@@ -129,7 +129,7 @@ def elsewhere(status: int, headers: Mapping[str, str]) -> str:
 
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
-    """The error of a response: its Status, or one made from its code alone."""
+    """Return the error of a response: its Status, or one made from its code alone."""
     status_object = status_of(body)
     if status_object is not None:
         return error_from_status(status_object, http_code=status)
@@ -142,7 +142,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
 
 
 def status_of(body: bytes) -> Obj | None:
-    """A Status, if the body is one in all that is read of it."""
+    """Return a Status, if the body is one in all that is read of it."""
     if body[:1] != b"{":
         return None
     try:

@@ -55,7 +55,7 @@ class Call(NamedTuple):
 
 
 GROUP_HEADER: Final = "Create-Group"
-"""Of a create whose body is a List: its items are created, and the answer is a list of null or a Status for each."""
+"""Header of a create whose body is a List: its items are created; the response lists null or a Status for each."""
 
 
 class RawResponse(NamedTuple):
@@ -71,12 +71,12 @@ class Socket(Protocol):
 
     @property
     def protocol(self) -> str:
-        """The subprotocol both sides agreed on."""
+        """Return the subprotocol both sides agreed on."""
 
     async def send(self, message: bytes) -> None: ...
 
     async def receive(self) -> bytes | None:
-        """The next message; None when the other side has closed."""
+        """Return the next message; None when the other side has closed."""
 
     async def close(self) -> None: ...
 

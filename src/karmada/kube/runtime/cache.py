@@ -30,7 +30,7 @@ _OF_EACH_WRITE = frozenset({"resourceVersion", "managedFields"})
 
 
 def ignores_status(function: _F) -> _F:
-    """Declares that an index depends on the spec and the metadata alone, without what each write changes in that."""
+    """Declare that an index depends on the spec and the metadata alone, without what each write changes in that."""
     _ignoring_status.add(function)
     return function
 
@@ -45,22 +45,22 @@ class Cache:
         self._objects: dict[Key, Any] = {}
         self._functions: dict[str, IndexFn] = {}
         self._of_status: dict[str, IndexFn] = {}
-        """Those of the functions that may depend on the status."""
+        """Functions that may depend on the status."""
         self._indexes: dict[str, _Index] = {}
         for name, function in (indexes or {}).items():
             self.add_index(name, function)
 
     def _hold(self, obj: Obj) -> tuple[Any, Obj]:
-        """What is kept of an object, and how it is shown."""
+        """Return what is kept of an object, and how it is shown."""
         return obj, obj
 
     def _show(self, held: Any) -> Obj:
-        """The object of what is kept."""
+        """Return the object of what is kept."""
         shown: Obj = held
         return shown
 
     def view(self, obj: Obj) -> Obj:
-        """How an object would be shown."""
+        """Return how an object would be shown."""
         return obj
 
     def __len__(self) -> int:
@@ -84,11 +84,11 @@ class Cache:
         return self.get(key)
 
     def skim(self, key: Key, _parse: Parse) -> Obj | None:
-        """An object of which nothing matters but what this leaves of it; not kept parsed."""
+        """Return an object of which nothing matters but what this leaves of it; not kept parsed."""
         return self.get(key)
 
     def state_of(self, key: Key) -> object | None:
-        """What is kept of an object, to be compared with `is`: another one once the object has changed."""
+        """Return what is kept of an object, to be compared with `is`: another one once the object has changed."""
         return self._objects.get(key)
 
     def list(self, namespace: str = "") -> builtins.list[Obj]:
@@ -118,11 +118,11 @@ class Cache:
         return list(self._indexes[name].get(value, ()))
 
     def has(self, name: str, value: str) -> bool:
-        """Whether some object has this value of an index."""
+        """Return whether some object has this value of an index."""
         return value in self._indexes[name]
 
     def index_values(self, name: str) -> Iterable[str]:
-        """The values that some object has."""
+        """Return the values that some object has."""
         return self._indexes[name].keys()
 
     def add_index(self, name: str, function: IndexFn) -> None:
@@ -154,7 +154,7 @@ class Cache:
         return obj
 
     def _listed(self, obj: Obj) -> tuple[Any, Obj]:
-        """What is kept of an object that is one of many, and how it is shown."""
+        """Return what is kept of an object that is one of many, and how it is shown."""
         return obj, obj
 
     def replace(self, key: Key, old: Obj | None, obj: Obj) -> Obj:
@@ -251,7 +251,7 @@ class OnDemandCache(Cache):
 
 
 def _is_same_but_status(old: Obj, new: Obj) -> bool:
-    """Whether two states of an object share their spec, and have the same metadata but for what each write changes."""
+    """Return whether two states differ in their status only, and in the metadata that each write changes."""
     if old.get("spec") is not new.get("spec"):
         return False
     before, now = old["metadata"], new["metadata"]

@@ -76,7 +76,7 @@ class Informer(Reflector):
         self._undelivered: list[Handler] = []
         """Handlers that have not been called for the existing objects."""
         self.delivering = False
-        """Whether handlers are being called for an object that existed before they were there."""
+        """True if handlers are being called for an object that existed before they were there."""
         self._synced = asyncio.Event()
         self._when_synced: builtins.list[Callable[[], None]] = []
         self._changed: asyncio.Future[None] | None = None
@@ -120,11 +120,11 @@ class Informer(Reflector):
         return len(self.cache)
 
     def has_passed(self, wanted: int) -> bool:
-        """Whether every object is shown at least as new as in this version, which a server of this history returned."""
+        """Return whether every object is shown at least as new as in this version of this history."""
         return wanted <= number(self.resource_version)
 
     def has_reached(self, key: Key, wanted: int, history: int) -> bool:
-        """Whether what is shown of an object is at least as new as a version of it that a server returned.
+        """Return whether what is shown of an object is at least as new as a version of it that a server returned.
 
         A list counts for each object from the moment that object was stored or removed, not only when all were.
         """
@@ -143,7 +143,7 @@ class Informer(Reflector):
 
     @property
     def synced(self) -> bool:
-        """The first list has been stored and delivered to every handler."""
+        """Return whether the first list has been stored and delivered to every handler."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
@@ -180,7 +180,7 @@ class Informer(Reflector):
         return bool(self._handlers)
 
     def subscribe(self, handler: Handler) -> Callable[[], None]:
-        """The same, but existing objects are delivered by `deliver_existing`, to all such handlers at once."""
+        """Add a handler for which existing objects are delivered by `deliver_existing`, to all such ones at once."""
         self._undelivered.append(handler)
         return self._add(handler)
 
@@ -195,7 +195,7 @@ class Informer(Reflector):
                 await turn.next()
 
     def take_undelivered(self) -> Callable[[Key], None] | None:
-        """What delivers an existing object to the handlers that were not called for it; None if there are none.
+        """Return what delivers an existing object to the handlers that were not called for it; None if there are none.
 
         Whoever takes it delivers all of them, no faster than they are reconciled: they are kept parsed.
         """
@@ -258,7 +258,7 @@ class Informer(Reflector):
             self._note_change()
 
     def _check_ahead(self) -> None:
-        """What was written here comes as an event before the watch gets past it, or the server is another one."""
+        """List again if a watch gets past what was written here without its event: the server is another one."""
         key, written = next(iter(self._ahead.items()))
         if self.has_passed(written):
             del self._ahead[key]
@@ -271,7 +271,7 @@ class Informer(Reflector):
         await self._listed(set(), "")
 
     def forget_history(self) -> None:
-        """The server may be another one: its versions say nothing about those seen before."""
+        """Forget versions seen so far: the server may be another one."""
         self._version_unavailable = True
         self.resource_version = ""
         self.history += 1
@@ -312,7 +312,7 @@ class Informer(Reflector):
         await self._listed(listing.seen, listed_at)
 
     async def _listed(self, seen: set[Key], listed_at: str) -> None:
-        """These are all there are."""
+        """Take over a complete list."""
         turn = TimeSlice()
         position = number(listed_at)
         for key in self.cache.keys_outside(seen):

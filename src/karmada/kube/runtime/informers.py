@@ -92,7 +92,7 @@ class Informers:
         return informer
 
     def existing(self, gvr: GVR | GVK, shape: Shape) -> Informer | None:
-        """The informer of all objects of a resource that `of` has given out in this shape, if it has."""
+        """Return the informer of all objects of a resource that `of` has given out in this shape, if it has."""
         return self._informers.get(_Selection(gvr, "", "", "", shape))
 
     def all(self) -> list[Informer]:
@@ -143,12 +143,12 @@ class Informers:
         await informer.stop()
 
     def retry_now(self) -> None:
-        """The server is back: informers that wait after a failure try again at once."""
+        """Let informers that wait after a failure try again at once: the server is back."""
         for informer in self._informers.values():
             informer.retry_now()
 
     def forget_history(self) -> None:
-        """The client leads to another server now: the next list is compared with the cache, object by object."""
+        """Compare the next list with the cache, object by object: the client leads to another server now."""
         for informer in self._informers.values():
             informer.forget_history()
 

@@ -31,7 +31,7 @@ async def aside(request: Request, work: Callable[..., T], *arguments: object) ->
 
 
 def _may_take_long(request: Request) -> bool:
-    """A small patch of a large object takes long, and so does YAML with aliases, which is larger than it looks."""
+    """Return whether work may take long, as that of a small patch of a large object, or YAML with aliases."""
     body = request.body
     if len(body) >= LARGE or request.live_bytes >= LARGE:
         return True

@@ -94,7 +94,7 @@ class InProcess(Transport):
         raise BadRequest(f"{call.method} {call.path} is a stream and cannot be called in-process")
 
     async def create_all(self, call: Call, objects: Sequence[Obj]) -> list[ApiError | None] | None:
-        """Where requests are audited, each create is one."""
+        """Return where requests are audited, each create is one."""
         return None if self._audit is not None else await self._pipeline.create_all(self._request(call), objects)
 
     async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from karmada.kube.runtime.time_slice import TimeSlice
 
 PIECE = 64 * 1024
-"""What is handed over at once, and what a connection may buffer before its writer waits."""
+"""Bytes that are handed over at once, and that a connection may buffer before its writer waits."""
 
 Bytes: TypeAlias = "bytes | memoryview"
 
