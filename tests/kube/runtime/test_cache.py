@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import Cache, OnDemandCache, ignores_status
+from karmada.kube.runtime.cache import Cache, DocCache, ignores_status
 from karmada.kube.runtime.keys import Key
 
 KEY = Key("default", "web")
@@ -37,7 +37,7 @@ def by_phase(obj: Obj) -> Iterable[str]:
 
 @given(
     st.lists(st.tuples(LABELS, st.sampled_from(SPECS), WORDS), min_size=1, max_size=6),
-    st.sampled_from([Cache, OnDemandCache]),
+    st.sampled_from([Cache, DocCache]),
 )
 def test_indexes_are_those_of_the_last_state(states: list[tuple[Obj, Obj, str]], kind: type[Cache]) -> None:
     indexes = {"placement": by_placement, "phase": by_phase}
@@ -73,7 +73,7 @@ def test_a_report_computes_the_indexes_that_may_depend_on_the_status_and_no_othe
     assert cache.keys_by_index("spec", "a") == [KEY]
 
 
-@pytest.mark.parametrize("kind", [Cache, OnDemandCache])
+@pytest.mark.parametrize("kind", [Cache, DocCache])
 def test_keys_of_a_namespace_are_found_without_reading_objects(
     kind: type[Cache], monkeypatch: pytest.MonkeyPatch
 ) -> None:

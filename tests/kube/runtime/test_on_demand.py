@@ -10,7 +10,7 @@ from karmada.kube.objects.doc import _KEPT_PARSED, _UNCOMPRESSED, Doc, Part, det
 from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.objects.shapes import BARE_DOCS, METADATA
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import Cache, OnDemandCache
+from karmada.kube.runtime.cache import Cache, DocCache
 from karmada.kube.runtime.keys import Key, key_of
 
 
@@ -30,7 +30,7 @@ def colours(obj: Obj) -> list[str]:
 
 @pytest.fixture(params=["whole", "on demand"])
 def cache(request: pytest.FixtureRequest) -> Cache:
-    return Cache({"colour": colours}) if request.param == "whole" else OnDemandCache({"colour": colours})
+    return Cache({"colour": colours}) if request.param == "whole" else DocCache({"colour": colours})
 
 
 def put(cache: Cache, *objects: Obj) -> None:
@@ -74,7 +74,7 @@ def test_an_index_may_come_later(cache: Cache) -> None:
 
 
 def test_an_object_of_this_process_is_kept_by_its_own_bytes() -> None:
-    cache = OnDemandCache(shape=BARE_DOCS)
+    cache = DocCache(shape=BARE_DOCS)
     packed = Doc.of(config_map("a"))
     put(cache, packed.object())
     assert cache._objects[Key("default", "a")] is packed
@@ -84,13 +84,13 @@ def test_an_object_of_this_process_is_kept_by_its_own_bytes() -> None:
 
 
 def test_of_an_object_from_elsewhere_only_what_is_shown_is_kept() -> None:
-    cache = OnDemandCache(shape=BARE_DOCS)
+    cache = DocCache(shape=BARE_DOCS)
     put(cache, config_map("a"))
     assert b"managedFields" not in cache._objects[Key("default", "a")].raw
 
 
 def test_many_objects_are_squeezed_and_still_right() -> None:
-    cache = OnDemandCache({"colour": colours})
+    cache = DocCache({"colour": colours})
     many = [config_map(f"n{number}", str(number)) for number in range(600)]
     put(cache, *many)
     assert cache.list() == many
@@ -100,7 +100,7 @@ def test_many_objects_are_squeezed_and_still_right() -> None:
 
 def test_what_many_caches_keep_beside_the_bytes_is_bounded_for_all_of_them() -> None:
     """A thousand members have a cache each: none of them has enough objects to be compressed by itself."""
-    caches = [OnDemandCache() for _ in range(400)]
+    caches = [DocCache() for _ in range(400)]
     for number, each in enumerate(caches):
         put(each, *(config_map(f"{number}-{name}") for name in "abcd"))
     parsed = sum(held._shared is not None for each in caches for held in each._objects.values())
@@ -117,7 +117,7 @@ def test_what_is_listed_is_not_kept_parsed(cache: Cache) -> None:
     assert cache.keys_by_index("colour", "blue") == [key]
     assert not doc._kept
     assert cache.get(key) == config_map("listed", "blue")
-    assert bool(doc._kept) is isinstance(cache, OnDemandCache)
+    assert bool(doc._kept) is isinstance(cache, DocCache)
 
 
 def work(name: str) -> Obj:
@@ -134,7 +134,7 @@ def test_what_a_cache_parses_in_its_own_way_is_parsed_once_for_all_that_read_it_
 
     detect_mutations(on=False)
     indexes = {"of": lambda obj: [obj["metadata"]["labels"]["of"]]}
-    cache = OnDemandCache(indexes, BARE_DOCS._replace(of_bytes=parse))
+    cache = DocCache(indexes, BARE_DOCS._replace(of_bytes=parse))
     kept = [Doc("", "", "", 0, orjson.dumps(work(f"w-{number}"))) for number in range(_KEPT_PARSED + 2)]
     for packed in kept:
         obj = parse_custom(packed.raw)
@@ -150,7 +150,7 @@ def test_what_a_cache_parses_in_its_own_way_is_parsed_once_for_all_that_read_it_
 
 
 def test_a_cache_of_metadata_parses_nothing_else() -> None:
-    cache = OnDemandCache(shape=METADATA)
+    cache = DocCache(shape=METADATA)
     packed = Doc("", "", "", 0, orjson.dumps(work("w")))
     cache.add(Key("default", "w"), Part.of(packed, {"metadata": packed.metadata()}))
     assert cache.get(Key("default", "w")) == {"metadata": work("w")["metadata"]} == cache.glance(Key("default", "w"))
@@ -170,6 +170,6 @@ def test_an_object_that_is_skimmed_is_parsed_only_as_far_as_needed(cache: Cache)
         held = cache.skim(Key("default", f"c{_KEPT_PARSED}"), _names)
     finally:
         detect_mutations()
-    assert found == ({"metadata": {"name": "c0"}} if isinstance(cache, OnDemandCache) else config_map("c0"))
+    assert found == ({"metadata": {"name": "c0"}} if isinstance(cache, DocCache) else config_map("c0"))
     assert held == config_map(f"c{_KEPT_PARSED}"), "it is parsed already"
     assert cache.skim(Key("default", "none"), _names) is None

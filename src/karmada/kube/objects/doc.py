@@ -27,6 +27,7 @@ import orjson
 from karmada.kube.objects.codec import WORTHWHILE, ZlibDictionary, pays, resembles
 from karmada.kube.objects.json_edits import with_version
 from karmada.kube.objects.memo import Memo
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj, Parse
 
 COMPRESSED = 12
@@ -264,11 +265,19 @@ class Doc:
         return obj
 
     def parsed(self, parse: Parse) -> Obj:
-        """Return what `parse` makes of the object: the caller's own."""
-        return parse(self.raw)
+        """Return what `parse` makes of the object, or the object if somebody holds it. Read-only."""
+        alive = self.object() if _detecting else self.alive
+        return parse(self.raw) if alive is None else alive
 
-    def kept_part(self, parse: Parse) -> Obj:
-        """Return what `parse` makes of the object, and keep it for a while. Read-only."""
+    def shaped(self, shape: Shape) -> Obj:
+        """Return as much of the object as a shape needs, and keep it for a while unless it is metadata. Read-only."""
+        alive, parse = self.alive, shape.of_bytes
+        if shape.only_metadata:
+            return {"metadata": self.metadata()} if parse is None or alive is not None else parse(self.raw)
+        if alive is not None:
+            return alive
+        if parse is None or _detecting:
+            return self.kept()
         found = _kept.get((self, parse))
         return _kept.put((self, parse), parse(self.raw), self.weight) if found is None else found
 
@@ -404,10 +413,6 @@ def detect_mutations(on: bool = True) -> None:
     """Watch over the objects that are parsed from now on."""
     global _detecting
     _detecting = on
-
-
-def is_detecting() -> bool:
-    return _detecting
 
 
 def assert_unmutated() -> None:

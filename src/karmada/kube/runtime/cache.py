@@ -1,6 +1,6 @@
 """An indexed set of objects: what an informer caches, by key and by any value computed from an object.
 
-A `Cache` keeps the very objects it is given; an `OnDemandCache` keeps their bytes and parses an object when it is
+A `Cache` keeps the very objects it is given; an `DocCache` keeps their bytes and parses an object when it is
 read, which holds thousands of large ones in a fifth of the memory. An index maps a value to the keys of the objects
 that have it; since stored objects never change, the values of an object that leaves are computed again instead of
 being kept. Nor are they computed when nothing but the status has changed and the index `ignores_status`: most writes
@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from karmada.kube.objects.doc import Doc, Part, SharedObject, is_detecting, of_elsewhere
+from karmada.kube.objects.doc import Doc, Part, SharedObject, of_elsewhere
 from karmada.kube.objects.shapes import WHOLE, Shape
 from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.runtime.keys import Key
@@ -185,14 +185,12 @@ class Cache:
         return old
 
 
-class OnDemandCache(Cache):
+class DocCache(Cache):
     """Keeps bytes: those that the server in this process has anyway, or its own."""
 
     def __init__(self, indexes: Mapping[str, IndexFn] | None = None, shape: Shape = WHOLE) -> None:
         """Objects are shown in this shape; if it is one of the metadata, that alone is parsed."""
-        self._transform = shape.of_object
-        self._parse = shape.of_bytes
-        self._metadata_only = shape.only_metadata
+        self._shape = shape
         super().__init__(indexes)
 
     def _hold(self, obj: Obj) -> tuple[Doc, Obj]:
@@ -204,7 +202,7 @@ class OnDemandCache(Cache):
         else:
             held = obj.source
             held.kept()
-        return held, self._show(held) if self._metadata_only else self.view(obj)
+        return held, self._show(held) if self._shape.only_metadata else self.view(obj)
 
     def _own(self, obj: Obj) -> tuple[Doc, Obj]:
         obj = self.view(obj)
@@ -218,33 +216,17 @@ class OnDemandCache(Cache):
         held = self._objects.get(key)
         if held is None:
             return None
-        return self._show(held) if self._metadata_only else self.view(held.object())
+        return self._show(held) if self._shape.only_metadata else self.view(held.object())
 
     def skim(self, key: Key, parse: Parse) -> Obj | None:
         held: Doc | None = self._objects.get(key)
-        if held is None or is_detecting():
-            return self.get(key)
-        return held.alive or held.parsed(parse)
+        return None if held is None else held.parsed(parse)
 
     def _show(self, held: Doc) -> Obj:
-        if self._metadata_only:
-            return self.view(self._metadata(held))
-        obj = held.alive
-        return self.view(self._parsed(held) if obj is None else obj)
-
-    def _metadata(self, held: Doc) -> Obj:
-        if self._parse is None or held.alive is not None or is_detecting():
-            return {"metadata": held.metadata()}
-        return held.parsed(self._parse)
-
-    def _parsed(self, held: Doc) -> Obj:
-        """With the detector of mutations on, the object that it watches over."""
-        if self._parse is None or is_detecting():
-            return held.kept()
-        return held.kept_part(self._parse)
+        return self.view(held.shaped(self._shape))
 
     def view(self, obj: Obj) -> Obj:
-        transform = self._transform
+        transform = self._shape.of_object
         if transform is None:
             return obj
         return obj.viewed(transform) if isinstance(obj, SharedObject) else transform(obj)

@@ -32,7 +32,7 @@ from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.selectors import parse_labels
 from karmada.kube.objects.shapes import WHOLE, Shape
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import Cache, IndexFn, OnDemandCache
+from karmada.kube.runtime.cache import Cache, DocCache, IndexFn
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.reflector import EVENTS_IN_A_ROW, Reflector, WatchFailed
@@ -68,7 +68,7 @@ class Informer(Reflector):
         self.namespace = namespace
         self.label_selector = label_selector
         self.field_selector = field_selector
-        self.cache = OnDemandCache(indexes, shape) if shape.as_docs else Cache(indexes)
+        self.cache = DocCache(indexes, shape) if shape.as_docs else Cache(indexes)
         self.history = 0
         """Raised whenever the server may be another one, so that versions cannot be compared with those before."""
         self._client = client

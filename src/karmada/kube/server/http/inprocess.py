@@ -14,9 +14,10 @@ from urllib.parse import urlencode
 import orjson
 
 from karmada.kube.client.transport import Call, RawResponse, Transport, WatchEvent
-from karmada.kube.objects.doc import Doc, Part, is_detecting
+from karmada.kube.objects.doc import Doc, Part, SharedObject
 from karmada.kube.objects.errors import ApiError, BadRequest, error_from_status
-from karmada.kube.objects.types import Obj, Parse
+from karmada.kube.objects.shapes import Shape
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.audit.interface import Audits, FollowsRequest, Sent, new_audit_id
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.handlers.pipeline import Pipeline
@@ -82,8 +83,7 @@ class InProcess(Transport):
         if isinstance(result, ListResult | StreamedList):
             metadata_only = bool(negotiate(call.accept, Offer("list")).transform)
             if isinstance(result, ListResult):
-                parse = _partial_parser(call.shape.of_bytes) if metadata_only else _parser(call.shape.of_bytes)
-                listed = list_of(result, result.one_by_one(parse))
+                listed = list_of(result, result.one_by_one(_shown(call.shape, metadata_only=metadata_only)))
             else:
                 listed = await collected(result)
             if metadata_only and not isinstance(listed["items"], ParsedLater):
@@ -161,18 +161,18 @@ async def _converted(
     return [partial(obj) for obj in objects] if metadata_only else objects
 
 
-def _parser(parse: Parse | None) -> Callable[[Doc], Obj]:
-    """Return how items of a list are parsed, unless somebody holds them; all of each under the mutation detector."""
-    if parse is None or is_detecting():
-        return Doc.object
-    return lambda entry: entry.alive or Part.of(entry, entry.parsed(parse))
+def _shown(shape: Shape, *, metadata_only: bool) -> Callable[[Doc], Obj]:
+    """Return how items of a list are parsed."""
+    parse = shape.of_bytes
+    if parse is None:
+        return _partial if metadata_only else Doc.object
+    if metadata_only:
+        return lambda entry: _partial(entry) if entry.alive is not None else Part.of(entry, parse(entry.raw))
+    return lambda entry: _part(entry, entry.parsed(parse))
 
 
-def _partial_parser(parse: Parse | None) -> Callable[[Doc], Obj]:
-    """Return the parser of a list's items where the metadata is all that matters."""
-    if parse is None or is_detecting():
-        return _partial
-    return lambda entry: _partial(entry) if entry.alive is not None else Part.of(entry, entry.parsed(parse))
+def _part(entry: Doc, parsed: Obj) -> Obj:
+    return parsed if isinstance(parsed, SharedObject) else Part.of(entry, parsed)
 
 
 def _partial(entry: Doc) -> Obj:
