@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from karmada.api.matching import api_enablement, cluster_matches, selector_priority, selectors_priority
+from karmada.api.matching import (
+    ResourceSelector,
+    ResourceSelectors,
+    api_enablement,
+    cluster_matches,
+    selector_priority,
+    selectors_priority,
+)
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 
@@ -85,13 +92,14 @@ DEPLOYMENT = {
     ],
 )
 def test_a_selector_selects_more_or_less_precisely(more: Obj, priority: int) -> None:
-    assert selector_priority({"apiVersion": "apps/v1", "kind": "Deployment", **more}, DEPLOYMENT) == priority
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", **more}
+    assert selector_priority(selector, DEPLOYMENT) == ResourceSelector(selector).priority(DEPLOYMENT) == priority
 
 
 def test_of_several_selectors_the_most_precise_counts() -> None:
     by_kind = {"apiVersion": "apps/v1", "kind": "Deployment"}
     assert selectors_priority([by_kind, {**by_kind, "name": "web"}, {**by_kind, "name": "x"}], DEPLOYMENT) == 3
-    assert selectors_priority([], DEPLOYMENT) == 0
+    assert selectors_priority([], DEPLOYMENT) == ResourceSelectors.of([]).priority(DEPLOYMENT) == 0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import orjson
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVK
-from karmada.kube.objects.selectors import LabelSelector, labels_from
+from karmada.kube.objects.selectors import EVERYTHING, NOTHING, LabelSelector, labels_from
 from karmada.kube.objects.types import Obj
 
 MISMATCH, MATCH_ALL, MATCH_LABELS, MATCH_NAME = 0, 1, 2, 3
@@ -95,6 +95,55 @@ def selector_priority(selector: Obj, obj: Obj) -> int:
 def selectors_priority(selectors: Iterable[Obj], obj: Obj) -> int:
     """The highest of several selectors; MISMATCH when there are none."""
     return max((selector_priority(selector, obj) for selector in selectors), default=MISMATCH)
+
+
+class ResourceSelector:
+    """A ResourceSelector made ready for many objects: its label selector is read once, when it is first needed."""
+
+    __slots__ = ("_kind", "_labels", "_name", "_namespace", "source")
+
+    def __init__(self, source: Obj) -> None:
+        self.source = source
+        self._kind = (source.get("apiVersion"), source.get("kind"))
+        self._namespace: str = source.get("namespace") or ""
+        self._name: str = source.get("name") or ""
+        self._labels: LabelSelector | None = None
+
+    def read(self) -> LabelSelector:
+        """Return its label selector; one that cannot be read selects nothing."""
+        if self._labels is None:
+            selector = self.source.get("labelSelector")
+            try:
+                self._labels = EVERYTHING if selector is None else labels_from(selector)
+            except ValueError:
+                self._labels = NOTHING
+        return self._labels
+
+    def priority(self, obj: Obj) -> int:
+        """Return how precisely it selects an object, as `selector_priority` does."""
+        if self._kind != (obj.get("apiVersion"), obj.get("kind")):
+            return MISMATCH
+        if self._namespace and self._namespace != meta.namespace(obj):
+            return MISMATCH
+        if self._name:
+            return MATCH_NAME if self._name == meta.name(obj) else MISMATCH
+        if not self.read().matches(meta.labels(obj)):
+            return MISMATCH
+        return MATCH_ALL if self.source.get("labelSelector") is None else MATCH_LABELS
+
+
+class ResourceSelectors(tuple[ResourceSelector, ...]):
+    """The selectors of one version of a policy."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, selectors: Iterable[Obj]) -> ResourceSelectors:
+        return cls(map(ResourceSelector, selectors))
+
+    def priority(self, obj: Obj) -> int:
+        """Return the highest of them; MISMATCH when there are none."""
+        return max([selector.priority(obj) for selector in self], default=MISMATCH)
 
 
 def api_enablement(cluster: Obj, gvk: GVK) -> Enablement:

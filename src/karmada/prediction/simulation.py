@@ -112,7 +112,7 @@ async def _placed(world: World, obj: Obj, namespace: str) -> Obj:
 
 async def _selected(world: World, policies: Sequence[Obj]) -> list[Obj]:
     """Return the existing resources that the policies select."""
-    from karmada.api.matching import selector_priority
+    from karmada.api.matching import ResourceSelector
     from karmada.kube.client.discovery import NoMatch
     from karmada.kube.objects.gvk import GVK
 
@@ -120,6 +120,7 @@ async def _selected(world: World, policies: Sequence[Obj]) -> list[Obj]:
     for policy in policies:
         space = policy["metadata"].get("namespace", "")
         for selector in policy["spec"].get("resourceSelectors") or ():
+            compiled = ResourceSelector(selector)
             gvk = GVK.parse(selector["apiVersion"], selector["kind"])
             try:
                 mapping = await world.mapping(gvk)
@@ -128,7 +129,7 @@ async def _selected(world: World, policies: Sequence[Obj]) -> list[Obj]:
             where = (space or selector.get("namespace") or "") if mapping.namespaced else ""
             for obj in await world.objects(mapping.gvr, where):
                 template = {**obj, "apiVersion": gvk.api_version, "kind": gvk.kind}
-                if selector_priority(selector, template):
+                if compiled.priority(template):
                     found[obj["metadata"]["uid"]] = template
     return list(found.values())
 

@@ -29,7 +29,7 @@ from karmada.controllers.detector.claims import Claim, PolicyKind, claim_of, cla
 from karmada.controllers.detector.eligible import SkippedNamespaces
 from karmada.controllers.detector.interpretation import Interpretation, ReplicaInterpreter
 from karmada.controllers.detector.kinds import Kind, Kinds
-from karmada.controllers.detector.policies import NotYet, Policies, is_lazy, selectors_of, selects
+from karmada.controllers.detector.policies import NotYet, Policies, is_lazy, selectors_of
 from karmada.controllers.detector.release import Release
 from karmada.controllers.detector.replica_policies import KINDS as REPLICA_POLICIES
 from karmada.controllers.detector.replica_policies import ReplicaPolicies, decides, precision
@@ -187,7 +187,7 @@ class Detector(Reconciler):
             raise NotYet(f"{kind.title(policy)} is being deleted")
         if source == _source(template, policy, self.replica_policies.of(template)):
             return
-        if not selects(policy, template):
+        if not self.policies.selects(policy, template):
             return
         self.policies.require_overrides(kind, policy)
         self.waiting.discard(ref)

@@ -6,10 +6,10 @@ otherwise, in its namespace or cluster-wide. Only these are compared, however ma
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Final
 
-from karmada.api.matching import MISMATCH, selectors_priority
+from karmada.api.matching import MISMATCH, ResourceSelectors, selectors_priority
 from karmada.controllers.context import Context
 from karmada.controllers.detector.claims import BOTH, POLICIES, PolicyKind
 from karmada.kube.objects import meta
@@ -39,14 +39,18 @@ def is_lazy(policy: Obj) -> bool:
 
 
 def selects(policy: Obj, template: Obj) -> bool:
-    return selectors_priority(selectors_of(policy), template) > MISMATCH
+    return precision_of(policy, template) > MISMATCH
 
 
-def best(policies: Iterable[Obj], template: Obj) -> Obj | None:
+def precision_of(policy: Obj, template: Obj) -> int:
+    return selectors_priority(selectors_of(policy), template)
+
+
+def best(policies: Iterable[Obj], template: Obj, precision_of: Callable[[Obj, Obj], int] = precision_of) -> Obj | None:
     """Return the policy with the highest priority; then the one that selects most precisely; then by name."""
     ranked = []
     for policy in policies:
-        precision = selectors_priority(selectors_of(policy), template)
+        precision = precision_of(policy, template)
         if precision > MISMATCH and not meta.is_deleting(policy):
             ranked.append((-explicit_priority(policy), -precision, meta.name(policy), policy))
     return min(ranked, key=lambda rank: rank[:3])[3] if ranked else None
@@ -70,6 +74,8 @@ class Policies:
         self._client = context.client
         self.changes = 0
         """How often a policy has changed."""
+        self._selectors: dict[str, tuple[list[Obj], ResourceSelectors]] = {}
+        """By the uid of a policy, what it was read from and what it says."""
         self._informers: dict[PolicyKind, Informer] = {}
         self._overrides: dict[PolicyKind, Informer] = {}
         for kind in BOTH:
@@ -77,8 +83,24 @@ class Policies:
             self._informers[kind].add_handler(self._count)
             self._overrides[kind] = context.informers.of(kind.overrides)
 
-    def _count(self, _old: Obj | None, _new: Obj | None) -> None:
+    def _count(self, old: Obj | None, _new: Obj | None) -> None:
         self.changes += 1
+        if old is not None:
+            self._selectors.pop(meta.uid(old), None)
+
+    def selectors(self, policy: Obj) -> ResourceSelectors:
+        """Return the selectors of a policy, read once for each version of it."""
+        source, uid = selectors_of(policy), meta.uid(policy)
+        kept = self._selectors.get(uid)
+        if kept is None or kept[0] is not source:
+            kept = self._selectors[uid] = source, ResourceSelectors.of(source)
+        return kept[1]
+
+    def selects(self, policy: Obj, template: Obj) -> bool:
+        return self._precision(policy, template) > MISMATCH
+
+    def _precision(self, policy: Obj, template: Obj) -> int:
+        return self.selectors(policy).priority(template)
 
     def get(self, kind: PolicyKind, key: Key) -> Obj | None:
         return self._informers[kind].get(key)
@@ -111,7 +133,7 @@ class Policies:
             wanted_selection = selection(space, template["apiVersion"], template["kind"], wanted)
             for policy in informer.by_index(_BY_SELECTION, wanted_selection):
                 found[meta.name(policy)] = policy
-        return best(found.values(), template) if found else None
+        return best(found.values(), template, self._precision) if found else None
 
     @property
     def synced(self) -> bool:

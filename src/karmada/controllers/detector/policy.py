@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
+from karmada.api.matching import MISMATCH
 from karmada.controllers.concurrently import for_each
 from karmada.controllers.context import Context
 from karmada.controllers.detector.claims import POLICIES, PolicyKind
 from karmada.controllers.detector.detector import Detector
-from karmada.controllers.detector.policies import is_lazy, selectors_of, selects
+from karmada.controllers.detector.policies import is_lazy, selectors_of
 from karmada.controllers.detector.preemption import Preemption
 from karmada.controllers.template_refs import Ref
 from karmada.kube.objects import meta
@@ -64,6 +65,8 @@ class PolicyController(Reconciler):
         policy = self._detector.policies.get(self._kind, key)
         if policy is None:
             return Done
+        async for selector in in_slices(self._detector.policies.selectors(policy)):
+            selector.read()
         await self._preemption.noticed(policy)
         if meta.is_deleting(policy):
             await self._release_all(policy)
@@ -80,7 +83,7 @@ class PolicyController(Reconciler):
     async def _release_unselected(self, policy: Obj) -> dict[Ref, None]:
         """Release templates that the policy no longer selects; return the others that it has bindings of, in order."""
         kinds, bindings, release = self._detector.kinds, self._detector.bindings, self._detector.release
-        policy_id = self._kind.id_of(policy)
+        policies, policy_id = self._detector.policies, self._kind.id_of(policy)
         kept: dict[Ref, None] = {}
         unverified: list[_Claimed] = []
         turn = TimeSlice()
@@ -89,7 +92,7 @@ class PolicyController(Reconciler):
             if ref is None:
                 continue
             known = kinds.known(ref)
-            if known is not None and selects(policy, known):
+            if known is not None and policies.selects(policy, known):
                 kept[ref] = None
             else:
                 unverified.append(_Claimed(ref, gvr, key))
@@ -99,7 +102,7 @@ class PolicyController(Reconciler):
         async def check(claimed: _Claimed) -> None:
             ref, gvr, key = claimed
             template = await kinds.find(ref)
-            if template is None or selects(policy, template):
+            if template is None or policies.selects(policy, template):
                 kept[ref] = None
                 return
             await release.one(await kinds.resource(ref), template, self._kind, policy_id)
@@ -146,10 +149,15 @@ async def requeue_claimed(detector: Detector, kind: PolicyKind, policy: Obj, bou
 
 
 async def requeue_waiting(detector: Detector, kind: PolicyKind, policy: Obj) -> None:
-    """Requeue the templates that waited for such a policy. One that comes to wait meanwhile is matched with it."""
-    async for ref in in_slices(detector.waiting.candidates(selectors_of(policy))):
+    """Requeue the templates that waited for such a policy. One that comes to wait meanwhile is matched with it.
+
+    Each selector is compared with its own candidates, each pair once.
+    """
+    selectors, waiting = detector.policies.selectors(policy), detector.waiting
+    pairs = ((selector, ref) for selector in selectors for ref in waiting.candidates([selector.source]))
+    async for selector, ref in in_slices(pairs):
         template = detector.kinds.known(ref)
-        if template is not None and selects(policy, template):
+        if template is not None and selector.priority(template) > MISMATCH:
             detector.policies.require_overrides(kind, policy)
-            detector.waiting.discard(ref)
+            waiting.discard(ref)
             detector.enqueue(ref, lazily=is_lazy(policy), priority=Priority.BACKLOG)
