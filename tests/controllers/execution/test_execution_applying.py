@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
+from karmada.api.well_known import EXECUTION_FINALIZER, MANAGED, TRUE, WORK_NAME, WORK_NAMESPACE
 from karmada.api.work import ClusterResourceBinding, Work
 from karmada.kube.objects import meta
 from karmada.kube.objects.copying import copy_json
@@ -11,6 +13,7 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, SERVICES
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.watchcache.cache import encode_value, storage_key
 from tests.support.eventually import eventually
 from tests.support.fleet import Fleet, TestMember, brief, condition, config_map, deployment, until, until_none
 
@@ -247,6 +250,36 @@ async def test_a_work_with_several_manifests_counts_them(two: Fleet) -> None:
     message = 'Failed to apply all manifests (1/2): namespaces "nowhere" not found'
     assert brief(found, "Applied") == ("False", "AppliedFailed", message)
     assert await member.get(CONFIG_MAPS, "one") is not None
+
+
+async def test_a_store_that_went_back_counts_the_same_generations_again_for_other_content(two: Fleet) -> None:
+    marks = {
+        "labels": {MANAGED: TRUE},
+        "annotations": {WORK_NAMESPACE: "karmada-es-m1", WORK_NAME: "by-hand"},
+    }
+    work = {
+        "apiVersion": Work.gvk.api_version,
+        "kind": "Work",
+        "metadata": {"namespace": "karmada-es-m1", "name": "by-hand", "finalizers": [EXECUTION_FINALIZER]},
+        "spec": {"workload": {"manifests": [config_map("again", {"a": "1"}, **marks)]}},
+    }
+    await two.client.create(Work.gvr, work)
+
+    async def look() -> Obj | None:
+        return await two.plane.get(Work.gvr, "by-hand", "karmada-es-m1")
+
+    await until(look, is_applied)
+    await two.rest()
+    store, key = two.plane.server.store, storage_key(Work.gvr.group_resource, "karmada-es-m1", "by-hand")
+    stored = await store.get(key)
+    assert stored is not None
+    other = orjson.loads(stored.value)
+    other["spec"]["workload"]["manifests"][0]["data"] = {"a": "2"}
+    await store.write(key, encode_value(other), expected=stored.revision)
+    await two.members["m1"].until(CONFIG_MAPS, "again", lambda c: c["data"] == {"a": "2"})
+    found = await look()
+    assert found is not None
+    assert found["metadata"]["generation"] == 1
 
 
 # the end of a Work

@@ -7,7 +7,7 @@ Those of a kind that a webhook interprets have a part of the lane's workers.
 While the control plane does not respond (to an agent), objects are kept as the Works were last seen; what is to be
 reported waits and is written when it is back.
 
-An object is sent only when the generation of its Work was not applied yet, or when the object is no longer what was
+An object is sent only when what its Work says was not applied yet, or when the object is no longer what was
 applied. After a restart that is found by comparing, not by sending.
 """
 
@@ -51,7 +51,7 @@ from karmada.kube.runtime.controller import (
     Watch,
     requeue,
 )
-from karmada.kube.runtime.handled import Generation, Handled, generation_of
+from karmada.kube.runtime.handled import Handled, content_of
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
@@ -140,7 +140,7 @@ class Execution(Reconciler):
         self._outages = Outages(context.clock)
         self._events = ExecutionEvents(context.recorder(CONTROLLER))
         self._reflector = Reflector(interpreter, context.recorder(STATUS_CONTROLLER))
-        self._applied: Handled[Key, Generation] = Handled()
+        self._applied: Handled[Key, bytes] = Handled()
         self._queue: WorkQueue[Key]
         self.watches: Sequence[Watch] = (
             Watch(Work.gvr, when=generation_or_deletion_changed),
@@ -286,7 +286,8 @@ class Execution(Reconciler):
     # applying
 
     async def _apply_all(self, key: Key, work: Obj, cluster: str, draft: Draft) -> list[_Outcome]:
-        current = self._applied.is_done(key, generation_of(work))
+        content = content_of(work)
+        current = self._applied.is_done(key, content)
         was_applied = draft.status_of(APPLIED) == "True"
         manifests = manifests_of(work)
         outcomes = [
@@ -299,7 +300,7 @@ class Execution(Reconciler):
             self._applied.forget(key)
             self._report_failure(draft, work, cluster, outcomes, errors)
             return outcomes
-        self._applied.done(key, generation_of(work))
+        self._applied.done(key, content)
         if was_applied and not any(outcome.written for outcome in outcomes):
             return outcomes
         if recreated:

@@ -6,8 +6,11 @@ that was recorded needs nothing more.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable
 from typing import Generic, TypeAlias, TypeVar
+
+import orjson
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
@@ -21,6 +24,12 @@ Generation: TypeAlias = tuple[str, int]
 def generation_of(obj: Obj) -> Generation:
     """Return the fingerprint of an object's spec, which writes of its status leave as it is."""
     return meta.uid(obj), meta.generation(obj)
+
+
+def content_of(obj: Obj) -> bytes:
+    """Return the fingerprint of an object's spec; a store that went back counts the same generations again."""
+    text = orjson.dumps([meta.uid(obj), obj.get("spec")], option=orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(text, digest_size=16).digest()
 
 
 class Handled(Generic[K, F]):

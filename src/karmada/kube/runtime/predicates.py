@@ -58,7 +58,6 @@ generation_changed = _metadata_changed("generation")
 labels_changed = _metadata_changed("labels")
 finalizers_changed = _metadata_changed("finalizers")
 deletion_changed = _metadata_changed("deletionTimestamp")
-generation_or_deletion_changed = _metadata_changed("generation", "deletionTimestamp")
 spec_changed = field_changed("spec")
 status_changed = field_changed("status")
 
@@ -97,6 +96,10 @@ def all_of(*predicates: Predicate) -> Predicate:
 
 def not_(predicate: Predicate) -> Predicate:
     return lambda old, new: not predicate(old, new)
+
+
+generation_or_deletion_changed = any_of(_metadata_changed("generation", "deletionTimestamp"), spec_changed)
+"""The spec is compared too: a store that went back in time counts the same generations again."""
 
 
 def matching(condition: Callable[[Obj], bool]) -> Predicate:
