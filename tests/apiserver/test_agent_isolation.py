@@ -209,6 +209,9 @@ async def test_an_agent_gets_its_own(server: ApiServer, method: str, path: str, 
         ("POST", LEASES.format("kube-system"), lease("kube-system", "m1")),
         ("POST", CLUSTERS, cluster("m3")),
         ("POST", CSRS, csr("m2", "m1-stolen")),
+        ("POST", EVENTS.format("default"), event("default")),
+        ("POST", EVENTS.format("karmada-cluster"), event("karmada-cluster")),
+        ("PATCH", f"{EVENTS.format('default')}/web", {"message": "forged"}),
     ],
     ids=lambda value: str(value)[:70],
 )
@@ -257,8 +260,37 @@ async def test_roles_that_are_wider_open_nothing_of_another_cluster(server: ApiS
                     method, path, body, content_type=MERGE if method == "PATCH" else "application/json"
                 )
                 assert answer.code in (403, 404, 405), (method, path, answer.body)
+            for group in ("/api/v1", "/apis/events.k8s.io/v1"):
+                for method, name in (
+                    ("POST", ""),
+                    ("PATCH", "/web"),
+                    ("PUT", "/web"),
+                    ("DELETE", "/web"),
+                    ("DELETE", ""),
+                ):
+                    path = f"{group}/namespaces/default/events{name}"
+                    kind = MERGE if method == "PATCH" else "application/json"
+                    answer = await agent(method, path, event("default"), content_type=kind)
+                    assert answer.code == 403, (method, path, answer.body)
     finally:
         await client.delete(bindings, "too-wide")
+
+
+async def test_an_agent_writes_the_status_of_its_cluster_and_nothing_else_there(server: ApiServer) -> None:
+    client = server.client(user_agent="tests")
+    cordoned = {"spec": {"taints": [{"key": "cordoned", "effect": "NoSchedule"}]}}
+    before = await client.patch(Cluster.gvr, "m1", "", cordoned)
+    brought = cluster("m1", region="elsewhere", taints=[], apiEndpoint="https://127.0.0.1:1")
+    brought["metadata"] |= {"labels": {"location": "eu"}, "annotations": {"a": "b"}}
+    brought["status"] = {"kubernetesVersion": "v1.34.0"}
+    async with caller(server, "m1") as agent:
+        answer = await agent("PUT", f"{CLUSTERS}/m1/status", brought)
+        assert answer.code == 200, answer.body
+    after = await client.get(Cluster.gvr, "m1")
+    assert after["spec"] == before["spec"]
+    assert after["status"]["kubernetesVersion"] == "v1.34.0"
+    for field in ("labels", "annotations"):
+        assert after["metadata"].get(field) == before["metadata"].get(field)
 
 
 async def test_an_id_that_another_cluster_has_cannot_be_registered(server: ApiServer) -> None:

@@ -18,6 +18,8 @@ from karmada.joining.objects import CLUSTER_ROLES, NAMESPACES, SERVICE_ACCOUNTS
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Forbidden, NotFound
 from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, SECRETS
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.events import EVENTS
 from tests.support.agents import PullFleet, agent_config, grant, pull_fleet
 from tests.support.eventually import eventually
 from tests.support.fleet import condition, config_map, deployment
@@ -42,6 +44,28 @@ async def test_an_agent_propagates_corrects_drift_reports_and_deletes(tmp_path: 
         await found.client.delete(Work.gvr, meta.name(work), meta.namespace(work))
         await member.until_gone(DEPLOYMENTS, "web")
         await eventually(lambda: _work_is_another(found, meta.uid(work)))
+
+
+async def test_templates_have_the_events_of_clusters_with_agents(tmp_path: Path) -> None:
+    """Written by the control plane: agents have no rights in the namespaces of templates."""
+
+    async def events_about(found: PullFleet, reason: str) -> list[Obj]:
+        listed = (await found.client.list_all(EVENTS, "default")).items
+        return [event for event in listed if event["reason"] == reason]
+
+    async with pull_fleet(tmp_path, "m1") as found:
+        await found.fleet.propagate(DEPLOYMENTS, deployment(), {"m1": 2})
+        [event] = await eventually(lambda: events_about(found, "SyncSucceed"))
+        assert event["message"] == "Successfully applied resource(default/web) to cluster m1"
+        assert event["source"]["component"] == "execution-controller"
+        assert event["involvedObject"]["kind"] == "Deployment"
+
+        await found.members["m1"].client.create(CONFIG_MAPS, config_map())
+        await found.fleet.propagate(CONFIG_MAPS, config_map(), {"m1": 0})
+        [event] = await eventually(lambda: events_about(found, "SyncFailed"))
+        assert (
+            "resource(default/settings) in member cluster(m1): Failed to apply all manifests (0/1)" in event["message"]
+        )
 
 
 async def _work_is_another(found: PullFleet, uid: str) -> bool:

@@ -4,7 +4,7 @@ The roles of an agent cannot limit a create to a name, nor a list to one object,
 may be wider than ours. So whoever has the certificate of one cluster's agent (in another company, at the edge) gets:
 
  - of Clusters its own: a list or watch of all is one of that, a create must be of its name, with an id that is new;
- - of execution namespaces its own, with all that is in them;
+ - of execution namespaces its own, with all that is in them, and Events nowhere else;
  - of Leases those of its cluster and of its election, of signing requests those it made, for itself only;
  - of the Secrets with clusters' credentials its own two.
 """
@@ -29,6 +29,8 @@ from karmada.kube.server.http.request import Query, Request
 LEASES: Final = GroupResource("coordination.k8s.io", "leases")
 SECRETS: Final = GroupResource("", "secrets")
 SIGNING_REQUESTS: Final = GroupResource("certificates.k8s.io", "certificatesigningrequests")
+EVENTS: Final = frozenset({GroupResource("", "events"), GroupResource("events.k8s.io", "events")})
+_READS: Final = ("get", "list", "watch")
 _CHECKED: Final = frozenset({CLUSTERS, LEASES, SECRETS, SIGNING_REQUESTS})
 
 
@@ -59,6 +61,8 @@ class AgentIsolation(Plugin):
         info = request.info
         resource = info.group_resource
         if well_known.cluster_of_namespace(info.namespace) not in (None, cluster):
+            raise _refused(resource, info.name, request.user, cluster)
+        if resource in EVENTS and info.verb not in _READS and info.namespace != well_known.execution_namespace(cluster):
             raise _refused(resource, info.name, request.user, cluster)
         if resource == CLUSTERS and info.verb in ("list", "watch") and info.name in ("", cluster):
             _narrow(request, cluster)

@@ -28,7 +28,10 @@ def agent_rows(
 
     return (
         Row("clusterStatus", cluster_status),
-        Row("execution", lambda shared: [Execution(shared.context, shared.interpreter, handles=is_pull)]),
+        Row(
+            "execution",
+            lambda shared: [Execution(shared.context, shared.interpreter, handles=is_pull, templates=False)],
+        ),
         Row("serviceExport", lambda shared: [ServiceExports(shared.context, handles=is_pull)]),
         Row(
             "endpointsliceCollect",

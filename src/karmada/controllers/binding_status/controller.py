@@ -12,14 +12,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers.binding.kinds import BindingKind
 from karmada.controllers.binding.targets import allowed, targets
 from karmada.controllers.binding_status.aggregation import FULLY_APPLIED, Report, aggregate, fully_applied
 from karmada.controllers.binding_status.gathering import Gathering
+from karmada.controllers.binding_status.pull_events import PullEvents
 from karmada.controllers.binding_status.reports import Reports
 from karmada.controllers.binding_status.template_status import TemplateStatus
 from karmada.controllers.context import GROUPED, Context
+from karmada.controllers.execution.events import CONTROLLER as EXECUTION
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
 from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
 from karmada.controllers.template_refs import kind_of_binding_key, resource_of_binding
@@ -66,6 +69,7 @@ class BindingStatus(Reconciler):
         self._clock = context.clock
         self._recorder = context.recorder(kind.status_controller)
         self._template_status = template_status
+        self._pull_events = PullEvents(context.recorder(EXECUTION), context.informers.of(Cluster.gvr))
         self._bindings = ResourceWriter(context.client, kind.gvr, context.informers.of(kind.gvr))
         self._works = context.informers.of(Work.gvr, indexes={WORKS_OF_BINDING: binding_ids})
         self._reports = Reports(self._works, context.clock)
@@ -157,6 +161,8 @@ class BindingStatus(Reconciler):
             self._recorder.event(binding, WARNING, "AggregateStatusFailed", str(error))
             raise
         if written:
+            before = (binding.get("status") or {}).get("aggregatedStatus") or ()
+            self._pull_events.emit(resource_of_binding(binding), before, items)
             message = f"Update {self._kind.shown(binding)} with AggregatedStatus successfully."
             self._recorder.event(binding, NORMAL, "AggregateStatusSucceed", message)
         return items

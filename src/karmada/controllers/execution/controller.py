@@ -24,7 +24,7 @@ from karmada.api.work import Work
 from karmada.controllers.cluster_state import is_push, is_ready
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
-from karmada.controllers.execution.events import ExecutionEvents
+from karmada.controllers.execution.events import CONTROLLER, ExecutionEvents
 from karmada.controllers.execution.member_kinds import Spaces, kinds_of, manifests_of
 from karmada.controllers.execution.outages import Outages
 from karmada.controllers.execution.reflection import CONTROLLER as STATUS_CONTROLLER
@@ -61,7 +61,6 @@ from karmada.kube.runtime.writes import remove_finalizer
 from karmada.members.access import TIMEOUT, NoAccess
 from karmada.members.objects import UNKNOWN, KindInMember, Observed
 
-CONTROLLER: Final = "execution-controller"
 SETTLE: Final = 0.01
 """Seconds for which changes of a member's object are gathered before they are reconciled."""
 _LEAVING_SECONDS: Final = 10.0
@@ -126,8 +125,9 @@ class Execution(Reconciler):
         interpreter: Interpreter,
         *,
         handles: Callable[[Obj], bool] = is_push,
+        templates: bool = True,
     ) -> None:
-        """Execute the Works of the Clusters that `handles` selects."""
+        """Execute the Works of the Clusters that `handles` selects; `templates`: with events on the templates, too."""
         self._client = context.client
         self._interpreter = interpreter
         self._clock = context.clock
@@ -138,7 +138,7 @@ class Execution(Reconciler):
         self._clusters = context.informers.of(Cluster.gvr)
         self._spaces = Spaces(self._members, context.client, interpreter, context.clock, self._object_changed)
         self._outages = Outages(context.clock)
-        self._events = ExecutionEvents(context.recorder(CONTROLLER))
+        self._events = ExecutionEvents(context.recorder(CONTROLLER), templates=templates)
         self._reflector = Reflector(interpreter, context.recorder(STATUS_CONTROLLER))
         self._applied: Handled[Key, bytes] = Handled()
         self._queue: WorkQueue[Key]

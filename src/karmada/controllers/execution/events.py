@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from karmada.api import well_known
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
+
+CONTROLLER: Final = "execution-controller"
 
 
 def template_of(manifest: Obj) -> Obj | None:
@@ -25,8 +29,10 @@ def full_name(obj: Obj) -> str:
 
 
 class ExecutionEvents:
-    def __init__(self, recorder: EventRecorder) -> None:
+    def __init__(self, recorder: EventRecorder, *, templates: bool = True) -> None:
+        """`templates`: also on these; an agent has no rights in their namespaces."""
         self._recorder = recorder
+        self._templates = templates
 
     def dispatching(self, work: Obj, message: str) -> None:
         self._recorder.event(work, NORMAL, "WorkDispatching", message)
@@ -40,16 +46,21 @@ class ExecutionEvents:
         self._recorder.event(work, WARNING, "SyncFailed", message)
 
     def applied(self, manifest: Obj, cluster: str) -> None:
-        template = template_of(manifest)
+        template = template_of(manifest) if self._templates else None
         if template is not None:
-            shown = "/".join(meta.key(manifest))
-            message = f"Successfully applied resource({shown}) to cluster {cluster}"
-            self._recorder.event(template, NORMAL, "SyncSucceed", message)
+            emit_applied(self._recorder, template, cluster)
 
     def not_applied(self, manifest: Obj, cluster: str, error: Exception) -> None:
-        template = template_of(manifest)
+        template = template_of(manifest) if self._templates else None
         if template is not None:
-            message = (
-                f"Failed to create or update resource({full_name(manifest)}) in member cluster({cluster}): {error}"
-            )
-            self._recorder.event(template, WARNING, "SyncFailed", message)
+            emit_not_applied(self._recorder, template, cluster, str(error))
+
+
+def emit_applied(recorder: EventRecorder, template: Obj, cluster: str) -> None:
+    message = f"Successfully applied resource({'/'.join(meta.key(template))}) to cluster {cluster}"
+    recorder.event(template, NORMAL, "SyncSucceed", message)
+
+
+def emit_not_applied(recorder: EventRecorder, template: Obj, cluster: str, error: str) -> None:
+    message = f"Failed to create or update resource({full_name(template)}) in member cluster({cluster}): {error}"
+    recorder.event(template, WARNING, "SyncFailed", message)

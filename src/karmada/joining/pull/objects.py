@@ -91,7 +91,6 @@ def _cluster_rules(cluster: str) -> list[Obj]:
         _rule("coordination.k8s.io", ["leases"], ["get", "update"], leases),
         _rule("certificates.k8s.io", ["certificatesigningrequests"], ["get", "create"]),
         _rule("", ["services"], ["list", "watch"]),
-        _rule("", ["events"], ["patch", "create", "update"]),
     ]
 
 
@@ -104,6 +103,7 @@ def _work_rules() -> list[Obj]:
     return [
         _rule("work.karmada.io", ["works"], ["get", "create", "list", "watch", "update", "delete"]),
         _rule("work.karmada.io", ["works/status"], ["patch", "update"]),
+        _rule("", ["events"], ["patch", "create", "update"]),
     ]
 
 
