@@ -214,6 +214,28 @@ async def test_only_a_cluster_wide_policy_changes_whose_role_is_granted(refused:
     assert await refused("validate-clusteroverridepolicy", with_rule(plaintext(path))) == ""
 
 
+@pytest.mark.parametrize(
+    ("kind", "path", "field"),
+    [
+        ("rbac.authorization.k8s.io/v1 Role", "/rules", "/rules"),
+        ("rbac.authorization.k8s.io/v1beta1 RoleBinding", "/subjects/-", "/subjects"),
+        ("v1 Secret", "/type", "/type"),
+        ("v1 Service", "/spec/externalIPs/0", "/spec/externalIPs"),
+        ("v1 ResourceQuota", "/spec/hard/pods", "/spec"),
+    ],
+)
+async def test_only_a_cluster_wide_policy_that_names_a_kind_changes_what_gives_rights(
+    refused: Any, kind: str, path: str, field: str
+) -> None:
+    api_version, name = kind.split()
+    wanted = with_rule(plaintext(path))
+    assert await refused("validate-overridepolicy", wanted) == "", "a Deployment has no such field"
+    wanted["spec"]["resourceSelectors"] = [{"apiVersion": api_version, "kind": name, "namespace": "default"}]
+    said = await refused("validate-overridepolicy", wanted)
+    assert said.endswith(f"an override policy must not change {field}")
+    assert await refused("validate-clusteroverridepolicy", wanted) == ""
+
+
 @pytest.mark.parametrize("path", ["/metadata/labels/name", "/metadata/annotations", "/spec/name", "/metadata~1name"])
 async def test_other_fields_may_be_changed(refused: Any, path: str) -> None:
     assert await refused("validate-overridepolicy", with_rule(plaintext(path))) == ""

@@ -10,6 +10,8 @@ from karmada.kube.objects.types import Obj
 from karmada.overrides.errors import OverrideError
 from tests.support.overriding import applied, config_map, cop, op, rule
 
+RBAC = "rbac.authorization.k8s.io/v1"
+
 
 def replaced(path: str, value: Any = "x") -> Obj:
     return rule(plaintext=[{"path": path, "operator": "replace", "value": value}])
@@ -47,6 +49,41 @@ def test_a_namespaced_policy_leaves_a_role_binding_to_its_role() -> None:
         applied(role_binding(), op("p", policy))
     made = applied(role_binding(), cop("p", policy)).manifest
     assert made["roleRef"]["name"] == "cluster-admin"
+
+
+def guarded(api_version: str, kind: str, **content: Any) -> Obj:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"namespace": "default", "name": "g"}, **content}
+
+
+@pytest.mark.parametrize(
+    ("obj", "path", "value", "field"),
+    [
+        (guarded(RBAC, "Role", rules=[]), "/rules", [{"apiGroups": ["*"]}], "/rules"),
+        (guarded(RBAC, "Role", rules=[{"verbs": ["get"]}]), "/rules/0/verbs/0", "*", "/rules"),
+        (role_binding(), "/subjects", [{"kind": "User", "name": "mallory"}], "/subjects"),
+        (guarded("v1", "Secret", type="Opaque"), "/type", "kubernetes.io/service-account-token", "/type"),
+        (guarded("v1", "ServiceAccount", secrets=[]), "/secrets", [{"name": "x"}], "/secrets"),
+        (guarded("v1", "Service", spec={}), "/spec", {"externalIPs": ["8.8.8.8"]}, "/spec/externalIPs"),
+        (guarded("v1", "ResourceQuota", spec={"hard": {"pods": "1"}}), "/spec/hard/pods", "1000", "/spec"),
+        (guarded("v1", "LimitRange", spec={"limits": []}), "/spec/limits", [{}], "/spec"),
+        (guarded("discovery.k8s.io/v1", "EndpointSlice", endpoints=[]), "/endpoints", [{}], "/endpoints"),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) and "kind" in value else "",
+)
+def test_what_gives_rights_is_changed_by_a_cluster_wide_policy_only(
+    obj: Obj, path: str, value: Any, field: str
+) -> None:
+    policy = replaced(path, value)
+    with pytest.raises(OverrideError, match=f"{field} must not be changed by an OverridePolicy"):
+        applied(obj, op("p", policy))
+    assert applied(obj, cop("p", policy)).manifest != obj
+
+
+def test_other_fields_of_such_kinds_are_changed_by_both() -> None:
+    service = guarded("v1", "Service", spec={"type": "ClusterIP", "externalIPs": ["10.0.0.1"]})
+    whole = replaced("/spec", {"type": "LoadBalancer", "externalIPs": ["10.0.0.1"]})
+    for policy in (op("p", whole), cop("p", whole)):
+        assert applied(service, policy).manifest["spec"]["type"] == "LoadBalancer"
 
 
 def test_setting_what_is_there_already_is_no_change() -> None:

@@ -7,7 +7,7 @@ stays as it was written, so there an empty overrideRules counts as given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from karmada.admission.affinity import check_affinity
@@ -17,8 +17,9 @@ from karmada.admission.tidying import AFFINITY, SELECTOR, drop_empty
 from karmada.kube.kinds import checks
 from karmada.kube.kinds.metadata import annotation_errors
 from karmada.kube.objects.errors import FieldError, FieldErrors, invalid, required
+from karmada.kube.objects.gvk import GroupKind
 from karmada.kube.objects.types import Obj
-from karmada.overrides.identity import fixed_field_of
+from karmada.overrides.identity import fixed_field_of, group_kind_of
 
 _COUNTED = (
     "plaintext", "imageOverrider", "commandOverrider", "argsOverrider", "labelsOverrider", "annotationsOverrider",
@@ -56,9 +57,12 @@ def _drop_lists(holder: Any) -> None:
         del holder[key]
 
 
-def validate(policy: Obj, _old: Obj | None, _context: Context) -> list[FieldError]:
-    """OverridePolicy."""
-    errors = _validate(policy["spec"], namespaced=True)
+def validate(policy: Obj, old: Obj | None, _context: Context) -> list[FieldError]:
+    """OverridePolicy; one of an earlier version may change in all but its spec."""
+    named = (
+        [] if old is not None and old.get("spec") == policy["spec"] else policy["spec"].get("resourceSelectors") or []
+    )
+    errors = _validate(policy["spec"], namespaced=True, kinds=[group_kind_of(selector) for selector in named])
     check_namespace(errors, policy["spec"], policy["metadata"].get("namespace") or "")
     return errors
 
@@ -68,7 +72,7 @@ def validate_cluster_wide(policy: Obj, _old: Obj | None, _context: Context) -> l
     return _validate(policy["spec"], namespaced=False)
 
 
-def _validate(spec: Obj, *, namespaced: bool) -> list[FieldError]:
+def _validate(spec: Obj, *, namespaced: bool, kinds: Sequence[GroupKind] = ()) -> list[FieldError]:
     errors = FieldErrors()
     target, overriders, rules = spec.get("targetCluster"), spec.get("overriders") or {}, spec.get("overrideRules")
     check_affinity(errors, "spec.targetCluster", target)
@@ -81,15 +85,17 @@ def _validate(spec: Obj, *, namespaced: bool) -> list[FieldError]:
         path = f"spec.overrideRules[{index}]"
         _overriders(errors, f"{path}.overriders", rule.get("overriders") or {})
         check_affinity(errors, f"{path}.targetCluster", rule.get("targetCluster"))
-        _fixed(errors, f"{path}.overriders", rule.get("overriders") or {}, namespaced=namespaced)
-    _fixed(errors, "spec.overriders", overriders, namespaced=namespaced)
+        _fixed(errors, f"{path}.overriders", rule.get("overriders") or {}, namespaced=namespaced, kinds=kinds)
+    _fixed(errors, "spec.overriders", overriders, namespaced=namespaced, kinds=kinds)
     return errors
 
 
-def _fixed(errors: list[FieldError], path: str, overriders: Obj, *, namespaced: bool) -> None:
+def _fixed(
+    errors: list[FieldError], path: str, overriders: Obj, *, namespaced: bool, kinds: Sequence[GroupKind]
+) -> None:
     """Refuse every pointer at a field that no override may change."""
     for place, pointer in _pointers(overriders):
-        field = fixed_field_of(pointer, namespaced=namespaced)
+        field = fixed_field_of(pointer, namespaced=namespaced, kinds=kinds)
         if field:
             errors.append(invalid(f"{path}.{place}", pointer, f"an override policy must not change {field}"))
 
