@@ -299,6 +299,9 @@ async def test_an_id_that_another_cluster_has_cannot_be_registered(server: ApiSe
         answer = await agent("POST", CLUSTERS, cluster("m4", id="id-of-m2"))
         assert answer.code == 403
         assert "the cluster ID id-of-m2 or the cluster name m4 has been registered" in answer.body.decode()
+        for field, value in (("id", "x" * 257), ("zones", [f"z{number}" for number in range(257)])):
+            answer = await agent("POST", CLUSTERS, cluster("m4", **{field: value}))
+            assert (answer.code, f"spec.{field} is too long" in answer.body.decode()) == (403, True)
         answer = await agent("POST", CLUSTERS, cluster("m4"))
         assert answer.code == 201, answer.body
         answer = await agent("DELETE", f"{CLUSTERS}/m4")

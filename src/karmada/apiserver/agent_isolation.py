@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from karmada.api import well_known
+from karmada.api.cluster_bounds import bounded
 from karmada.apiserver.cluster_resource import CLUSTERS
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.kinds.signing_requests import requested_user
@@ -99,6 +100,7 @@ class AgentIsolation(Plugin):
             own = requested_user(obj) == attributes.user.name
         else:
             own = name == cluster
+            _check_lengths(obj)
             self._check_id(obj, cluster)
         if not own:
             raise _refused(resource, name, attributes.user, cluster)
@@ -109,6 +111,14 @@ class AgentIsolation(Plugin):
         if wanted and any(other["spec"].get("id") == wanted for other in self._reader.list(CLUSTERS)):
             why = f"the cluster ID {wanted} or the cluster name {cluster} has been registered"
             raise Forbidden.of(CLUSTERS, meta.name(obj), why)
+
+
+def _check_lengths(cluster: Obj) -> None:
+    """What viewers and the scheduler are shown of a cluster; the rest of its spec is the way to it."""
+    spec = cluster.get("spec") or {}
+    for field in ("id", "provider", "region", "zone", "zones"):
+        if bounded(spec.get(field)) != spec.get(field):
+            raise Forbidden.of(CLUSTERS, meta.name(cluster), f"spec.{field} is too long")
 
 
 def _own_secrets(cluster: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from karmada.api import well_known
+from karmada.api.cluster_bounds import bounded_text
 from karmada.api.cluster import Cluster
 from karmada.joining import objects
 from karmada.joining.objects import ACCOUNT_UID, IMPERSONATOR, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
@@ -89,7 +90,7 @@ async def join(
 
 async def cluster_id_of(member: Client) -> str:
     """Return the unique identity of a cluster."""
-    return meta.uid(await member.get(NAMESPACES, "kube-system"))
+    return bounded_text(meta.uid(await member.get(NAMESPACES, "kube-system")))
 
 
 async def check_unique(control: Client, name: str, cluster_id: str, *, restarting: bool = False) -> None:
