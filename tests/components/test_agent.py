@@ -17,9 +17,8 @@ from karmada.joining.join import JoinError, Joining
 from karmada.joining.objects import CLUSTER_ROLES, NAMESPACES, SERVICE_ACCOUNTS
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Forbidden, NotFound
-from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, SECRETS
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, EVENTS, SECRETS
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.events import EVENTS
 from tests.support.agents import PullFleet, agent_config, grant, pull_fleet
 from tests.support.eventually import eventually
 from tests.support.fleet import condition, config_map, deployment
