@@ -114,7 +114,7 @@ class AgentIsolation(Plugin):
 
 
 def _check_lengths(cluster: Obj) -> None:
-    """What viewers and the scheduler are shown of a cluster; the rest of its spec is the way to it."""
+    """Refuse a cluster whose place or id is too long: the scheduler and each viewer get them."""
     spec = cluster.get("spec") or {}
     for field in ("id", "provider", "region", "zone", "zones"):
         if bounded(spec.get(field)) != spec.get(field):

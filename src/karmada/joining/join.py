@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from karmada.api import well_known
-from karmada.api.cluster_bounds import bounded_text
 from karmada.api.cluster import Cluster
+from karmada.api.cluster_bounds import bounded_text
 from karmada.joining import objects
 from karmada.joining.objects import ACCOUNT_UID, IMPERSONATOR, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from karmada.joining.waiting import wait_for

@@ -2,10 +2,10 @@
 
 An object rendered for a cluster is still the object of its template: with another kind, name or namespace it would be
 an object that its author may have no right to, in a member where only the control plane's rights count. A namespaced
-policy is written by a tenant, and what it renders passes no check of rights, quota or admission here. So it leaves alone
-what those checks are about: whom a binding grants what, what a role allows, what a quota limits. An administrator's
-ClusterOverridePolicy may change that. Admission refuses paths that lead there, where the policy names the kind; what
-another policy does, or one of an earlier version, is found when it is applied.
+policy is written by a tenant, and what it renders passes no check of rights, quota or admission here. So it leaves
+alone what those checks are about: whom a binding grants what, what a role allows, what a quota limits. A
+ClusterOverridePolicy, an administrator's, may change that. Admission refuses paths that lead there, where the policy
+names the kind; what another policy does, or one of an earlier version, is found when it is applied.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GUARDED: Final[Mapping[GroupKind, tuple[_Path, ...]]] = {
     GroupKind("", "Endpoints"): (("subsets",),),
     GroupKind("discovery.k8s.io", "EndpointSlice"): (("endpoints",), ("ports",)),
 }
-"""Fields that only a ClusterOverridePolicy changes: a tenant with `admin` in its namespace could not write them freely."""
+"""Fields that only a ClusterOverridePolicy changes: a tenant could not write them without a check of its rights."""
 
 
 def _always_fixed(*, namespaced: bool) -> tuple[_Path, ...]:

@@ -22,7 +22,7 @@ class PullEvents:
         self._clusters = clusters
 
     def emit(self, reference: Obj, before: Sequence[Obj], items: Sequence[Obj]) -> None:
-        """`reference` is the spec.resource of a binding, `before` and `items` its aggregatedStatus."""
+        """Emit what is new in `items`, the aggregatedStatus of a binding whose spec.resource is `reference`."""
         metadata = {key: reference.get(key) or "" for key in ("namespace", "name", "uid")}
         template = {"apiVersion": reference["apiVersion"], "kind": reference["kind"], "metadata": metadata}
         for item in _changed(before, items):
