@@ -18,6 +18,7 @@ CONFIGMAPS, PODS, SERVICES, SECRETS = f"{CORE}/configmaps", f"{CORE}/pods", f"{C
 DEPLOYMENTS = f"{APPS}/deployments"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/example.io/v1/namespaces/default/widgets"
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -33,6 +34,16 @@ def configmap(name: str = "c", data: dict[str, str] | None = None, **meta: Any) 
         "kind": "ConfigMap",
         "metadata": {"name": name, **meta},
         "data": {"a": "1"} if data is None else data,
+    }
+
+
+def editors(*names: str) -> Any:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "editors"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"kind": "User", "name": name} for name in names],
     }
 
 

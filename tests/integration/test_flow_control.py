@@ -14,7 +14,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.controllers.flow_schemas import MANAGER
 from karmada.kube.server.flowcontrol.levels import Levels
 from karmada.kube.server.http import front
-from tests.integration.samples import CONFIGMAPS, configmap, ok
+from tests.integration.samples import BINDINGS, CONFIGMAPS, configmap, editors, ok
 from tests.integration.streams import watching
 from tests.support.eventually import eventually
 from tests.support.wire import Http
@@ -110,7 +110,7 @@ async def test_a_server_that_is_full_turns_away_ordinary_requests_only(http: Htt
 
 async def test_bodies_that_never_end_take_no_seats(http: Http, server: ApiServer) -> None:
     """More of them than there are seats; everybody else is served, and their author, too, within their own limit."""
-    ok(await http("POST", _BINDINGS, _editors("slow", "ann")), 201)
+    ok(await http("POST", BINDINGS, editors("slow", "ann")), 201)
     host, port = server.config.host, server.port
     head = (
         f"POST {CONFIGMAPS} HTTP/1.1\r\nHost: {host}\r\nImpersonate-User: slow\r\nContent-Type: application/json\r\n"
@@ -148,14 +148,14 @@ async def test_a_watch_has_a_seat_only_until_it_begins(http: Http, server: ApiSe
         leave(name)
 
     levels.enter, levels.leave = entering, leaving  # type: ignore[method-assign]
-    ok(await http("POST", _BINDINGS, _editors("ann")), 201)
+    ok(await http("POST", BINDINGS, editors("ann")), 201)
     async with watching(http, f"{CONFIGMAPS}?watch=1", {"Impersonate-User": "ann"}):
         assert entered.count("global-default") == left.count("global-default") == 1
 
 
 async def test_a_user_has_only_so_many_watches(http: Http, server: ApiServer) -> None:
     server.http._long_running._most = 3
-    ok(await http("POST", _BINDINGS, _editors("ann", "ben")), 201)
+    ok(await http("POST", BINDINGS, editors("ann", "ben")), 201)
     path, ann = f"{CONFIGMAPS}?watch=1", {"Impersonate-User": "ann"}
     async with AsyncExitStack() as open_watches:
         for _ in range(3):
@@ -169,16 +169,3 @@ async def test_a_user_has_only_so_many_watches(http: Http, server: ApiServer) ->
     await eventually(lambda: not server.http._long_running.total)
     async with watching(http, path, ann):
         assert server.http._long_running.of("ann") == 1
-
-
-_BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-
-
-def _editors(*names: str) -> Obj:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "editors"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
-        "subjects": [{"kind": "User", "name": name} for name in names],
-    }

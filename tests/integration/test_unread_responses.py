@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.http import front
-from tests.integration.samples import CONFIGMAPS, configmap, ok
+from karmada.kube.server.http.responses import LEAST_HELD
+from tests.integration.samples import BINDINGS, CONFIGMAPS, configmap, editors, ok
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
@@ -61,6 +62,8 @@ def handed_over(server: ApiServer) -> list[int]:
         (f"{CONFIGMAPS}?watch=1", "application/vnd.kubernetes.protobuf"),
         (f"{CONFIGMAPS}?watch=1&includeObject=Object", "application/json;as=Table;g=meta.k8s.io;v=v1"),
         (CONFIGMAPS, "application/json"),
+        (CONFIGMAPS, "application/yaml"),
+        (f"{CONFIGMAPS}?includeObject=Object", "application/json;as=Table;g=meta.k8s.io;v=v1"),
     ],
 )
 @pytest.mark.usefixtures("large")
@@ -82,3 +85,22 @@ async def test_who_reads_nothing_for_long_is_cut(
         await eventually(lambda: server.http.unread == 1)
     assert f"a client at 127.0.0.1 that does not read is cut off: GET {CONFIGMAPS}" in caplog.text
     assert b"apiserver_unread_connections_cut 1" in (await http("GET", "/metrics")).body
+
+
+@pytest.mark.usefixtures("large")
+async def test_what_large_responses_of_a_user_hold_is_limited(http: Http, server: ApiServer) -> None:
+    ok(await http("POST", BINDINGS, editors("ann", "ben")), 201)
+    sending = server.http.responses.sending
+    sending._most = 3 * LEAST_HELD
+    ann, ben = ({"Impersonate-User": name, "Accept-Encoding": "identity"} for name in ("ann", "ben"))
+    async with AsyncExitStack() as responses:
+        for _ in range(3):
+            await responses.enter_async_context(unread(http, server, CONFIGMAPS, "Impersonate-User: ann"))
+        await eventually(lambda: sending.of("ann") == 3 * LEAST_HELD)
+        refused = await http("GET", CONFIGMAPS, headers=ann)
+        assert refused.code == 429
+        assert "bytes of large responses on their way" in refused.json()["message"]
+        assert (await http("GET", f"{CONFIGMAPS}?limit=0&labelSelector=none", headers=ann)).code == 200
+        assert len((await http("GET", CONFIGMAPS, headers=ben)).json()["items"]) > MANY
+    await eventually(lambda: not sending.total)
+    assert len((await http("GET", CONFIGMAPS, headers=ann)).json()["items"]) > MANY

@@ -16,13 +16,12 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import time_slice
-from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.addresses.service_routing import ServiceRouter
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.http.list_encoding import encode_list
+from karmada.kube.server.http.list_encoding import list_parts
 from karmada.kube.server.http.negotiation import YAML, Form
-from karmada.kube.server.http.protobuf_form import ProtobufForm
+from karmada.kube.server.http.pieces import in_pieces
 from karmada.kube.server.http.results import ListResult
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
 
@@ -176,8 +175,13 @@ async def test_the_bytes_of_a_list(server: ApiServer, looks: Looks, number: int,
     assert resource is not None
     listed = ListResult(resource, {}, server.cache.collection(CONFIG_MAPS.group_resource).list("many"))
     before = looks.number
-    written = encode_list(listed, form, "Metadata", False, 0.0, ProtobufForm(Definitions.load()))
-    assert await most_at_once(looks, written) <= TWO_SLICES
+    parts = list_parts(listed, form, "Metadata", False, 0.0)
+
+    async def written() -> None:
+        async for _ in in_pieces(parts):
+            pass
+
+    assert await most_at_once(looks, written()) <= TWO_SLICES
     assert looks.number - before >= number
 
 

@@ -23,10 +23,9 @@ from karmada.kube.schema.yamlio import load_yaml
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.http.encoding import finish, partial
-from karmada.kube.server.http.list_encoding import encode_list
+from karmada.kube.server.http.list_encoding import list_parts
 from karmada.kube.server.http.list_stream import collected, stream_list
 from karmada.kube.server.http.negotiation import Form
-from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import ListResult, Result, StreamedList
 from tests.support.eventually import LIMIT
@@ -96,8 +95,7 @@ async def test_a_list_is_written_as_one_value(
     else:
         items = [{key: value for key, value in one.items() if key not in ("apiVersion", "kind")} for one in pods]
         whole = {"kind": "PodList", "apiVersion": "v1", "metadata": META, "items": items}
-    protobuf = ProtobufForm(Definitions.load())
-    assert await encode_list(result, form, "Metadata", pretty, 0.0, protobuf) == finish(whole, form, pretty)
+    assert b"".join(list_parts(result, form, "Metadata", pretty, 0.0)) == finish(whole, form, pretty)
 
 
 async def test_a_pretty_list_is_indented_as_one_value() -> None:

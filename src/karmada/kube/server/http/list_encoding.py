@@ -5,7 +5,7 @@ So however long a list is, others run while it is written, and its items are par
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -15,7 +15,8 @@ from karmada.kube.kinds.tables import printer_for, table_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.server.http.encoding import dumps, finish, partial, type_prefix
-from karmada.kube.server.http.negotiation import JSON, PROTOBUF, YAML, Form
+from karmada.kube.server.http.negotiation import JSON, YAML, Form
+from karmada.kube.server.http.pieces import Bytes
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.results import ListResult
 
@@ -32,23 +33,32 @@ class ListWriting(NamedTuple):
     end: Callable[[bool], bytes]
 
 
-async def encode_list(
-    result: ListResult, form: Form, include: str, pretty: bool, now: float, protobuf: ProtobufForm
-) -> bytes:
-    objects = _objects(result)
-    if form.media == PROTOBUF:
-        if form.transform:
-            return await protobuf.metadata_list(result.metadata, objects, form.version)
-        return await protobuf.list(result, objects)
+def list_parts(result: ListResult, form: Form, include: str, pretty: bool, now: float) -> Iterator[Bytes]:
+    """Return the parts of a list in every form but protobuf: each item is written when it is asked for."""
     if form.media == JSON and not pretty and not form.transform and result.objects is None:
-        return await plain_list(result)
+        return _stored_parts(result)
     resource, metadata = result.resource, result.metadata
     if not form.transform:
         metadata = _list_meta(resource, metadata)
     show = _same if resource.custom else _without_type
     writing = list_writing(resource, metadata, form, include, pretty=pretty, now=now, show=show)
-    items = [writing.write(obj) async for obj in in_slices(objects)]
-    return writing.opening + writing.between.join(items) + writing.end(not items)
+    return _written_parts(writing, _objects(result))
+
+
+async def protobuf_list(result: ListResult, form: Form, protobuf: ProtobufForm) -> bytes:
+    objects = _objects(result)
+    if form.transform:
+        return await protobuf.metadata_list(result.metadata, objects, form.version)
+    return await protobuf.list(result, objects)
+
+
+def _written_parts(writing: ListWriting, objects: Iterable[Obj]) -> Iterator[bytes]:
+    yield writing.opening
+    empty = True
+    for obj in objects:
+        yield writing.write(obj) if empty else writing.between + writing.write(obj)
+        empty = False
+    yield writing.end(empty)
 
 
 def list_writing(
@@ -100,17 +110,21 @@ async def plain_list(result: ListResult) -> bytes:
     """Return a list in JSON: of stored objects the bytes as they are."""
     if result.objects is not None:
         return dumps(list_object(result))
+    return b"".join([part async for part in in_slices(_stored_parts(result))])
+
+
+def _stored_parts(result: ListResult) -> Iterator[Bytes]:
+    """Yield the parts of a list of stored objects: the bytes that everybody shares."""
     resource = result.resource
     metadata = _list_meta(resource, result.metadata)
     head = orjson.dumps({"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata})
+    yield head[:-1] + b',"items":['
     opening, cut = (b"", 0) if resource.custom else (b"{", len(type_prefix(resource)))
-    pieces: list[bytes | memoryview] = [head[:-1], b',"items":[']
-    async for entry in in_slices(result.entries):
-        pieces += (opening, memoryview(entry.raw)[cut:], b",")
-    if result.entries:
-        pieces.pop()
-    pieces.append(b"]}")
-    return b"".join(pieces)
+    for entry in result.entries:
+        yield opening
+        yield memoryview(entry.raw)[cut:]
+        opening = b"," if resource.custom else b",{"
+    yield b"]}"
 
 
 def list_object(result: ListResult) -> Obj:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from typing import TypeAlias
 
 from karmada.kube.runtime.time_slice import TimeSlice
@@ -13,18 +13,17 @@ PIECE = 64 * 1024
 Bytes: TypeAlias = "bytes | memoryview"
 
 
-async def in_pieces(parts: Iterable[bytes]) -> AsyncIterator[Bytes]:
+async def in_pieces(parts: Iterable[Bytes]) -> AsyncGenerator[Bytes, None]:
     """Yield the bytes of the parts in pieces of at most PIECE; large parts are not copied."""
     turn = TimeSlice()
-    small: list[bytes] = []
+    small: list[Bytes] = []
     size = 0
     for part in parts:
-        if size + len(part) > PIECE:
-            if small:
-                yield b"".join(small)
-                small, size = [], 0
-            if turn.is_over():
-                await turn.next()
+        if turn.is_over():
+            await turn.next()
+        if small and size + len(part) > PIECE:
+            yield b"".join(small)
+            small, size = [], 0
         if len(part) <= PIECE:
             small.append(part)
             size += len(part)
@@ -35,7 +34,7 @@ async def in_pieces(parts: Iterable[bytes]) -> AsyncIterator[Bytes]:
         yield small[0] if len(small) == 1 else b"".join(small)
 
 
-def divided(body: bytes) -> Iterable[memoryview]:
+def divided(body: Bytes) -> Iterable[memoryview]:
     """Return views of a body, each of at most PIECE."""
     view = memoryview(body)
     return (view[start : start + PIECE] for start in range(0, len(body), PIECE))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 
 import orjson
 from aiohttp import web
@@ -14,9 +16,10 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.audit.interface import FollowsRequest
+from karmada.kube.server.flowcontrol.per_user import PerUser
 from karmada.kube.server.http.encoding import dumps, encode_object, finish, included
 from karmada.kube.server.http.gate import Gate
-from karmada.kube.server.http.list_encoding import encode_list
+from karmada.kube.server.http.list_encoding import list_parts, protobuf_list
 from karmada.kube.server.http.list_stream import stream_list
 from karmada.kube.server.http.negotiation import (
     JSON,
@@ -28,13 +31,19 @@ from karmada.kube.server.http.negotiation import (
     negotiate_error,
     wants_pretty,
 )
-from karmada.kube.server.http.pieces import PIECE, divided
+from karmada.kube.server.http.pieces import PIECE, Bytes, divided, in_pieces
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.request import Query, Request
 from karmada.kube.server.http.results import ListResult, RawResult, Result, StreamedList, TakeOver, WatchResult
 from karmada.kube.server.http.watch_stream import error_frame, stream
 
 GZIP_FROM = 128 * 1024
+LEAST_HELD = 4 * PIECE
+"""What a response that is written in pieces counts for."""
+MAX_SENDING, MAX_SENDING_IN_ALL = 64 << 20, 512 << 20
+"""Bytes of large responses of one user that may be on their way at the same time, and of all users."""
+
+log = logging.getLogger(__name__)
 
 
 class Responses:
@@ -43,6 +52,7 @@ class Responses:
         self._protobuf = protobuf
         self._streams: dict[int, tuple[web.BaseRequest, Request]] = {}
         self.gate: Gate | None = None
+        self.sending = PerUser(MAX_SENDING, "bytes of large responses on their way", in_all=MAX_SENDING_IN_ALL)
 
     def cut(self, which: Callable[[Request], bool]) -> int:
         """Cut the connections of these watches; how many there were."""
@@ -77,17 +87,21 @@ class Responses:
         include = included(request.query.get("includeObject"), form)
         pretty = form.pretty or self._pretty(request)
         now = self._clock.now()
+        headers["Content-Type"] = form.media
+        if isinstance(result, ListResult) and form.media != PROTOBUF:
+            pieces = in_pieces(list_parts(result, form, include, pretty, now))
+            return await self._send_begun(raw, request, pieces, headers)
         if isinstance(result, ListResult):
-            body, status = await encode_list(result, form, include, pretty, now, self._protobuf), 200
+            body, status = await protobuf_list(result, form, self._protobuf), 200
         else:
             body, status = encode_object(result, form, include, pretty, now, self._protobuf), result.status
-        headers["Content-Type"] = form.media
         if len(body) > GZIP_FROM and raw.method == "GET" and "gzip" in request.headers.get("Accept-Encoding", ""):
             body = await asyncio.get_running_loop().run_in_executor(None, _gzip, body)
             headers["Content-Encoding"] = "gzip"
             headers["Vary"] = "Accept-Encoding"
         if len(body) > PIECE:
-            return await _send_in_pieces(raw, body, status, headers)
+            with self._sending(request, len(body)):
+                return await _send_in_pieces(raw, body, status, headers)
         return web.Response(body=body, status=status, headers=headers)
 
     async def _stream(
@@ -137,7 +151,7 @@ class Responses:
     async def _stream_list(
         self, raw: web.BaseRequest, request: Request, result: StreamedList, headers: CIMultiDict[str]
     ) -> web.StreamResponse:
-        """Return a short list in one piece; a long one as it comes, at the client's pace."""
+        """Return a list of another server as it comes."""
         try:
             form = _form(request, "list")
             include = included(request.query.get("includeObject"), form)
@@ -146,30 +160,49 @@ class Responses:
             raise
         headers["Content-Type"] = form.media
         pieces = stream_list(result, form, include, form.pretty or self._pretty(request), self._clock.now())
-        begun = b""
+        return await self._send_begun(raw, request, pieces, headers)
+
+    async def _send_begun(
+        self, raw: web.BaseRequest, request: Request, pieces: AsyncGenerator[Bytes, None], headers: CIMultiDict[str]
+    ) -> web.StreamResponse:
+        """Return a short body in one piece; a long one as it comes, at the client's pace."""
+        begun = bytearray()
         async for piece in pieces:
             begun += piece
             if len(begun) > GZIP_FROM:
                 break
         else:
-            return web.Response(body=begun, headers=headers)
-        if raw.method == "HEAD":
-            await pieces.aclose()
-            return web.Response(headers=headers)
-        gzip = raw.method == "GET" and "gzip" in request.headers.get("Accept-Encoding", "")
-        if gzip:
-            headers["Content-Encoding"] = "gzip"
-            headers["Vary"] = "Accept-Encoding"
-        response = web.StreamResponse(headers=headers)
-        response.enable_chunked_encoding()
-        await response.prepare(raw)
+            return web.Response(body=bytes(begun), headers=headers)
+        async with aclosing(pieces):
+            if raw.method == "HEAD":
+                return web.Response(headers=headers)
+            gzip = raw.method == "GET" and "gzip" in request.headers.get("Accept-Encoding", "")
+            if gzip:
+                headers["Content-Encoding"] = "gzip"
+                headers["Vary"] = "Accept-Encoding"
+            with self._sending(request, LEAST_HELD):
+                response = web.StreamResponse(headers=headers)
+                response.enable_chunked_encoding()
+                await response.prepare(raw)
+                try:
+                    async for piece in _gzipped(begun, pieces) if gzip else _resumed(begun, pieces):
+                        await response.write(piece)
+                except OSError:
+                    raise
+                except Exception as error:  # half a list must not look whole
+                    log.warning("a list broke off: %s", error, exc_info=not isinstance(error, ApiError))
+                    raise ConnectionResetError(f"a list broke off: {error}") from error
+                await response.write_eof()
+                return response
+
+    @contextmanager
+    def _sending(self, request: Request, size: int) -> Iterator[None]:
+        """Count what a large response holds until its client has read it; TooManyRequests beyond the limits."""
+        self.sending.enter(request.user, size)
         try:
-            async for piece in _gzipped(begun, pieces) if gzip else _resumed(begun, pieces):
-                await response.write(piece)
-        except ApiError as error:
-            raise ConnectionResetError(f"a list broke off: {error}") from error  # half a list must not look whole
-        await response.write_eof()
-        return response
+            yield
+        finally:
+            self.sending.leave(request.user, size)
 
     def ended_watch(self, error: ApiError, request: Request | None, audit_id: str) -> web.Response:
         """Return the response to a watch that cannot start at the requested version: a stream with the reason."""
@@ -250,13 +283,15 @@ def _gzip(body: bytes) -> bytes:
     return packer.compress(body) + packer.flush()
 
 
-async def _resumed(begun: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield begun
+async def _resumed(begun: bytearray, pieces: AsyncIterator[Bytes]) -> AsyncIterator[Bytes]:
+    for part in divided(bytes(begun)):
+        yield part
+    begun.clear()
     async for piece in pieces:
         yield piece
 
 
-async def _gzipped(begun: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _gzipped(begun: bytearray, pieces: AsyncIterator[Bytes]) -> AsyncIterator[bytes]:
     packer, loop = _packer(), asyncio.get_running_loop()
     async for piece in _resumed(begun, pieces):
         if packed := await loop.run_in_executor(None, packer.compress, piece):

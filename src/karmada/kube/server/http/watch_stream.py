@@ -59,10 +59,10 @@ class Frames:
         self._watch.initial = []
         if self.plain and not self._is_protobuf:
             frames = (part for entry in entries for part in (b'{"type":"ADDED","object":', entry.raw, b"}\n"))
-            pieces = in_pieces(frames)
+            shown: AsyncIterator[Bytes] = in_pieces(frames)
         else:
-            pieces = self._shown(("ADDED", entry) for entry in entries)
-        async for piece in pieces:
+            shown = self._shown(("ADDED", entry) for entry in entries)
+        async for piece in shown:
             yield piece
 
     def batch(self, changes: list[Change]) -> AsyncIterator[Bytes]:
