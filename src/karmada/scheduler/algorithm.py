@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from karmada.estimator.amounts import Ints
 from karmada.estimator.terms import EstimateError
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.scheduler.assignment import NO_CLUSTERS, Division, assign
 from karmada.scheduler.candidates import FilterSet
 from karmada.scheduler.decision import Attempt, Decision
@@ -36,7 +37,8 @@ from karmada.scheduler.request import Request
 from karmada.scheduler.scores.protocol import Score, ScoreError
 from karmada.scheduler.spread import select
 
-Steps = Generator[EstimateRequest, Estimate, Decision]
+Steps = Generator[EstimateRequest | None, Estimate, Decision]
+"""What it needs on the way: an estimate, or nothing between two terms, where others may get their turn."""
 
 
 @dataclass(slots=True)
@@ -62,6 +64,9 @@ def schedule(
     try:
         wanted = next(steps)
         while True:
+            if wanted is None:
+                wanted = next(steps)
+                continue
             began = meter.now()
             estimate = settle(estimate_locally(wanted, estimators, meter), wanted)
             _observe(meter, wanted, estimate, began)
@@ -78,15 +83,21 @@ async def schedule_remotely(
     remote: Sequence[RemoteEstimator],
     profile: Profile | None = None,
 ) -> Decision:
-    """Schedule a request with estimators that are awaited, besides those that compute."""
+    """Schedule a request with estimators that are awaited, besides those that compute, and many terms in slices."""
     profile = profile or default_profile()
-    steps, meter = decide(request, fleet, profile), profile.meter
+    steps, meter, turn = decide(request, fleet, profile), profile.meter, TimeSlice()
     try:
         wanted = next(steps)
         while True:
+            if wanted is None:
+                if turn.is_over():
+                    await turn.next()
+                wanted = next(steps)
+                continue
             began = meter.now()
             estimate = estimate_locally(wanted, estimators, meter)
-            await _estimate_remotely(wanted, estimate, remote, meter)
+            if remote:
+                await _estimate_remotely(wanted, estimate, remote, meter)
             settle(estimate, wanted)
             _observe(meter, wanted, estimate, began)
             wanted = steps.send(estimate)
@@ -140,6 +151,8 @@ def decide(request: Request, fleet: Fleet, profile: Profile) -> Steps:
         return Decision([(yield from _attempt(request, 0, fleet, profile))])
     attempts: list[Attempt] = []
     for index in range(request.plan.first_term(request.affinity_name), len(terms)):
+        if attempts:
+            yield None
         under = request.under(terms[index].get("affinityName") or "")
         attempts.append((yield from _attempt(under, index, fleet, profile)))
         if attempts[-1].failure is None:

@@ -45,9 +45,9 @@ class Topology(NamedTuple):
 
 class Plan:
     __slots__ = (
-        "affinity", "clusters", "divided", "fields", "key", "one_cluster", "placement", "preference",
-        "region", "scheduling_type", "spread_ignored", "static_rules", "static_rules_key", "strategy", "terms",
-        "tolerations", "tolerations_key", "topologies",
+        "_by_name", "affinity", "clusters", "divided", "fields", "key", "one_cluster", "placement",
+        "preference", "region", "scheduling_type", "spread_ignored", "static_rules", "static_rules_key", "strategy",
+        "terms", "tolerations", "tolerations_key", "topologies",
     )  # fmt: skip
 
     def __init__(self, key: bytes) -> None:
@@ -56,6 +56,7 @@ class Plan:
         self.placement = placement
         self.affinity: Obj | None = placement.get("clusterAffinity")
         self.terms: Sequence[Obj] = placement.get("clusterAffinities") or ()
+        self._by_name = {term.get("affinityName") or "": term for term in reversed(self.terms)}
         self.tolerations: Sequence[Obj] = placement.get("clusterTolerations") or ()
         self.tolerations_key = orjson.dumps(self.tolerations)
         self._read_scheduling(placement.get("replicaScheduling"))
@@ -119,9 +120,7 @@ class Plan:
 
     def term(self, name: str) -> Obj | None:
         """Return the group of clusters with a name."""
-        if not self.terms or not name:
-            return None
-        return next((term for term in self.terms if term.get("affinityName") == name), None)
+        return self._by_name.get(name) if name else None
 
     def first_term(self, observed: str) -> int:
         """Return where to begin among the groups: where it ended last time."""

@@ -27,6 +27,9 @@ from karmada.scheduler.service import writing
 from karmada.scheduler.service.core import SchedulingEngine
 from karmada.scheduler.service.triggers import SchedulerSelector
 
+_MOST_TERMS = 8
+"""Groups of clusters that are tried within a write; with more of them, the decision is made in slices afterwards."""
+
 
 class Decided(NamedTuple):
     """A decision that is on its way into the store with its binding."""
@@ -57,6 +60,8 @@ class AtCreation:
             return None
         began, generation = self._clock.monotonic(), meta.generation(binding)
         request = self._core.request(binding)
+        if len(request.plan.terms) > _MOST_TERMS:
+            return None
         decision = self._core.decide_at_once(request)
         if decision.failed_attempts:
             return None

@@ -122,7 +122,7 @@ class SchedulingEngine:
 
     async def _decide(self, request: Request) -> Decision:
         profile, local, remote = self._algorithm
-        if remote:
+        if remote or len(request.plan.terms) > 1:
             return await schedule_remotely(request, self.fleet, local, remote, profile)
         return schedule(request, self.fleet, local, profile)
 
