@@ -10,7 +10,7 @@ import pytest
 
 from karmada.api import matching
 from karmada.controllers.detector.claims import POLICIES
-from karmada.controllers.detector.policies import Policies
+from karmada.controllers.detector.policies import Policies, ReadSelectors
 from karmada.controllers.detector.policy import requeue_waiting
 from karmada.controllers.detector.waiting import Waiting
 from karmada.controllers.template_refs import Ref
@@ -27,7 +27,7 @@ class Detector:
 
     def __init__(self, templates: int) -> None:
         self.policies = Policies.__new__(Policies)
-        self.policies._selectors = {}
+        self.policies.selectors = ReadSelectors(())
         self.waiting, self.kinds = Waiting(), self
         for number in range(templates):
             self.waiting.add(Ref(CM, "default", f"c{number}"))

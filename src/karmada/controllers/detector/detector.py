@@ -29,7 +29,7 @@ from karmada.controllers.detector.claims import Claim, PolicyKind, claim_of, cla
 from karmada.controllers.detector.eligible import SkippedNamespaces
 from karmada.controllers.detector.interpretation import Interpretation, ReplicaInterpreter
 from karmada.controllers.detector.kinds import Kind, Kinds
-from karmada.controllers.detector.policies import NotYet, Policies, is_lazy, selectors_of
+from karmada.controllers.detector.policies import NotYet, Policies, is_lazy, read, selectors_of
 from karmada.controllers.detector.release import Release
 from karmada.controllers.detector.replica_policies import KINDS as REPLICA_POLICIES
 from karmada.controllers.detector.replica_policies import ReplicaPolicies, decides, precision
@@ -139,10 +139,11 @@ class Detector(Reconciler):
         for policy in (old, new):
             if policy is None or not decides(policy):
                 continue
+            selectors = read(policy)
             for gvk in {gvk_of(selector) for selector in selectors_of(policy)} or self.kinds.followed:
                 if self._interpretation.divides(gvk):
                     async for template in self.kinds.scan(gvk, meta.namespace(policy)):
-                        if claim_of(template) is not None and precision(policy, template) > MISMATCH:
+                        if claim_of(template) is not None and precision(policy, template, selectors) > MISMATCH:
                             add(ref_of(template).queued(lazily=self._is_lazy(template)))
 
     def kind_removed(self, kind: Kind) -> None:

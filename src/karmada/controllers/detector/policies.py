@@ -69,38 +69,52 @@ def selections(policy: Obj) -> Iterator[str]:
         )
 
 
+def read(policy: Obj) -> ResourceSelectors:
+    return ResourceSelectors.of(selectors_of(policy))
+
+
+class ReadSelectors:
+    """The selectors of the policies of some informers, read once for each version of a policy."""
+
+    def __init__(self, informers: Iterable[Informer]) -> None:
+        self._read: dict[str, tuple[list[Obj], ResourceSelectors]] = {}
+        """By the uid of a policy, what it was read from and what it says."""
+        for informer in informers:
+            informer.add_handler(self._forget)
+
+    def _forget(self, old: Obj | None, _new: Obj | None) -> None:
+        if old is not None:
+            self._read.pop(meta.uid(old), None)
+
+    def of(self, policy: Obj) -> ResourceSelectors:
+        source, uid = selectors_of(policy), meta.uid(policy)
+        kept = self._read.get(uid)
+        if kept is None or kept[0] is not source:
+            kept = self._read[uid] = source, read(policy)
+        return kept[1]
+
+
 class Policies:
     def __init__(self, context: Context) -> None:
         self._client = context.client
         self.changes = 0
         """How often a policy has changed."""
-        self._selectors: dict[str, tuple[list[Obj], ResourceSelectors]] = {}
-        """By the uid of a policy, what it was read from and what it says."""
         self._informers: dict[PolicyKind, Informer] = {}
         self._overrides: dict[PolicyKind, Informer] = {}
         for kind in BOTH:
             self._informers[kind] = context.informers.of(kind.gvr, indexes={_BY_SELECTION: selections})
             self._informers[kind].add_handler(self._count)
             self._overrides[kind] = context.informers.of(kind.overrides)
+        self.selectors = ReadSelectors(self._informers.values())
 
-    def _count(self, old: Obj | None, _new: Obj | None) -> None:
+    def _count(self, _old: Obj | None, _new: Obj | None) -> None:
         self.changes += 1
-        if old is not None:
-            self._selectors.pop(meta.uid(old), None)
-
-    def selectors(self, policy: Obj) -> ResourceSelectors:
-        """Return the selectors of a policy, read once for each version of it."""
-        source, uid = selectors_of(policy), meta.uid(policy)
-        kept = self._selectors.get(uid)
-        if kept is None or kept[0] is not source:
-            kept = self._selectors[uid] = source, ResourceSelectors.of(source)
-        return kept[1]
 
     def selects(self, policy: Obj, template: Obj) -> bool:
         return self._precision(policy, template) > MISMATCH
 
     def _precision(self, policy: Obj, template: Obj) -> int:
-        return self.selectors(policy).priority(template)
+        return self.selectors.of(policy).priority(template)
 
     def get(self, kind: PolicyKind, key: Key) -> Obj | None:
         return self._informers[kind].get(key)

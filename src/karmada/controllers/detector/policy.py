@@ -65,7 +65,7 @@ class PolicyController(Reconciler):
         policy = self._detector.policies.get(self._kind, key)
         if policy is None:
             return Done
-        async for selector in in_slices(self._detector.policies.selectors(policy)):
+        async for selector in in_slices(self._detector.policies.selectors.of(policy)):
             selector.read()
         await self._preemption.noticed(policy)
         if meta.is_deleting(policy):
@@ -153,7 +153,7 @@ async def requeue_waiting(detector: Detector, kind: PolicyKind, policy: Obj) -> 
 
     Each selector is compared with its own candidates, each pair once.
     """
-    selectors, waiting = detector.policies.selectors(policy), detector.waiting
+    selectors, waiting = detector.policies.selectors.of(policy), detector.waiting
     pairs = ((selector, ref) for selector in selectors for ref in waiting.candidates([selector.source]))
     async for selector, ref in in_slices(pairs):
         template = detector.kinds.known(ref)

@@ -7,14 +7,14 @@ policies are, so that a template is compared with few of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from karmada.api.config import ReplicaSchedulingPolicy as ClusterWide
-from karmada.api.matching import MATCH_ALL, MISMATCH, selectors_priority
+from karmada.api.matching import MATCH_ALL, MISMATCH, ResourceSelectors
 from karmada.api.policy import ReplicaSchedulingPolicy as Namespaced
 from karmada.controllers.context import Context
-from karmada.controllers.detector.policies import selection, selections, selectors_of
+from karmada.controllers.detector.policies import ReadSelectors, read, selection, selections, selectors_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -26,18 +26,20 @@ _BY_SELECTION: Final = "selects"
 _EVERYTHING: Final = ""
 
 
-def precision(rules: Obj, template: Obj) -> int:
-    """Return how precisely one selects a template; MISMATCH if it does not."""
+def precision(rules: Obj, template: Obj, selectors: ResourceSelectors | None = None) -> int:
+    """Return how precisely one selects a template; MISMATCH if it does not. `selectors` are its own, if read before."""
     namespace = meta.namespace(rules)
     if meta.is_deleting(rules) or (namespace and namespace != meta.namespace(template)):
         return MISMATCH
-    selectors = selectors_of(rules)
-    return selectors_priority(selectors, template) if selectors else MATCH_ALL
+    selectors = read(rules) if selectors is None else selectors
+    return selectors.priority(template) if selectors else MATCH_ALL
 
 
-def best(candidates: Iterable[Obj], template: Obj) -> Obj | None:
+def best(candidates: Iterable[Obj], template: Obj, read: Callable[[Obj], ResourceSelectors] = read) -> Obj | None:
     """Return the policy of one kind that decides on the replicas of a template."""
-    ranked = [(-precision(rules, template), meta.name(rules), rules) for rules in candidates if decides(rules)]
+    ranked = [
+        (-precision(rules, template, read(rules)), meta.name(rules), rules) for rules in candidates if decides(rules)
+    ]
     first = min(ranked, key=lambda rank: rank[:2], default=None)
     return first[2] if first is not None and first[0] != -MISMATCH else None
 
@@ -69,6 +71,7 @@ def _index(rules: Obj) -> Iterator[str]:
 class ReplicaPolicies:
     def __init__(self, context: Context) -> None:
         self._informers = {kind: context.informers.of(kind, indexes={_BY_SELECTION: _index}) for kind in KINDS}
+        self._selectors = ReadSelectors(self._informers.values())
 
     def get(self, kind: GVR, key: Key) -> Obj | None:
         return self._informers[kind].get(key)
@@ -83,7 +86,7 @@ class ReplicaPolicies:
             exact = [selection(space, template["apiVersion"], template["kind"], wanted) for wanted in (name, "")]
             for value in (*exact, f"{space}|{_EVERYTHING}"):
                 found |= {meta.name(rules): rules for rules in informer.by_index(_BY_SELECTION, value)}
-            rules = best(found.values(), template)
+            rules = best(found.values(), template, self._selectors.of)
             if rules is not None:
                 return rules
         return None

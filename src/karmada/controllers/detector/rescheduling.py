@@ -17,6 +17,7 @@ from karmada.controllers.binding.kinds import KINDS as BINDINGS
 from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import binding_resource
 from karmada.controllers.detector.kinds import Kinds
+from karmada.controllers.detector.policies import read
 from karmada.controllers.detector.replica_policies import precision
 from karmada.controllers.indexes import BY_CLUSTER, target_clusters
 from karmada.controllers.template_refs import ref_of_binding
@@ -85,10 +86,11 @@ class Rescheduling(Reconciler):
         self._recorder.event(chosen, NORMAL, RESCHEDULED, text)
 
     def _movable(self, policy: Obj, cluster: str) -> Iterator[Obj]:
+        selectors = read(policy)
         for informer in self._bindings:
             for binding in informer.by_index(BY_CLUSTER, cluster):
                 template = self._templates.known(ref_of_binding(binding))
-                if template is None or precision(policy, template) == MISMATCH or meta.is_deleting(binding):
+                if template is None or precision(policy, template, selectors) == MISMATCH or meta.is_deleting(binding):
                     continue
                 if _replicas(binding, cluster) and plan_of(binding["spec"].get("placement")).strategy in _BY_CAPACITY:
                     yield binding
