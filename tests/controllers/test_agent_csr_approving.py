@@ -28,6 +28,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.user import User
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
+from tests.support.rights import binding, group
 
 AGENT, AGENTS = "system:karmada:agent:m1", "system:karmada:agents"
 SIGNER = "kubernetes.io/kube-apiserver-client"
@@ -49,16 +50,8 @@ async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
         yield plane
 
 
-async def bind(plane: ControlPlane, name: str, role: str, group: str) -> None:
-    subject = {"apiGroup": RBAC, "kind": "Group", "name": group}
-    binding = {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
-        "subjects": [subject],
-    }
-    await plane.client.create(CLUSTER_ROLE_BINDINGS, binding)
+async def bind(plane: ControlPlane, name: str, role: str, to: str) -> None:
+    await plane.client.create(CLUSTER_ROLE_BINDINGS, binding(name, group(to), to=role))
 
 
 def request(common_name: str = AGENT, organizations: tuple[str, ...] = (AGENTS,), names: Any = ()) -> bytes:

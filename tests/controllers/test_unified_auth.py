@@ -30,6 +30,7 @@ from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 from tests.support.member_server import MemberServer, member_server
+from tests.support.rights import grant, user
 
 ROLE_WORK, BINDING_WORK = "karmada-impersonator-7cbb6bd5c9", "karmada-impersonator-84f8c8f8c6"
 SUCCEED = ("Normal", "SyncImpersonationConfigSucceed", "Sync impersonation config succeed.")
@@ -103,14 +104,9 @@ def allowed(plane: ControlPlane, cluster: str, kind: str = "users") -> list[str]
     return [name for name in names if kind != "users" or not name.startswith("system:")]
 
 
-async def grant(plane: ControlPlane, name: str, users: list[str], *clusters: str) -> None:
+async def let_through(plane: ControlPlane, name: str, users: list[str], *clusters: str) -> None:
     rules = [rule("cluster.karmada.io", "clusters/proxy", *clusters)]
-    role: Obj = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name}}
-    await plane.client.create(CLUSTER_ROLES, {**role, "kind": "ClusterRole", "rules": rules})
-    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    subjects = [{"kind": "User", "name": user, "apiGroup": ref["apiGroup"]} for user in users]
-    binding = {**role, "kind": "ClusterRoleBinding", "roleRef": ref, "subjects": subjects}
-    await plane.client.create(CLUSTER_ROLE_BINDINGS, binding)
+    await grant(plane.client, name, rules, *map(user, users))
 
 
 async def test_a_cluster_gets_a_role_and_a_binding(plane: ControlPlane) -> None:
@@ -154,8 +150,8 @@ async def test_a_cluster_without_a_token_to_impersonate_with_gets_nothing_until_
 async def test_who_is_granted_the_proxy_reaches_the_clusters_it_was_granted_for(plane: ControlPlane) -> None:
     for name in ("m1", "m2"):
         await plane.add_cluster(name, impersonatorSecretRef=SECRET)
-    await grant(plane, "everywhere", ["tom", "ann"])
-    await grant(plane, "one", ["bob"], "m2")
+    await let_through(plane, "everywhere", ["tom", "ann"])
+    await let_through(plane, "one", ["bob"], "m2")
     await eventually(lambda: allowed(plane, "m1") == ["ann", "tom"] and allowed(plane, "m2") == ["ann", "bob", "tom"])
     await plane.client.delete(CLUSTER_ROLE_BINDINGS, "everywhere")
     await eventually(lambda: allowed(plane, "m1") == [] and allowed(plane, "m2") == ["bob"])
@@ -166,7 +162,7 @@ async def test_who_is_granted_the_proxy_reaches_the_clusters_it_was_granted_for(
 async def test_a_role_that_changes_moves_its_grant(plane: ControlPlane) -> None:
     for name in ("m1", "m2"):
         await plane.add_cluster(name, impersonatorSecretRef=SECRET)
-    await grant(plane, "one", ["bob"], "m1")
+    await let_through(plane, "one", ["bob"], "m1")
     await eventually(lambda: allowed(plane, "m1") == ["bob"] and allowed(plane, "m2") == [])
     moved = {"rules": [rule("cluster.karmada.io", "clusters/proxy", "m2")]}
     await plane.client.patch(CLUSTER_ROLES, "one", "", moved)
@@ -187,8 +183,8 @@ async def test_only_the_clusters_that_a_grant_concerns_are_reconciled(plane: Con
         return await reconcile(key)
 
     controller.reconciler.reconcile = note  # type: ignore[method-assign]
-    await grant(plane, "unrelated", ["eve"], "m9")
-    await grant(plane, "one", ["bob"], "m2")
+    await let_through(plane, "unrelated", ["eve"], "m9")
+    await let_through(plane, "one", ["bob"], "m2")
     await eventually(lambda: allowed(plane, "m2") == ["bob"])
     assert set(looked_at) - {""} == {"m2"}
 
@@ -220,7 +216,7 @@ async def test_the_works_go_with_the_cluster(plane: ControlPlane) -> None:
     await plane.client.delete(Cluster.gvr, "m1")
     work = await plane.until(lambda: (cached(plane, "m1") or {"metadata": {}})["metadata"].get("deletionTimestamp"))
     assert work
-    await grant(plane, "everywhere", ["tom"])
+    await let_through(plane, "everywhere", ["tom"])
     queue = plane.manager.controllers["unified-auth-controller"].queue
     await eventually(lambda: queue.idle)
     assert allowed(plane, "m1") == []

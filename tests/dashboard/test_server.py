@@ -14,6 +14,7 @@ from karmada.dashboard.sessions import COOKIE
 from karmada.kube.objects.types import Obj
 from tests.support.dashboard_client import DashboardPlane, dashboard_plane
 from tests.support.eventually import LIMIT, eventually
+from tests.support.rights import grant, group
 
 
 def cluster(name: str, **spec: object) -> Obj:
@@ -111,26 +112,8 @@ async def test_a_client_certificate_acts_as_exactly_its_user(plane: DashboardPla
     (session,) = dashboard.sessions._sessions.values()
     assert plane.server.clock.now() < session.viewer.identity.until < math.inf, "it ends with the certificate"
     role = {"apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": ["list", "get", "watch"]}
-    await _grant(plane, "viewers", [role])
+    await grant(plane.client, "viewers", [role], group("viewers"))
     assert (await plane.browser.get("/")).status == 200
-
-
-async def _grant(plane: DashboardPlane, group: str, rules: list[Obj]) -> None:
-    from karmada.kube.objects.gvk import GVR
-
-    rbac = "rbac.authorization.k8s.io"
-    await plane.client.create(
-        GVR(rbac, "v1", "clusterroles"),
-        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": group}, "rules": rules},
-    )
-    binding = {
-        "apiVersion": f"{rbac}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": group},
-        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": group},
-        "subjects": [{"apiGroup": rbac, "kind": "Group", "name": group}],
-    }
-    await plane.client.create(GVR(rbac, "v1", "clusterrolebindings"), binding)
 
 
 async def test_requests_of_other_sites_and_for_other_names_are_refused(plane: DashboardPlane) -> None:

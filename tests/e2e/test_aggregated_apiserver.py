@@ -16,21 +16,15 @@ from karmada.joining.join import Joining, join
 from karmada.kube.client.client import Client
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from karmada.kube.sim.cluster import SimCluster
 from tests.e2e.aggregated_process import AggregatedProcess
 from tests.support.background import Background
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import LIMIT, eventually_blocking
-from tests.support.kubectl_plane import (
-    CLUSTER_ROLE_BINDINGS,
-    CLUSTER_ROLES,
-    IMPERSONATION,
-    PROXIES,
-    binding,
-    role,
-    simulated,
-)
+from tests.support.kubectl_plane import IMPERSONATION, PROXIES, simulated
 from tests.support.programs import Program, ServerProcess
+from tests.support.rights import binding, role
 
 pytestmark = pytest.mark.e2e
 PATH = "/apis/cluster.karmada.io/v1alpha1"

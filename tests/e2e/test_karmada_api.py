@@ -14,22 +14,13 @@ import yaml
 
 from karmada.api.crds import all_kinds
 from karmada.api.kind import KindInfo
+from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from tests.support.background import Background
 from tests.support.eventually import LIMIT
 from tests.support.fake_member import FakeProxy, connect_proxy, socks_proxy
-from tests.support.kubectl_plane import (
-    CLUSTER_ROLE_BINDINGS,
-    CLUSTER_ROLES,
-    PROXIES,
-    PROXY,
-    Plane,
-    binding,
-    plane,
-    role,
-    stop,
-    user,
-)
+from tests.support.kubectl_plane import PROXIES, PROXY, Plane, plane, stop
 from tests.support.programs import Program, Result
+from tests.support.rights import binding, role, user
 
 pytestmark = pytest.mark.e2e
 Way = Callable[[], AbstractAsyncContextManager[FakeProxy]]

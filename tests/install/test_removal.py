@@ -14,6 +14,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.install.installing import KINDS, NAMESPACE, Host, host_cluster
+from tests.support.rights import grant, user
 
 
 @pytest.fixture
@@ -127,21 +128,7 @@ async def test_missing_rights_are_listed_and_nothing_is_removed(host: Host, gran
     await host.install({"store-volume": "hostPath"}, "host")
     before = await host.specs()
     jane = host.as_user("jane")
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "look"},
-        "rules": granted,
-    }
-    binding = {
-        **role,
-        "kind": "ClusterRoleBinding",
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "look"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}],
-    }
-    del binding["rules"]
-    for obj in (role, binding):
-        await host.client.create(await host.client.resource_of(obj), obj)
+    await grant(host.client, "look", granted, user("jane"))
     with pytest.raises(InstallError, match=lacking):
         await remove(jane, Removal(namespace=NAMESPACE), lambda _line: None)
     assert await host.specs() == before

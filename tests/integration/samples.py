@@ -10,6 +10,7 @@ from typing import Any
 
 from karmada.kube.server.app import ApiServer
 from tests.support.eventually import LIMIT, eventually
+from tests.support.rights import binding, user
 from tests.support.wire import Answer, Http
 
 CORE = "/api/v1/namespaces/default"
@@ -38,13 +39,7 @@ def configmap(name: str = "c", data: dict[str, str] | None = None, **meta: Any) 
 
 
 def editors(*names: str) -> Any:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "editors"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
-        "subjects": [{"kind": "User", "name": name} for name in names],
-    }
+    return binding("editors", *map(user, names), to="edit")
 
 
 def deployment(name: str = "web", replicas: int = 2, image: str = "nginx:1", **meta: Any) -> Any:

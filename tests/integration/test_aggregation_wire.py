@@ -13,6 +13,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.support.callers import Caller, user_certificate
 from tests.support.eventually import eventually
+from tests.support.rights import grant, user
 from tests.support.running import api_server
 from tests.support.wire import Http
 
@@ -95,14 +96,6 @@ async def test_everything_works_through_the_front(front: ApiServer, http: Http) 
     assert (await http("DELETE", f"{GADGETS}/a")).code == 200
 
 
-async def grant(http: Http, name: str, rules: list[Obj], user: str) -> None:
-    assert (await http("POST", f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})).code == 201
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
-    assert (await http("POST", f"{RBAC}/clusterrolebindings", body)).code == 201
-
-
 async def test_the_backend_knows_the_caller_and_decides_for_itself(
     front: ApiServer, backend: ApiServer, http: Http
 ) -> None:
@@ -111,11 +104,11 @@ async def test_the_backend_knows_the_caller_and_decides_for_itself(
     async with Caller(front, **user_certificate(front, "jane", "devs")) as jane:
         refused = await jane("GET", GADGETS)
         assert refused.code == 403, "the front refuses first"
-        await grant(http, "gadgets", rules, "jane")
+        await grant(front.client(), "gadgets", rules, user("jane"))
         refused = await jane("GET", GADGETS)
         assert refused.code == 403
         assert 'User "jane" cannot list resource "gadgets"' in refused.json()["message"]
-        await grant(inside, "gadgets", rules, "jane")
+        await grant(backend.client(), "gadgets", rules, user("jane"))
         assert (await jane("GET", GADGETS)).code == 200
     await inside.close()
 

@@ -15,6 +15,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.support.callers import Caller, encoded, server_with_clock, signing_request, user_certificate
 from tests.support.eventually import eventually
+from tests.support.rights import role
 from tests.support.wire import Answer, Http
 
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -188,13 +189,7 @@ async def test_requests_for_a_foreign_signer_are_not_changed(server: ApiServer, 
 
 
 async def allow(http: Http, name: str, rules: list[Obj]) -> None:
-    body = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name},
-        "rules": rules,
-    }
-    answer = await http("POST", f"{RBAC}/clusterroles", body)
+    answer = await http("POST", f"{RBAC}/clusterroles", role(name, *rules))
     assert answer.code == 201, answer.body
 
 

@@ -11,6 +11,7 @@ from multidict import CIMultiDict
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.support.callers import Caller, user_certificate
+from tests.support.rights import binding, role, user
 from tests.support.wire import Http
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -37,11 +38,8 @@ async def proxy(server: ApiServer) -> AsyncIterator[Proxy]:
 
 
 async def allow(http: Http, *rules: Obj) -> None:
-    await http("POST", f"{RBAC}/clusterroles", {"metadata": {"name": "proxy"}, "rules": list(rules)})
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "proxy"}
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "proxy"}
-    body = {"metadata": {"name": "proxy"}, "roleRef": reference, "subjects": [subject]}
-    answer = await http("POST", f"{RBAC}/clusterrolebindings", body)
+    await http("POST", f"{RBAC}/clusterroles", role("proxy", *rules))
+    answer = await http("POST", f"{RBAC}/clusterrolebindings", binding("proxy", user("proxy")))
     assert answer.code == 201, answer.body
 
 

@@ -16,6 +16,7 @@ from karmada.kube.objects.gvrs import ACCOUNTS, CLUSTER_ROLE_BINDINGS, CONFIG_MA
 from karmada.kube.runtime.informer import Informer
 from karmada.members.members import Member
 from karmada.members.switching import SwitchingTransport
+from tests.support import rights
 from tests.support.eventually import LIMIT, eventually
 from tests.support.member_server import MemberServer, member_server
 
@@ -50,16 +51,8 @@ async def account(server: MemberServer) -> RestConfig:
     """The way to a server as an account that may do everything, until that is deleted."""
     metadata = {"name": "worker", "namespace": "default"}
     await server.client.create(ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-    await server.client.create(
-        CLUSTER_ROLE_BINDINGS,
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "worker"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", **metadata}],
-        },
-    )
+    worker = rights.binding("worker", rights.account("worker", "default"), to="cluster-admin")
+    await server.client.create(CLUSTER_ROLE_BINDINGS, worker)
     requested = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     answer = await server.client.create_subresource(ACCOUNTS, "worker", "default", "token", requested)
     return RestConfig(server=server.config.server, ca=server.config.ca, token=answer["status"]["token"])

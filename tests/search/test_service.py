@@ -26,6 +26,7 @@ from karmada.search.service import Options, install
 from tests.search.fake_fleet import FakeFleet, FakeMemberTransport, config_map
 from tests.support.eventually import eventually
 from tests.support.fake_api import FakeApi
+from tests.support.rights import grant, user
 from tests.support.running import run_server
 from tests.support.wire import Http
 
@@ -155,22 +156,13 @@ async def test_only_get_is_served_and_only_of_known_categories(plane: Plane) -> 
 
 
 async def test_the_right_is_that_of_the_category_with_the_next_segment(plane: Plane) -> None:
-    role, group = "search-core", "rbac.authorization.k8s.io"
     rule = {
         "apiGroups": ["search.karmada.io"],
         "resources": ["search/api"],
         "resourceNames": ["cache"],
         "verbs": ["get"],
     }
-    await plane.client.create(GVR(group, "v1", "clusterroles"), {"metadata": {"name": role}, "rules": [rule]})
-    await plane.client.create(
-        GVR(group, "v1", "clusterrolebindings"),
-        {
-            "metadata": {"name": role},
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-            "subjects": [{"apiGroup": group, "kind": "User", "name": "tom"}],
-        },
-    )
+    await grant(plane.client, "search-core", [rule], user("tom"))
     tom = plane.server.client(User("tom", groups=(AUTHENTICATED,)))
     assert (await tom.raw("GET", f"{CACHE}/api/v1/services"))["items"] == []
     with pytest.raises(Forbidden):

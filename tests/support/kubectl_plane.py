@@ -16,6 +16,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.sim.cluster import SimCluster
@@ -24,9 +25,8 @@ from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from tests.support.background import Background
 from tests.support.karmada_server import serving
 from tests.support.programs import Program
+from tests.support.rights import account, binding, role
 
-RBAC = "rbac.authorization.k8s.io"
-CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS = GVR(RBAC, "v1", "clusterroles"), GVR(RBAC, "v1", "clusterrolebindings")
 PROXIES = "/apis/cluster.karmada.io/v1alpha1/clusters/{}/proxy"
 
 
@@ -96,34 +96,14 @@ async def _join(server: ApiServer, sim: SimCluster, name: str) -> None:
     try:
         await join(server.client(), member, Joining.to(config, name))
         await member.create(CLUSTER_ROLES, role("karmada-impersonator", IMPERSONATION))
-        account = {"kind": "ServiceAccount", "namespace": "karmada-cluster", "name": "karmada-impersonator"}
-        await member.create(CLUSTER_ROLE_BINDINGS, binding("karmada-impersonator", account))
+        impersonator = account("karmada-impersonator", "karmada-cluster")
+        await member.create(CLUSTER_ROLE_BINDINGS, binding("karmada-impersonator", impersonator))
     finally:
         await member.close()
 
 
 IMPERSONATION: Obj = {"apiGroups": [""], "resources": ["users", "groups", "serviceaccounts"], "verbs": ["impersonate"]}
 PROXY: Obj = {"apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"], "verbs": ["*"]}
-
-
-def role(name: str, *rules: Obj) -> Obj:
-    return {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": list(rules)}
-
-
-def binding(name: str, *subjects: Obj, to: str = "") -> Obj:
-    ref = {"apiGroup": RBAC, "kind": "ClusterRole", "name": to or name}
-    metadata = {"name": name}
-    return {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": metadata,
-        "roleRef": ref,
-        "subjects": list(subjects),
-    }
-
-
-def user(name: str) -> Obj:
-    return {"apiGroup": RBAC, "kind": "User", "name": name}
 
 
 def plane(background: Background, folder: Path, kubectl_path: str) -> Plane:

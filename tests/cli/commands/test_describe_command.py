@@ -17,13 +17,14 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, NODES, PODS
+from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, DEPLOYMENTS, EVENTS, NODES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_all
 from tests.support.background import Background
 from tests.support.eventually import eventually, eventually_blocking
 from tests.support.kubectl_plane import Plane, plane
 from tests.support.programs import Program, Result
+from tests.support.rights import binding, role, user
 
 ZOO = Path(__file__).parent / "describing" / "zoo.yaml"
 KUBECTL = shutil.which("kubectl") or ""
@@ -327,8 +328,6 @@ def test_events_are_shown_unless_they_are_not_wanted(lab: Lab) -> None:
 
 def test_one_may_look_without_seeing_events(lab: Lab) -> None:
     """Whoever may read pods and nothing else sees the pod, without the section on events."""
-    from tests.support.kubectl_plane import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, binding, role, user
-
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
     lab.plane.create(CLUSTER_ROLES, role("reader", rule))
     lab.plane.create(CLUSTER_ROLE_BINDINGS, binding("reader", user("eve")))

@@ -19,11 +19,12 @@ from karmada.cli.commands.explain import explain
 from karmada.cli.commands.get import get
 from karmada.cli.targeting import session, sources
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.objects.gvrs import CONFIG_MAPS, CRDS, PODS
+from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CONFIG_MAPS, CRDS, PODS
 from karmada.kube.sim.cluster import SimCluster
 from tests.support.background import Background
 from tests.support.eventually import eventually_blocking
-from tests.support.kubectl_plane import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Plane, binding, plane, role, user
+from tests.support.kubectl_plane import Plane, plane
+from tests.support.rights import binding, role, user
 
 MANAGED = {"karmada.io/managed": "true"}
 

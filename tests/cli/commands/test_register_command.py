@@ -34,8 +34,8 @@ from karmada.kube.server.auth.kubeconfig import write_kubeconfig
 from karmada.kube.server.auth.user import User
 from karmada.kube.sim.behaviours import Outcome, Rule
 from tests.support.eventually import eventually
-from tests.support.kubectl_plane import RBAC, binding, role
 from tests.support.registering import PHASES, SYSTEM, Pair, registering_pair
+from tests.support.rights import binding, group, role
 
 AGENT = "system:karmada:agent:m1"
 
@@ -370,8 +370,7 @@ async def test_a_member_that_does_not_allow_it_is_left_as_it_was(pair: Pair, tmp
     everything = {"apiGroups": ["", "apps"], "resources": ["*"], "verbs": ["*"]}
     reading = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get"]}
     await pair.member.create(CLUSTER_ROLES, role("limited", everything, reading))
-    subject = {"apiGroup": RBAC, "kind": "Group", "name": "editors"}
-    await pair.member.create(CLUSTER_ROLE_BINDINGS, binding("limited", subject))
+    await pair.member.create(CLUSTER_ROLE_BINDINGS, binding("limited", group("editors")))
     code, _, err = await pair.register("--kubeconfig", str(limited))
     assert code == 1
     assert err.startswith("Error from server (Forbidden): clusterroles.rbac.authorization.k8s.io is forbidden")

@@ -14,11 +14,11 @@ import pytest
 from playwright.sync_api import Browser
 
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.objects.types import Obj
 from tests.e2e.fleets import QUICK, QUICK_SCALING
 from tests.e2e.propagating import Propagation, propagation
 from tests.e2e.sharing import Shared
 from tests.support.browser import Tab, chromium, tab
+from tests.support.rights import binding, user
 
 ADMIN, VIEWER, READER = "boss", "visitor", "auditor"
 _ROLES, _BINDINGS = (GVR("rbac.authorization.k8s.io", "v1", name) for name in ("clusterroles", "clusterrolebindings"))
@@ -65,23 +65,15 @@ def _dashboard(folder: Path, kubectl_path: str) -> Iterator[DashboardFleet]:
 def _grant(fleet: Propagation) -> None:
     rules = [{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": ["get", "list", "watch"]}]
     fleet.here.create(_ROLES, {"metadata": {"name": "sees-clusters"}, "rules": rules})
-    fleet.here.create(_BINDINGS, _binding(VIEWER, "sees-clusters"))
+    fleet.here.create(_BINDINGS, binding(VIEWER, user(VIEWER), to="sees-clusters"))
     looks = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
     proxied = {"apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"], "verbs": ["*"]}
     fleet.here.create(_ROLES, {"metadata": {"name": "sees-all"}, "rules": [looks, proxied]})
-    fleet.here.create(_BINDINGS, _binding(READER, "sees-all"))
+    fleet.here.create(_BINDINGS, binding(READER, user(READER), to="sees-all"))
     for place in (fleet.here, *fleet.members.values()):
-        place.create(_BINDINGS, _binding(ADMIN, "cluster-admin"))
+        place.create(_BINDINGS, binding(ADMIN, user(ADMIN), to="cluster-admin"))
     for member in fleet.members.values():
-        member.create(_BINDINGS, _binding(READER, "view"))
-
-
-def _binding(user: str, role: str) -> Obj:
-    return {
-        "metadata": {"name": user},
-        "roleRef": {"apiGroup": _ROLES.group, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": _ROLES.group, "kind": "User", "name": user}],
-    }
+        member.create(_BINDINGS, binding(READER, user(READER), to="view"))
 
 
 @pytest.fixture(scope="module")

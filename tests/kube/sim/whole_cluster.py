@@ -14,12 +14,13 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.client.transport import Call, RawResponse
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.objects.gvrs import DEPLOYMENTS, NODES, PODS
+from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, DEPLOYMENTS, NODES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.cluster import SimCluster
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from tests.support.eventually import LIMIT, eventually
+from tests.support.rights import account, binding
 
 SMALL = Profile("small", latencies=INSTANT, pools=(NodePool(count=2),), system_pods=False)
 
@@ -44,12 +45,8 @@ class Whole:
         await inside.create(GVR("", "v1", "namespaces"), {"metadata": {"name": namespace}})
         accounts = GVR("", "v1", "serviceaccounts")
         await inside.create(accounts, {"metadata": {"name": name, "namespace": namespace}})
-        binding = {
-            "metadata": {"name": f"{namespace}-{name}"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-        }
-        await inside.create(GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings"), binding)
+        bound = binding(f"{namespace}-{name}", account(name, namespace), to="cluster-admin")
+        await inside.create(CLUSTER_ROLE_BINDINGS, bound)
         requested: Obj = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
         emitted = await inside.create_subresource(accounts, name, namespace, "token", requested)
         none = RestConfig(self.config.server).certificate

@@ -24,6 +24,7 @@ from karmada.search.proxy.mounting import mount_proxy
 from tests.search.proxy.fakes import FakeCaches, FakeReading, FakeReads
 from tests.support.eventually import LIMIT
 from tests.support.ports import free_port
+from tests.support.rights import grant, group
 from tests.support.wire import Http
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -58,22 +59,10 @@ async def apart(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Apart
     mount_proxy(front, FakeCaches(), FakeReading(), Members(front.cache, no_secret, outbound), remote, live=FakeReads())
     await front.start()
     apart = Apart(plane, front)
-    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}]
-    metadata = {"name": "readers"}
-    role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
-    binding = {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": metadata,
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "readers"},
-        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": "readers"}],
-    }
-    for server in (plane, front):
-        client = server.client(user_agent="tests")
-        if server is front:
-            rules[:] = [{"apiGroups": ["search.karmada.io"], "resources": ["proxying/proxy"], "verbs": ["*"]}]
-        await client.create(GVR(RBAC, "v1", "clusterroles"), role)
-        await client.create(GVR(RBAC, "v1", "clusterrolebindings"), binding)
+    reading = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
+    proxying = {"apiGroups": ["search.karmada.io"], "resources": ["proxying/proxy"], "verbs": ["*"]}
+    for server, rule in ((plane, reading), (front, proxying)):
+        await grant(server.client(user_agent="tests"), "readers", [rule], group("readers"))
     yield apart
     await apart.http.close()
     await front.stop()

@@ -32,6 +32,7 @@ from karmada.search.proxy.versions import Versions
 from tests.search.proxy.fakes import FakeCache, FakeCaches, FakeReading, FakeReads
 from tests.support.eventually import LIMIT
 from tests.support.fake_member import FakeMember, fake_member, register
+from tests.support.rights import grant, user
 from tests.support.wire import Answer, Http
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -413,24 +414,10 @@ async def test_a_proxy_of_a_cluster_is_reached_through_the_proxy(plane: Plane) -
 
 
 async def test_the_control_plane_is_reached_with_the_rights_of_the_caller(plane: Plane) -> None:
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "proxying"},
-        "rules": [{"apiGroups": ["search.karmada.io"], "resources": ["proxying/proxy"], "verbs": ["*"]}],
-    }
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "proxying"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "proxying"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "tess"}],
-    }
-    rbac = "/apis/rbac.authorization.k8s.io/v1"
     as_tess = {"Impersonate-User": "tess"}
     assert (await plane.http("GET", PODS, headers=as_tess)).code == 403
-    await plane.http("POST", f"{rbac}/clusterroles", role)
-    await plane.http("POST", f"{rbac}/clusterrolebindings", binding)
+    rule = {"apiGroups": ["search.karmada.io"], "resources": ["proxying/proxy"], "verbs": ["*"]}
+    await grant(plane.client, "proxying", [rule], user("tess"))
     assert names(await plane.http("GET", PODS, headers=as_tess)) == ["a", "b", "b", "c"]
     assert (await plane.http("GET", f"{PROXY}/api/v1/secrets", headers=as_tess)).code == 403
     made = await plane.http("POST", f"{PROXY}/api/v1/namespaces/default/configmaps", {}, headers=as_tess)

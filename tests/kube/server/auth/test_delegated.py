@@ -33,6 +33,7 @@ from karmada.kube.server.auth.pki import CLIENT_USAGES, CertificateAuthority
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
 from tests.support.eventually import eventually
+from tests.support.rights import grant, group
 from tests.support.running import api_server
 
 JANE = User("jane", "1", ("crew", "system:authenticated"), {"scopes": ("a", "b")})
@@ -80,20 +81,6 @@ def clock() -> FakeClock:
     return FakeClock(start=time.time())
 
 
-async def grant(client: Client, rule: Obj) -> None:
-    group = "rbac.authorization.k8s.io"
-    metadata = {"name": "crew"}
-    await client.create(GVR(group, "v1", "clusterroles"), {"metadata": metadata, "rules": [rule]})
-    await client.create(
-        GVR(group, "v1", "clusterrolebindings"),
-        {
-            "metadata": metadata,
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "crew"},
-            "subjects": [{"apiGroup": group, "kind": "Group", "name": "crew"}],
-        },
-    )
-
-
 # --- rights
 
 
@@ -116,7 +103,8 @@ async def test_access_reviews_have_everything_known_of_the_user(delegating: Any,
 async def test_an_answer_is_remembered_for_a_while(server: ApiServer, delegating: Any, clock: FakeClock) -> None:
     rights = DelegatedAuthorizer(delegating, clock)
     assert not (await rights.decide(JANE, LIST)).allowed
-    await grant(server.client(), {"apiGroups": ["*"], "resources": ["clusters"], "verbs": ["list"]})
+    listing = {"apiGroups": ["*"], "resources": ["clusters"], "verbs": ["list"]}
+    await grant(server.client(), "crew", [listing], group("crew"))
     assert not (await rights.decide(JANE, LIST)).allowed, "still the old answer"
     assert len(delegating.requests) == 1
     await clock.advance(10.1)
