@@ -25,6 +25,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.pki import CertificateAuthority, generate_key_pem, subject_name
+from tests.support.custom_kinds import definition
 from tests.support.eventually import eventually
 from tests.support.running import api_server
 
@@ -157,16 +158,7 @@ async def _roles_are_aggregated(client: Client) -> None:
 
 
 async def _dependents_are_collected_also_of_new_kinds(client: Client) -> None:
-    schema = {"openAPIV3Schema": {"type": "object"}}
-    spec = {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "ships", "singular": "ship", "kind": "Ship"},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-    }
-    await client.create(
-        CRDS, named("CustomResourceDefinition", "ships.example.com", "apiextensions.k8s.io/v1", spec=spec)
-    )
+    await client.create(CRDS, definition("example.com", "Ship"))
     ships = GVR("example.com", "v1", "ships")
 
     async def served() -> Obj | None:

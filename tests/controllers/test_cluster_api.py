@@ -15,6 +15,7 @@ from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvrs import CRDS, SECRETS
 from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import ControlPlane, running
+from tests.support.custom_kinds import definition, version
 from tests.support.eventually import eventually
 from tests.support.member_server import MemberServer, member_server
 
@@ -22,16 +23,8 @@ _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 async def define_clusters(management: MemberServer) -> None:
-    version = {
-        "name": "v1beta1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": _OPEN, "status": _OPEN}}},
-    }
-    names = {"plural": "clusters", "singular": "cluster", "kind": "Cluster", "listKind": "ClusterList"}
-    spec = {"group": MANAGED.group, "scope": "Namespaced", "names": names, "versions": [version]}
-    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
-    await management.client.create(CRDS, {**crd, "metadata": {"name": f"clusters.{MANAGED.group}"}})
+    schema = {"type": "object", "properties": {"spec": _OPEN, "status": _OPEN}}
+    await management.client.create(CRDS, definition(MANAGED.group, "Cluster", version("v1beta1", schema)))
     await eventually(lambda: management.server.registry.get(MANAGED) is not None)
 
 

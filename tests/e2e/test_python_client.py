@@ -23,6 +23,7 @@ from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from tests.support.custom_kinds import definition
 from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import ServerProcess
 from tests.support.running import run_server
@@ -125,19 +126,7 @@ def test_the_dynamic_client_finds_and_uses_every_sort_of_resource(
 def test_the_dynamic_client_follows_a_new_crd(api: kubernetes.client.ApiClient, tmp_path: Path) -> None:
     dynamic = DynamicClient(api, cache_file=str(tmp_path / "discovery"))
     crds = dynamic.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition")
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    crds.create(
-        {
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "kites.py.example.com"},
-            "spec": {
-                "group": "py.example.com", "scope": "Cluster", "names": {"plural": "kites", "kind": "Kite"},
-                "versions": [
-                    {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-                ],
-            },
-        }
-    )  # fmt: skip
+    crds.create(definition("py.example.com", "Kite", scope="Cluster"))
     try:
         conditions = lambda: {c.type: c.status for c in crds.get("kites.py.example.com").status.conditions or []}
         eventually_blocking(lambda: conditions().get("Established") == "True")

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from karmada.kube.server.app import ApiServer
+from tests.support.custom_kinds import definition, version
 from tests.support.eventually import LIMIT, eventually
 from tests.support.rights import binding, user
 from tests.support.wire import Answer, Http
@@ -125,14 +126,9 @@ WIDGET_SCHEMA: Any = {
 
 
 def crd(*, subresources: bool = True, schema: Any = None, plural: str = "widgets", kind: str = "Widget") -> Any:
-    version: Any = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": WIDGET_SCHEMA if schema is None else schema},
-    }
+    more: Any = {}
     if subresources:
-        version["subresources"] = {
+        more["subresources"] = {
             "status": {},
             "scale": {
                 "specReplicasPath": ".spec.replicas",
@@ -140,17 +136,8 @@ def crd(*, subresources: bool = True, schema: Any = None, plural: str = "widgets
                 "labelSelectorPath": ".status.selector",
             },
         }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.example.io"},
-        "spec": {
-            "group": "example.io",
-            "scope": "Namespaced",
-            "names": {"plural": plural, "kind": kind},
-            "versions": [version],
-        },
-    }
+    made = version("v1", WIDGET_SCHEMA if schema is None else schema, **more)
+    return definition("example.io", kind, made, plural=plural)
 
 
 async def install(http: Http, definition: Any) -> None:

@@ -12,6 +12,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.support.callers import Caller, user_certificate
+from tests.support.custom_kinds import definition
 from tests.support.eventually import eventually
 from tests.support.rights import grant, user
 from tests.support.running import api_server
@@ -22,14 +23,6 @@ NAME = f"v1.{GROUP}"
 APISERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 GADGETS = f"/apis/{GROUP}/v1/namespaces/default/gadgets"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-
-
-def crd() -> Obj:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": "gadgets", "kind": "Gadget", "shortNames": ["gd"]}
-    spec = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
-    return {"metadata": {"name": f"gadgets.{GROUP}"}, "spec": spec}
 
 
 def api_service(port: int) -> Obj:
@@ -52,7 +45,11 @@ async def backend(certificates: Path) -> AsyncIterator[ApiServer]:
     """A second server that serves gadgets; it trusts the same front-proxy authority as the first."""
     async with api_server(certificates) as server:
         http = Http(server)
-        await http("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())
+        await http(
+            "POST",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            definition(GROUP, "Gadget", shortNames=["gd"]),
+        )
         await eventually(lambda: server.registry.get(GVR(GROUP, "v1", "gadgets")))
         await http.close()
         yield server

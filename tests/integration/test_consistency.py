@@ -12,6 +12,7 @@ from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage.interface import StoreUnavailable
+from tests.support.custom_kinds import definition
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
@@ -52,12 +53,7 @@ async def test_a_port_that_a_service_released_can_be_allocated(http: Http) -> No
 
 
 async def test_a_true_that_becomes_a_one_is_a_change(http: Http) -> None:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": "things", "kind": "Thing"}
-    crd = {"metadata": {"name": "things.example.com"},
-           "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}}  # fmt: skip
-    await http("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+    await http("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition("example.com", "Thing"))
     path = "/apis/example.com/v1/namespaces/default/things"
     body = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"a": True}}
 

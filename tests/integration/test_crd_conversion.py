@@ -14,6 +14,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.watchcache.entry import storage_key
+from tests.support.custom_kinds import definition, version
 from tests.support.eventually import eventually
 from tests.support.tls_backend import TlsBackend, authority
 from tests.support.wire import Http
@@ -62,31 +63,21 @@ async def converter(server: ApiServer, http: Http) -> AsyncIterator[Converter]:
     converter = Converter()
     async with TlsBackend() as backend:
         backend.handler = converter
-        await http("POST", CRD_PATH, definition(f"https://127.0.0.1:{backend.port}/convert"))
+        await http("POST", CRD_PATH, hosts(f"https://127.0.0.1:{backend.port}/convert"))
         await eventually(lambda: server.registry.get(HOSTS))
         yield converter
 
 
-def definition(url: str) -> Obj:
-    def version(name: str, *fields: str) -> Obj:
+def hosts(url: str) -> Obj:
+    def of(name: str, *fields: str) -> Obj:
         properties = {field: {"type": "string", "maxLength": 20} for field in fields}
         schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
-        return {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}}
+        return version(name, schema, storage=name == "v1")
 
     client = {"url": url, "caBundle": base64.b64encode(authority().cert_pem).decode()}
     webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"hosts.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"plural": "hosts", "kind": "Host"},
-            "versions": [version("v1", "hostPort"), version("v2", "host", "port")],
-            "conversion": {"strategy": "Webhook", "webhook": webhook},
-        },
-    }
+    conversion = {"conversion": {"strategy": "Webhook", "webhook": webhook}}
+    return definition(GROUP, "Host", of("v1", "hostPort"), of("v2", "host", "port"), spec=conversion)
 
 
 def host(version: str, name: str, **spec: str) -> Obj:
@@ -210,7 +201,7 @@ async def test_labels_and_annotations_may_be_changed_by_a_conversion(http: Http,
 async def test_a_webhook_that_is_not_there_is_an_error_on_the_versions_that_need_it(
     server: ApiServer, http: Http
 ) -> None:
-    await http("POST", CRD_PATH, definition("https://127.0.0.1:1/convert"))
+    await http("POST", CRD_PATH, hosts("https://127.0.0.1:1/convert"))
     await eventually(lambda: server.registry.get(HOSTS))
     assert (await http("POST", OLD, host("v1", "a", hostPort="h:80"))).code == 201
     answer = await http("GET", f"{NEW}/a")
@@ -223,7 +214,7 @@ async def test_a_webhook_that_is_not_there_is_an_error_on_the_versions_that_need
 async def test_a_certificate_that_the_bundle_does_not_sign_is_refused(server: ApiServer, http: Http) -> None:
     async with TlsBackend() as backend:
         backend.handler = Converter()
-        made = definition(f"https://127.0.0.1:{backend.port}/convert")
+        made = hosts(f"https://127.0.0.1:{backend.port}/convert")
         made["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] = base64.b64encode(
             server.pki.ca.cert_pem
         ).decode()

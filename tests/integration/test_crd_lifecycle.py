@@ -14,30 +14,16 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
+from tests.support.custom_kinds import definition, version
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "crd.example.com"
-OBJECT = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-
-
-def version(name: str = "v1", *, storage: bool = True, served: bool = True, **more: Any) -> Obj:
-    return {"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": OBJECT}, **more}
 
 
 def crd(plural: str = "things", kind: str = "Thing", *versions: Obj, scope: str = "Namespaced", **names: Any) -> Obj:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": scope,
-            "names": {"plural": plural, "kind": kind, **names},
-            "versions": list(versions) or [version()],
-        },
-    }
+    return definition(GROUP, kind, *versions, plural=plural, scope=scope, **names)
 
 
 def thing(name: str, **more: Any) -> Obj:

@@ -30,6 +30,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.controllers.garbage_collector import GarbageCollector
+from tests.support.custom_kinds import definition
 from tests.support.eventually import eventually
 from tests.support.running import run_server
 
@@ -143,20 +144,9 @@ def owned_by(owner: Obj, *, block: bool = False, **changes: Any) -> Obj:
     return {**reference, **changes}
 
 
-def crd(plural: str, kind: str, group: str = "gc.example.com", scope: str = "Namespaced") -> Obj:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "scope": scope, "names": {"plural": plural, "kind": kind}, "versions": [version]},
-    }
-
-
-async def serve(world: World, definition: Obj) -> None:
-    await world.client.create(CRDS, definition)
-    spec = definition["spec"]
+async def serve(world: World, crd: Obj) -> None:
+    await world.client.create(CRDS, crd)
+    spec = crd["spec"]
     gvr = GVR(spec["group"], "v1", spec["names"]["plural"])
     await eventually(lambda: world.server.registry.get(gvr) is not None)
 
@@ -385,7 +375,7 @@ async def test_an_owner_of_an_unknown_kind_costs_nobody_anything(world: World) -
 
 
 async def test_a_kind_added_at_run_time_owns_and_is_owned(world: World) -> None:
-    await serve(world, crd("widgets", "Widget"))
+    await serve(world, definition(WIDGETS.group, "Widget"))
     meta: Obj = {"name": "big", "namespace": "default"}
     big = await world.client.create(WIDGETS, {"apiVersion": "gc.example.com/v1", "kind": "Widget", "metadata": meta})
     await world.make("of-widget", owned_by(big, block=True))
@@ -400,7 +390,7 @@ async def test_a_kind_added_at_run_time_owns_and_is_owned(world: World) -> None:
 
 
 async def test_deleting_a_definition_takes_what_its_objects_own_along(world: World) -> None:
-    await serve(world, crd("widgets", "Widget"))
+    await serve(world, definition(WIDGETS.group, "Widget"))
     widget = {"apiVersion": "gc.example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}}
     owner = await world.client.create(WIDGETS, widget)
     await world.make("child", owned_by(owner))
@@ -412,7 +402,7 @@ async def test_deleting_a_definition_takes_what_its_objects_own_along(world: Wor
 
 async def test_a_definition_that_goes_and_comes_back_is_followed_again(world: World) -> None:
     for _ in range(2):
-        await serve(world, crd("widgets", "Widget"))
+        await serve(world, definition(WIDGETS.group, "Widget"))
         widget = {
             "apiVersion": "gc.example.com/v1",
             "kind": "Widget",

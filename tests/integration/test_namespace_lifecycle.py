@@ -14,6 +14,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import ACCOUNTS, APISERVICES, CONFIG_MAPS, CRDS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
+from tests.support.custom_kinds import definition
 from tests.support.eventually import eventually
 from tests.support.running import api_server
 from tests.support.wire import Http
@@ -168,15 +169,7 @@ async def test_finalizers_that_hold_a_namespace_are_reported_in_its_conditions(
 async def test_custom_resources_hold_a_namespace_and_are_named_with_their_group(
     server: ApiServer, http: Http, client: Client
 ) -> None:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": "boxes", "kind": "Box"}
-    spec = {"group": "ns.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
-    await client.create(
-        CRDS,
-        {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-         "metadata": {"name": "boxes.ns.example.com"}, "spec": spec},
-    )  # fmt: skip
+    await client.create(CRDS, definition("ns.example.com", "Box", plural="boxes"))
     boxes = GVR("ns.example.com", "v1", "boxes")
     await eventually(lambda: server.registry.get(boxes))
     await make_namespace(http, "team")

@@ -14,6 +14,7 @@ from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.protobuf import decode
 from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision, served, watching
+from tests.support.custom_kinds import definition
 from tests.support.wire import Http
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
@@ -488,15 +489,7 @@ async def test_a_method_a_resource_does_not_know_is_refused(idle: Http, method: 
 
 
 async def test_only_lists_and_watches_reach_over_all_namespaces(http: Http) -> None:
-    crd = {
-        "metadata": {"name": "gadgets.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"},
-            "versions": [{
-                "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}},
-            }],
-        },
-    }  # fmt: skip
+    crd = definition("example.com", "Gadget")
     assert (await http("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)).code == 201
     await served(http, "/apis/example.com/v1/gadgets")
     body = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "x"}}

@@ -10,7 +10,6 @@ import aiohttp
 import pytest
 
 from karmada.kube.objects.gvk import GVK
-from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.decode import normalize
 from karmada.kube.schema.protobuf import MAGIC, decode, encode, envelope
@@ -31,6 +30,7 @@ from tests.integration.samples import (
     revision,
 )
 from tests.integration.streams import served
+from tests.support.custom_kinds import definition
 from tests.support.eventually import LIMIT
 from tests.support.wire import Http
 
@@ -169,12 +169,8 @@ async def test_an_error_in_a_protobuf_watch_is_a_status(
 
 
 async def test_metadata_comes_as_protobuf_also_of_custom_resources(http: Http, server: ApiServer) -> None:
-    names = {"plural": "gadgets", "kind": "Gadget"}
-    group: Obj = {"spec": {"group": "example.com", "scope": "Namespaced", "names": names}}
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    group["spec"]["versions"] = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    ok(await http("POST", crds, {"metadata": {"name": "gadgets.example.com"}, **group}), 201)
+    ok(await http("POST", crds, definition("example.com", "Gadget")), 201)
     path = "/apis/example.com/v1/namespaces/default/gadgets"
     await served(http, path)
     body = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g", "labels": {"a": "b"}}}

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.integration.streams import CONFIGMAPS, create, served
+from tests.support.custom_kinds import definition, version
 from tests.support.wire import Answer, Http
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
@@ -237,17 +238,8 @@ async def test_custom_resources_are_selected_by_the_fields_their_crd_names(http:
             }
         },
     }
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "shirts.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced", "names": {"plural": "shirts", "kind": "Shirt"},
-            "versions": [{
-                "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema},
-                "selectableFields": [{"jsonPath": ".spec.colour"}, {"jsonPath": ".spec.big"}],
-            }],
-        },
-    }  # fmt: skip
+    selectable = [{"jsonPath": ".spec.colour"}, {"jsonPath": ".spec.big"}]
+    crd = definition("example.com", "Shirt", version("v1", schema, selectableFields=selectable))
     assert (await http("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)).code == 201
     path = "/apis/example.com/v1/namespaces/default/shirts"
     await served(http, path)

@@ -14,25 +14,9 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.http import watch_stream as watch_module
 from karmada.kube.server.watchcache.collection import Collection
 from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision, served, types_and_names, watching
+from tests.support.custom_kinds import definition
 from tests.support.eventually import LIMIT, eventually
 from tests.support.wire import Http
-
-GADGETS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "gadgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "gadgets", "kind": "Gadget"},
-        "versions": [
-            {
-                "name": "v1", "served": True, "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}  # fmt: skip
 
 
 async def forget_history(server: ApiServer, client: Client, plural: str = "configmaps") -> None:
@@ -394,7 +378,7 @@ async def test_options_that_contradict_each_other_are_refused(http: Http, query:
 async def test_deleting_a_crd_ends_the_watches_of_its_objects(http: Http) -> None:
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     gadgets = "/apis/example.com/v1/namespaces/default/gadgets"
-    assert (await http("POST", crds, GADGETS)).code == 201
+    assert (await http("POST", crds, definition("example.com", "Gadget"))).code == 201
     await served(http, gadgets)
     made = await http("POST", gadgets, {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}})
     assert made.code == 201

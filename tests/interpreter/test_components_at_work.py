@@ -9,7 +9,8 @@ from karmada.api.work import ResourceBinding
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from tests.interpreter.workloads import CustomKinds, definition
+from tests.interpreter.workloads import CustomKinds
+from tests.support.custom_kinds import definition, version
 
 FLINK = GVR("flink.apache.org", "v1beta1", "flinkdeployments")
 ONE_CLUSTER = {
@@ -40,7 +41,9 @@ class Unequal(CustomKinds):
         await self.begin(seconds=0)
         await self.add("m1", nodes=2)
         await self.add("m2", nodes=4)
-        await self.serve(definition("flink.apache.org", "v1beta1", "FlinkDeployment"))
+        await self.serve(
+            definition("flink.apache.org", "FlinkDeployment", version("v1beta1", subresources={"status": {}}))
+        )
         await self.fleet.run(60)
 
 

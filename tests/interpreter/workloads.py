@@ -12,6 +12,7 @@ from karmada.api.work import ResourceBinding
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.types import Obj
+from tests.support.custom_kinds import definition, version
 from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import policy
 
@@ -40,28 +41,8 @@ end""",
 }
 
 
-def definition(group: str = "workload.example.io", version: str = "v1alpha1", kind: str = "Workload") -> Obj:
-    plural = f"{kind.lower()}s"
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"},
-            "versions": [
-                {
-                    "name": version,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
-        },
-    }
+def workload_kind() -> Obj:
+    return definition("workload.example.io", "Workload", version("v1alpha1", subresources={"status": {}}))
 
 
 def workload(name: str = "app", replicas: int = 4, **spec: Any) -> Obj:
@@ -101,7 +82,7 @@ class CustomKinds(PlayedFleet):
 
     async def start(self) -> None:
         await self.begin(*MEMBERS, seconds=0)
-        await self.serve(definition())
+        await self.serve(workload_kind())
         await self.fleet.run(60)
 
     async def serve(self, crd: Obj) -> None:

@@ -22,7 +22,7 @@ from karmada.prediction.simulation import Given, simulate
 from karmada.prediction.trials import Trial
 from karmada.prediction.world import World
 from karmada.rehearsal.copying import bindings_of, copy_of
-from tests.interpreter.workloads import WORKLOADS, definition
+from tests.interpreter.workloads import WORKLOADS, workload_kind
 from tests.support.propagation import policy
 from tests.support.scheduling_cases import DUPLICATED, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
@@ -76,11 +76,11 @@ async def test_a_kind_may_be_defined_here(plane: Scheduling) -> None:
     world, kind = await World().over(plane.client), GVK.parse("workload.example.io/v1alpha1", "Workload")
     with pytest.raises(NoMatch):
         await world.mapping(kind)
-    world.define(definition())
+    world.define(workload_kind())
     found = await world.mapping(kind)
     assert (found.gvr, found.namespaced) == (WORKLOADS, True)
     assert await world.objects(WORKLOADS) == []
-    await world.enable("m1", definition())
+    await world.enable("m1", workload_kind())
     [m1, m2] = await world.clusters()
     assert "workload.example.io/v1alpha1" in str(m1["status"]["apiEnablements"])
     assert "workload.example.io/v1alpha1" not in str(m2["status"]["apiEnablements"])

@@ -25,7 +25,7 @@ from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
 from karmada.rehearsal.stand_ins import others_on, profile_of
 from tests.controllers.failover.histories import DEAD, ONE_CLUSTER
-from tests.interpreter.workloads import CUSTOMIZATIONS, SCRIPTS, WORKLOADS, customization, definition, workload
+from tests.interpreter.workloads import CUSTOMIZATIONS, SCRIPTS, WORKLOADS, customization, workload, workload_kind
 from tests.support.played_fleet import PlayedFleet, started
 from tests.support.propagation import config_map, deployment, policy
 
@@ -137,7 +137,7 @@ def test_without_failover_nothing_moves_unless_the_drill_is_to_have_it(real: Rea
 def test_custom_resources_are_part_of_a_drill(real: Real) -> None:
     async def scenario() -> None:
         for client in (real.fleet.client, *(member.client for member in real.fleet.members.values())):
-            await client.create(CRDS, definition())
+            await client.create(CRDS, workload_kind())
         await real.fleet.client.create(CUSTOMIZATIONS, customization(**SCRIPTS))
         await real.fleet.run(45)
         await real.place(workload(replicas=3), WORKLOADS, "m1", "m2", spreadConstraints=ONE_CLUSTER)

@@ -38,6 +38,7 @@ from karmada.kube.server.storage.dump import back_up
 from karmada.kube.server.storage.interface import Store
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
 from karmada.version import VERSION
+from tests.support.custom_kinds import definition
 from tests.support.eventually import eventually
 from tests.support.fleet import TOKEN, deployment, encoded, new_server
 
@@ -194,16 +195,7 @@ def _others() -> Iterator[Obj]:
 
 async def _add_widget(client: Client) -> None:
     """By a definition of users."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": WIDGETS.resource, "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{WIDGETS.resource}.{WIDGETS.group}"},
-        "spec": {"group": WIDGETS.group, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
-    await client.create(CRDS, crd)
+    await client.create(CRDS, definition(WIDGETS.group, "Widget"))
 
     name = {"name": "stored", "namespace": "default"}
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": name, "spec": {"size": 3}}

@@ -22,6 +22,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CONFIG_MAPS, CRDS, PODS
 from karmada.kube.sim.cluster import SimCluster
 from tests.support.background import Background
+from tests.support.custom_kinds import definition, version
 from tests.support.eventually import eventually_blocking
 from tests.support.kubectl_plane import Plane, plane
 from tests.support.rights import binding, role, user
@@ -331,14 +332,7 @@ def test_whoever_may_not_know_the_members_is_shown_the_control_plane(run: Run, f
 def test_kinds_that_only_members_know_are_found_there(
     run: Run, members: dict[str, SimCluster], background: Background
 ) -> None:
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-    names = {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "shortNames": ["gd"]}
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "gadgets.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
-    }
+    crd = definition("example.com", "Gadget", version("v1", {"type": "object"}), shortNames=["gd"])
     metadata = {"name": "g", "namespace": "default"}
     add(background, members["m2"], CRDS, crd)
     eventually_blocking(lambda: "example.com/v1\n" in run(api_versions, "-C", "m2").stdout)

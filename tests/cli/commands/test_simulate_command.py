@@ -34,7 +34,7 @@ from karmada.kube.runtime.metrics import Metrics
 from karmada.prediction.failing import DEAD_CLUSTERS
 from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.service.estimates import PATH
-from tests.interpreter.workloads import definition, workload
+from tests.interpreter.workloads import workload, workload_kind
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
 
@@ -378,7 +378,7 @@ async def test_what_makes_no_sense_is_said(trying: Trying) -> None:
     assert (await trying()).output == "error: there are no bindings: give resources and policies with -f\n"
     ship: Obj = {"apiVersion": "harbour/v1", "kind": "Ship", "metadata": {"name": "s"}}
     assert 'no matches for kind "Ship" in version "harbour/v1"' in (await trying(ship=ship)).output
-    assert "spec is incomplete" in (await trying(kind={**definition(), "spec": {"group": "harbour"}})).output
+    assert "spec is incomplete" in (await trying(kind={**workload_kind(), "spec": {"group": "harbour"}})).output
     assert "nowhere.yaml" in (await trying("-f", "nowhere.yaml")).output
     assert "PropagationPolicy without a name" in (await trying(bad={**policy({}), "metadata": {}})).output
     assert "unrecognized feature gate" in (await trying("--feature-gates", "No=true")).output
@@ -397,7 +397,7 @@ async def test_kinds_and_namespaces_of_the_files_are_known(plane: Scheduling, tr
     ship = workload(replicas=2)
     ship["metadata"]["namespace"] = "harbour"
     space: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "harbour"}}
-    files = {"space": space, "ship": ship, "kind": definition(), "wide": wide, "own": own}
+    files = {"space": space, "ship": ship, "kind": workload_kind(), "wide": wide, "own": own}
     result = await trying("-o", "json", **files)
     assert result.exit_code == 0, result.output
     note, _, text = result.output.partition("\n")

@@ -20,6 +20,7 @@ from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller
 from tests.support.control_plane import ControlPlane, running
+from tests.support.custom_kinds import definition, version
 from tests.support.propagation import deployment
 
 CREATED = parse_time("2024-01-01T00:30:00Z")
@@ -178,21 +179,8 @@ async def test_a_target_that_cannot_be_scaled_is_a_failed_execution(
 
 async def test_nothing_outside_the_namespace_is_scaled(plane: ControlPlane) -> None:
     """Not even a kind that has no namespaces."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": "farms", "kind": "Farm"}
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "farms.example.io"},
-        "spec": {
-            "group": "example.io",
-            "scope": "Cluster",
-            "names": names,
-            "versions": [{**version, "subresources": {"scale": scale}}],
-        },
-    }
+    crd = definition("example.io", "Farm", version(subresources={"scale": scale}), scope="Cluster")
     farms = GVR("example.io", "v1", "farms")
     await plane.client.create(CRDS, crd)
     await rest(plane)

@@ -17,6 +17,7 @@ from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.types import Obj
 from tests.interpreter.thirdparty.samples import SAMPLES, is_cluster_wide, template
+from tests.support.custom_kinds import definition, version
 from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import cluster_policy, policy
 
@@ -34,19 +35,11 @@ def resource(gvk: GVK) -> GVR:
 def crd(gvk: GVK) -> Obj:
     """As little as a definition can say: anything goes, and the status is written by itself."""
     gvr = resource(gvk)
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": gvk.version, "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{gvr.resource}.{gvr.group}", "annotations": {APPROVED: "unapproved, a sample"}},
-        "spec": {
-            "group": gvk.group,
-            "scope": "Cluster" if is_cluster_wide(gvk) else "Namespaced",
-            "names": {"plural": gvr.resource, "singular": gvk.kind.lower(), "kind": gvk.kind},
-            "versions": [version],
-        },
-    }
+    served = version(gvk.version, subresources={"status": {}})
+    scope = "Cluster" if is_cluster_wide(gvk) else "Namespaced"
+    made = definition(gvk.group, gvk.kind, served, plural=gvr.resource, scope=scope)
+    made["metadata"]["annotations"] = {APPROVED: "unapproved, a sample"}
+    return made
 
 
 class Run(PlayedFleet):

@@ -10,13 +10,14 @@ import pytest
 
 from karmada.kube.autoscaling.metrics import MetricsError, PodMetric
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.objects.gvrs import AUTOSCALERS, DEPLOYMENTS, PODS
+from karmada.kube.objects.gvrs import AUTOSCALERS, CRDS, DEPLOYMENTS, PODS
 from karmada.kube.objects.meta import get_condition, has_condition
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.controllers.hpa import HorizontalPodAutoscalers
 from tests.kube.sim.harness import Harness, running
+from tests.support.custom_kinds import definition, version
 from tests.support.eventually import eventually
 
 NOW = 1_700_000_000.0
@@ -312,31 +313,17 @@ async def test_two_autoscalers_for_the_same_pods_are_refused(scaled: Scaled) -> 
 
 
 async def test_custom_resources_scale_through_their_scale_subresource(scaled: Scaled) -> None:
-    crds = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     scale = {
         "specReplicasPath": ".spec.size",
         "statusReplicasPath": ".status.size",
         "labelSelectorPath": ".status.selector",
     }
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-        "subresources": {"scale": scale, "status": {}},
-    }
-    names = {"plural": "fleets", "singular": "fleet", "kind": "Fleet", "listKind": "FleetList"}
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "fleets.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
-    }
+    crd = definition("example.com", "Fleet", version(subresources={"scale": scale, "status": {}}))
     client, fleets = scaled.cluster.client, GVR("example.com", "v1", "fleets")
-    await client.create(crds, crd)
+    await client.create(CRDS, crd)
     meta = {"name": "f", "namespace": "default"}
     fleet = {"apiVersion": "example.com/v1", "kind": "Fleet", "metadata": meta, "spec": {"size": 2}}
-    known = scaled.cluster.context.informers.of(crds)
+    known = scaled.cluster.context.informers.of(CRDS)
     await known.until(
         lambda: has_condition(known.list()[0]["status"]["conditions"], "Established") if known.list() else False
     )

@@ -26,6 +26,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.headers import escape_key
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
+from tests.support.custom_kinds import definition, version
 from tests.support.eventually import LIMIT, eventually
 from tests.support.running import api_server
 from tests.support.tls_backend import TlsBackend, authority, endpoint_slice, service, serving
@@ -536,20 +537,7 @@ async def test_every_served_group_version_has_a_local_api_service(server: ApiSer
 
 
 def toy_crd() -> Obj:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    versions = [{"name": "v1", "served": True, "storage": True, "schema": schema},
-                {"name": "v1alpha1", "served": False, "storage": False, "schema": schema}]  # fmt: skip
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "toys.toys.example.com"},
-        "spec": {
-            "group": "toys.example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "toys", "singular": "toy", "kind": "Toy", "listKind": "ToyList"},
-            "versions": versions,
-        },
-    }
+    return definition("toys.example.com", "Toy", version(), version("v1alpha1", served=False, storage=False))
 
 
 async def test_the_api_service_of_a_crd_comes_and_goes_with_it(server: ApiServer, client: Client) -> None:
