@@ -23,6 +23,7 @@ from tests.e2e.places import Place
 from tests.support.eventually import eventually_blocking
 from tests.support.karmadactl import Karmadactl
 from tests.support.programs import Result
+from tests.support.workloads import one_container, workload
 
 T = TypeVar("T")
 CONFIG_MAPS, SECRETS, SERVICES, PODS = (GVR("", "v1", name) for name in ("configmaps", "secrets", "services", "pods"))
@@ -154,17 +155,7 @@ def as_text(*objects: Obj) -> str:
 
 
 def deployment(name: str, replicas: int = 1, image: str = "nginx:1.25", labels: dict[str, str] | None = None) -> Obj:
-    marks = {"app": name}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "labels": {**marks, **(labels or {})}},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": marks},
-            "template": {"metadata": {"labels": marks}, "spec": {"containers": [{"name": "web", "image": image}]}},
-        },
-    }
+    return workload("Deployment", name, replicas, one_container(image), labels={"app": name, **(labels or {})})
 
 
 def config_map(name: str, labels: dict[str, str] | None = None, **data: str) -> Obj:

@@ -19,22 +19,11 @@ from tests.e2e.propagating import Propagation
 from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.ports import free_port
 from tests.support.programs import ComponentProcess, ServerProcess
+from tests.support.workloads import one_container, workload
 
 pytestmark = pytest.mark.e2e
 
-DEPLOYMENT: Obj = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "web"},
-    "spec": {
-        "replicas": 2,
-        "selector": {"matchLabels": {"app": "web"}},
-        "template": {
-            "metadata": {"labels": {"app": "web"}},
-            "spec": {"containers": [{"name": "web", "image": "nginx"}]},
-        },
-    },
-}
+DEPLOYMENT = workload("Deployment", "web", 2, one_container("nginx"))
 POLICY: Obj = {
     "apiVersion": "policy.karmada.io/v1alpha1",
     "kind": "PropagationPolicy",

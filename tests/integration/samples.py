@@ -13,6 +13,7 @@ from tests.support.custom_kinds import definition, version
 from tests.support.eventually import LIMIT, eventually
 from tests.support.rights import binding, user
 from tests.support.wire import Answer, Http
+from tests.support.workloads import one_container, workload
 
 CORE = "/api/v1/namespaces/default"
 APPS = "/apis/apps/v1/namespaces/default"
@@ -44,19 +45,7 @@ def editors(*names: str) -> Any:
 
 
 def deployment(name: str = "web", replicas: int = 2, image: str = "nginx:1", **meta: Any) -> Any:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, **meta},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "c", "image": image}]},
-            },
-        },
-    }
+    return workload("Deployment", name, replicas, one_container(image, "c"), **meta)
 
 
 def pod(name: str = "p", node: str = "", labels: dict[str, str] | None = None, **meta: Any) -> Any:

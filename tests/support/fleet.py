@@ -41,6 +41,7 @@ from karmada.kube.server.http.results import Result
 from karmada.overrides.hook import Override
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
+from tests.support.workloads import one_container, workload
 
 TEMPLATES = (DEPLOYMENTS, CONFIG_MAPS, JOBS, SERVICES)
 _BY_SERVER = frozenset({"kube-root-ca.crt", "kubernetes"})
@@ -287,18 +288,8 @@ def encoded(value: str | bytes) -> str:
 
 
 def deployment(name: str = "web", replicas: int = 2, **metadata: Any) -> Obj:
-    labels = {"app": name}
-    pod = {"containers": [{"name": "web", "image": "nginx:1.25"}]}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"namespace": "default", "name": name, "labels": labels, **metadata},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
-    }
+    metadata = {"namespace": "default", "labels": {"app": name}, **metadata}
+    return workload("Deployment", name, replicas, one_container("nginx:1.25"), **metadata)
 
 
 def config_map(name: str = "settings", data: dict[str, str] | None = None, **metadata: Any) -> Obj:

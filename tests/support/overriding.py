@@ -7,6 +7,7 @@ from typing import Any
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.overrides.engine import Applied, Overrides
+from tests.support.workloads import workload
 
 VERSION = "policy.karmada.io/v1alpha1"
 DEPLOYMENTS = {"apiVersion": "apps/v1", "kind": "Deployment"}
@@ -42,19 +43,8 @@ def container(name: str = "web", image: str = "nginx:1.19", **more: Any) -> Obj:
 
 
 def deployment(*containers: Obj, **metadata: Any) -> Obj:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "default", **metadata},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {
-                "metadata": {"labels": {"app": "web"}},
-                "spec": {"containers": [*containers] or [container()]},
-            },
-        },
-    }
+    metadata = {"name": "web", "namespace": "default", **metadata}
+    return workload("Deployment", pod={"containers": [*containers] or [container()]}, replicas=2, **metadata)
 
 
 def config_map(**data: str) -> Obj:

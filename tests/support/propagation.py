@@ -16,6 +16,7 @@ from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, E
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from tests.support.control_plane import ControlPlane, assemble
+from tests.support.workloads import one_container, workload
 
 POLICIES = PropagationPolicy.gvr
 CLUSTER_POLICIES = ClusterPropagationPolicy.gvr
@@ -52,20 +53,8 @@ _RESOURCES = {
 
 
 def deployment(name: str = "nginx", *, replicas: int = 2, pod: Obj | None = None, **metadata: Any) -> Obj:
-    labels = {"app": name}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "default", **metadata},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "web", "image": "nginx:1.25"}], **(pod or {})},
-            },
-        },
-    }
+    metadata = {"namespace": "default", **metadata}
+    return workload("Deployment", name, replicas, {**one_container("nginx:1.25"), **(pod or {})}, **metadata)
 
 
 def config_map(name: str = "settings", *, data: dict[str, str] | None = None, **metadata: Any) -> Obj:

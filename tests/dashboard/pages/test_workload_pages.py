@@ -14,21 +14,12 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.dashboard_client import DashboardPlane
+from tests.support.workloads import one_container, workload
 
 REF = Ref(DEPLOYMENTS, "Deployment", "apps/v1", "default", "web")
-TEMPLATE: Obj = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "web", "namespace": "default"},
-    "spec": {
-        "replicas": 5,
-        "selector": {"matchLabels": {"app": "web", "tier": "a"}},
-        "template": {
-            "metadata": {"labels": {"app": "web", "tier": "a"}},
-            "spec": {"containers": [{"name": "web", "image": "nginx"}]},
-        },
-    },
-}
+TEMPLATE = workload(
+    "Deployment", "web", 5, one_container("nginx"), selector={"app": "web", "tier": "a"}, namespace="default"
+)
 BINDING: Obj = {
     "apiVersion": ResourceBinding.gvk.api_version,
     "kind": "ResourceBinding",

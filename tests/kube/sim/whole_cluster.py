@@ -21,6 +21,7 @@ from karmada.kube.sim.cluster import SimCluster
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from tests.support.eventually import LIMIT, eventually
 from tests.support.rights import account, binding
+from tests.support.workloads import workload
 
 SMALL = Profile("small", latencies=INSTANT, pools=(NodePool(count=2),), system_pods=False)
 
@@ -77,18 +78,8 @@ class Whole:
 
 
 def deployment(name: str, replicas: int, **pod: Any) -> Obj:
-    labels = {"app": name}
     container = {"name": "main", "image": "nginx:1.27", "resources": {"requests": {"cpu": "10m"}}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container], **pod}},
-        },
-    }
+    return workload("Deployment", name, replicas, {"containers": [container], **pod}, namespace="default")
 
 
 def pod_state(pod: Obj) -> str:
