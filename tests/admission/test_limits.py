@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from karmada.admission.limits import excess
 from karmada.kube.objects.types import Obj
 from tests.support.counting import counted_calls
 
@@ -92,3 +93,11 @@ async def test_a_refusal_costs_no_more_than_a_walk_of_the_object(refused: Any) -
         return calls.count
 
     assert await calls_for(4000) < 2.1 * await calls_for(2000)
+
+
+def test_what_makes_a_stored_policy_slow_is_told() -> None:
+    assert excess(policy()) == []
+    assert [str(wrong) for wrong in excess(terms(101))] == [
+        "spec.placement.clusterAffinities: Too many: 101: must have at most 100 items"
+    ]
+    assert [wrong.field for wrong in excess(policy(resourceSelectors=[WEB] * 1001))] == ["spec.resourceSelectors"]

@@ -51,6 +51,17 @@ def limit_errors(obj: Obj, old: Obj | None) -> list[FieldError]:
     ]
 
 
+def excess(policy: Obj) -> list[FieldError]:
+    """Return what makes a stored policy slow to handle: more selectors or terms than a new one could have."""
+    spec = policy.get("spec") or {}
+    found = (
+        ("resourceSelectors", "spec.resourceSelectors", spec),
+        ("clusterAffinities", "spec.placement.clusterAffinities", spec.get("placement") or {}),
+    )
+    numbers = ((name, path, len(holder.get(name) or ())) for name, path, holder in found)
+    return [too_many(path, number, LIMITS[name]) for name, path, number in numbers if number > LIMITS[name]]
+
+
 def _counts(obj: Obj) -> dict[str, _Most]:
     """Return for each limit where an object has most of it; the limits of all fields together come first."""
     found = {_EXPRESSIONS: _Most(0, "spec"), _OVERRIDERS: _Most(0, "spec")}

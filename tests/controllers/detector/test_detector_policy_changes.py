@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from karmada.admission.limits import LIMITS
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS
@@ -197,3 +198,15 @@ async def test_a_failed_write_is_reported_and_retried(plane: Propagation) -> Non
     assert emitted[0][2].startswith("Apply cluster policy(wide) failed: ClusterResourceBinding")
     assert await plane.claim(roles, long, "") == "wide"
     assert await plane.find(DEPLOYMENTS, "nginx") is None
+
+
+async def test_a_policy_over_a_limit_from_before_can_be_changed_is_handled_and_reported(
+    plane: Propagation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("settings", "other", "third")
+    await plane.apply(config_map("settings"), policy("pp", *(selecting("ConfigMap", name=name) for name in names)))
+    monkeypatch.setitem(LIMITS, "resourceSelectors", 2)
+    await plane.change(POLICIES, "pp", {"spec": {"placement": placed("m2")}})
+    assert (await plane.get(BINDINGS, "settings-configmap"))["spec"]["placement"] == placed("m2")
+    text = "spec.resourceSelectors: Too many: 3: must have at most 2 items to be handled in good time."
+    assert ("Warning", "OverLimit", text) in await plane.events("pp")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
+from karmada.admission.limits import excess
 from karmada.api.matching import MISMATCH
 from karmada.controllers.concurrently import for_each
 from karmada.controllers.context import Context
@@ -21,6 +22,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch
+from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import all_of, deleted, generation_or_deletion_changed, not_
 from karmada.kube.runtime.queue import Priority
@@ -72,6 +74,9 @@ class PolicyController(Reconciler):
             await self._release_all(policy)
             await remove_finalizer(self._client, self._kind.gvr, policy, self._kind.finalizer)
             return Done
+        for wrong in excess(policy):
+            text = f"{wrong} to be handled in good time."
+            self._detector.recorder.event(policy, WARNING, "OverLimit", text)
         kept = await self._release_unselected(policy)
         await requeue_claimed(self._detector, self._kind, policy, kept)
         await requeue_waiting(self._detector, self._kind, policy)
