@@ -104,3 +104,18 @@ async def test_what_large_responses_of_a_user_hold_is_limited(http: Http, server
         assert len((await http("GET", CONFIGMAPS, headers=ben)).json()["items"]) > MANY
     await eventually(lambda: not sending.total)
     assert len((await http("GET", CONFIGMAPS, headers=ann)).json()["items"]) > MANY
+
+
+@pytest.mark.usefixtures("large")
+async def test_memory_is_given_back_after_large_responses(
+    http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+    monkeypatch.setattr(server.http.responses._memory, "soon", lambda: given.append("soon"))
+    await http("GET", f"{CONFIGMAPS}?labelSelector=none")
+    assert not given
+    await http("GET", CONFIGMAPS)
+    await eventually(lambda: len(given) == 1)
+    async with unread(http, server, f"{CONFIGMAPS}?watch=1"):
+        await eventually(lambda: sum(handed_over(server)) > LARGE)
+    await eventually(lambda: len(given) == 2)

@@ -15,6 +15,7 @@ from multidict import CIMultiDict
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.memory import GivesBack
 from karmada.kube.server.audit.interface import FollowsRequest
 from karmada.kube.server.flowcontrol.per_user import PerUser
 from karmada.kube.server.http.encoding import dumps, encode_object, finish, included
@@ -52,6 +53,7 @@ class Responses:
         self._protobuf = protobuf
         self._streams: dict[int, tuple[web.BaseRequest, Request]] = {}
         self.gate: Gate | None = None
+        self._memory = GivesBack()
         self.sending = PerUser(MAX_SENDING, "bytes of large responses on their way", in_all=MAX_SENDING_IN_ALL)
 
     def cut(self, which: Callable[[Request], bool]) -> int:
@@ -134,14 +136,18 @@ class Responses:
             result.subscription.close()
             return response
         self._streams[id(raw)] = raw, request
+        sent = 0
         if self.gate is not None:
             self.gate.watching(request, True)
         try:
             async for piece in stream(result, form, include, self._clock, self._protobuf):
                 if self.gate is not None:
                     await self.gate.send(request)
+                sent += len(piece)
                 await response.write(piece)
         finally:
+            if sent > LEAST_HELD:
+                self._memory.soon()
             del self._streams[id(raw)]
             if self.gate is not None:
                 self.gate.watching(request, False)
@@ -203,6 +209,7 @@ class Responses:
             yield
         finally:
             self.sending.leave(request.user, size)
+            self._memory.soon()
 
     def ended_watch(self, error: ApiError, request: Request | None, audit_id: str) -> web.Response:
         """Return the response to a watch that cannot start at the requested version: a stream with the reason."""
