@@ -14,7 +14,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from tests.support.callers import Caller, encoded, server_with_clock, signing_request
+from tests.support.callers import Caller, encoded, server_with_clock, signing_request, status_with
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
@@ -38,11 +38,6 @@ def secret(token: str = TOKEN, **data: str) -> Obj:
 def info(server: ApiServer) -> dict[str, str]:
     found = server.cache.get(GVR("", "v1", "configmaps").group_resource, "kube-public", "cluster-info") or {}
     return found.get("data") or {}
-
-
-async def status_with(server: ApiServer, token: str) -> int:
-    async with Caller(server, token=token) as caller:
-        return (await caller("GET", "/api")).code
 
 
 async def test_a_token_lets_in_as_its_user_and_groups(server: ApiServer, http: Http) -> None:

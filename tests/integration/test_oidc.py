@@ -20,7 +20,7 @@ from karmada.kube.server.auth.issuer_keys import AGAIN_SECONDS, FRESH_SECONDS
 from karmada.kube.server.auth.single_flight import REMEMBER_SECONDS
 from karmada.kube.server.auth.token_sources import OidcConfig
 from karmada.kube.server.config import DEFAULT_ISSUER
-from tests.support.callers import Caller
+from tests.support.callers import Caller, status_with
 from tests.support.eventually import eventually
 from tests.support.oidc_issuer import IssuerKey, IssuerProcess, b64
 from tests.support.running import api_server
@@ -67,11 +67,6 @@ def hmac_signed(content: dict[str, Any], key: IssuerKey) -> str:
     return f"{message}.{b64(hmac.digest(public, message.encode(), 'sha256'))}"
 
 
-async def code(server: ApiServer, token: str) -> int:
-    async with Caller(server, token=token) as caller:
-        return (await caller("GET", "/api")).code
-
-
 async def who(server: ApiServer, token: str) -> Obj:
     async with Caller(server, token=token) as caller:
         return await caller.who()
@@ -86,7 +81,7 @@ async def test_claims_name_the_user_and_the_groups(certificates: Path, tmp_path:
             "groups": ["oidc:dev", "oidc:ops", "system:authenticated"],
             "extra": {"authentication.kubernetes.io/credential-id": ["JTI=t-1"]},
         }
-        assert await code(server, FIRST.sign(claims(issuer))) == 401, "a required claim is missing"
+        assert await status_with(server, FIRST.sign(claims(issuer))) == 401, "a required claim is missing"
 
 
 async def test_bad_tokens_are_refused(certificates: Path, tmp_path: Path, issuer: IssuerProcess) -> None:
@@ -106,8 +101,8 @@ async def test_bad_tokens_are_refused(certificates: Path, tmp_path: Path, issuer
         "not text": "a.b.c",
     }
     async with accepting(certificates, tmp_path, issuer) as (server, _):
-        assert await code(server, FIRST.sign(claims(issuer))) == 200
-        assert {why: await code(server, token) for why, token in bad.items()} == dict.fromkeys(bad, 401)
+        assert await status_with(server, FIRST.sign(claims(issuer))) == 200
+        assert {why: await status_with(server, token) for why, token in bad.items()} == dict.fromkeys(bad, 401)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +119,7 @@ async def test_an_issuer_cannot_name_what_is_the_servers_own(
     certificates: Path, tmp_path: Path, issuer: IssuerProcess, settings: Any, more: Any
 ) -> None:
     async with accepting(certificates, tmp_path, issuer, **settings) as (server, _):
-        assert await code(server, FIRST.sign(claims(issuer, **more))) == 401
+        assert await status_with(server, FIRST.sign(claims(issuer, **more))) == 401
 
 
 async def test_an_email_address_needs_no_prefix_and_other_algorithms_can_be_accepted(
@@ -141,52 +136,52 @@ async def test_a_token_ends_when_it_says_although_it_is_known(
 ) -> None:
     async with accepting(certificates, tmp_path, issuer) as (server, clock):
         token = FIRST.sign(claims(issuer, exp=int(clock.now()) + 5))
-        assert await code(server, token) == 200
+        assert await status_with(server, token) == 200
         await clock.advance(6)
-        assert await code(server, token) == 401
+        assert await status_with(server, token) == 401
 
 
 async def test_a_rotated_key_is_fetched_when_a_token_names_it(
     certificates: Path, tmp_path: Path, issuer: IssuerProcess
 ) -> None:
     async with accepting(certificates, tmp_path, issuer) as (server, clock):
-        assert await code(server, FIRST.sign(claims(issuer))) == 200
-        assert await code(server, FIRST.sign(claims(issuer, sub="joe"))) == 200
+        assert await status_with(server, FIRST.sign(claims(issuer))) == 200
+        assert await status_with(server, FIRST.sign(claims(issuer, sub="joe"))) == 200
         assert issuer.requests() == 1, "keys are kept"
         for number in range(3):
-            assert await code(server, SECOND.sign(claims(issuer, sub=str(number)))) == 401
+            assert await status_with(server, SECOND.sign(claims(issuer, sub=str(number)))) == 401
         assert issuer.requests() == 1, "unknown ids do not make a request each"
         issuer.publish(SECOND)
         await clock.advance(AGAIN_SECONDS)
-        assert await code(server, SECOND.sign(claims(issuer))) == 200
+        assert await status_with(server, SECOND.sign(claims(issuer))) == 200
         assert issuer.requests() == 2
         await clock.advance(REMEMBER_SECONDS)
-        assert await code(server, FIRST.sign(claims(issuer))) == 401, "the former key is withdrawn"
+        assert await status_with(server, FIRST.sign(claims(issuer))) == 401, "the former key is withdrawn"
 
 
 async def test_a_withdrawn_key_is_forgotten_after_a_while(
     certificates: Path, tmp_path: Path, issuer: IssuerProcess
 ) -> None:
     async with accepting(certificates, tmp_path, issuer) as (server, clock):
-        assert await code(server, FIRST.sign(claims(issuer))) == 200
+        assert await status_with(server, FIRST.sign(claims(issuer))) == 200
         issuer.publish(SECOND)
         await clock.advance(FRESH_SECONDS)
-        assert await code(server, FIRST.sign(claims(issuer))) == 200, "nobody waits for the refresh"
+        assert await status_with(server, FIRST.sign(claims(issuer))) == 200, "nobody waits for the refresh"
         await eventually(lambda: issuer.requests() == 2)
         await clock.advance(REMEMBER_SECONDS + AGAIN_SECONDS)
-        assert await code(server, FIRST.sign(claims(issuer))) == 401
+        assert await status_with(server, FIRST.sign(claims(issuer))) == 401
 
 
 async def test_known_keys_are_good_while_the_issuer_is_down(
     certificates: Path, tmp_path: Path, issuer: IssuerProcess
 ) -> None:
     async with accepting(certificates, tmp_path, issuer) as (server, clock):
-        assert await code(server, FIRST.sign(claims(issuer))) == 200
+        assert await status_with(server, FIRST.sign(claims(issuer))) == 200
         issuer.stop()
         await clock.advance(FRESH_SECONDS)
         for name in ("a", "b"):
-            assert await code(server, FIRST.sign(claims(issuer, sub=name))) == 200
-        assert await code(server, SECOND.sign(claims(issuer))) == 401
+            assert await status_with(server, FIRST.sign(claims(issuer, sub=name))) == 200
+        assert await status_with(server, SECOND.sign(claims(issuer))) == 401
 
 
 async def test_an_issuer_that_is_down_at_first_is_tried_again(
@@ -195,11 +190,11 @@ async def test_an_issuer_that_is_down_at_first_is_tried_again(
     issuer.publish(FIRST, issuer="https://somebody.else")
     async with accepting(certificates, tmp_path, issuer) as (server, clock):
         token = FIRST.sign(claims(issuer))
-        assert await code(server, token) == 401, "a document of another issuer is not believed"
+        assert await status_with(server, token) == 401, "a document of another issuer is not believed"
         issuer.publish(FIRST)
-        assert await code(server, token) == 401
+        assert await status_with(server, token) == 401
         await clock.advance(AGAIN_SECONDS)
-        assert await code(server, token) == 200
+        assert await status_with(server, token) == 200
 
 
 async def test_an_issuer_with_an_unknown_certificate_is_not_believed(
@@ -208,7 +203,7 @@ async def test_an_issuer_with_an_unknown_certificate_is_not_believed(
     other = tmp_path / "other.crt"
     other.write_bytes(authority("others").cert_pem)
     async with accepting(certificates, tmp_path, issuer, ca_file=other) as (server, _):
-        assert await code(server, FIRST.sign(claims(issuer))) == 401
+        assert await status_with(server, FIRST.sign(claims(issuer))) == 401
         assert issuer.requests() == 0
 
 

@@ -12,7 +12,7 @@ import pytest
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from tests.support.callers import Caller, encoded, server_with_clock
+from tests.support.callers import Caller, encoded, server_with_clock, status_with
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
@@ -48,11 +48,6 @@ def claims(token: str) -> Obj:
     part = token.split(".")[1]
     found: Obj = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     return found
-
-
-async def status_with(server: ApiServer, token: str) -> int:
-    async with Caller(server, token=token) as caller:
-        return (await caller("GET", "/api")).code
 
 
 async def test_a_requested_token_says_who_and_for_whom(server: ApiServer, http: Http) -> None:

@@ -19,7 +19,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.token_sources import TokenWebhookConfig
 from karmada.kube.server.config import DEFAULT_ISSUER
 from karmada.kube.server.outbound.backend import ATTEMPTS
-from tests.support.callers import Caller, encoded
+from tests.support.callers import Caller, encoded, status_with
 from tests.support.eventually import eventually
 from tests.support.running import api_server
 from tests.support.tls_backend import TlsBackend, authority
@@ -76,11 +76,6 @@ async def serving(certificates: Path, file: Path, version: str = "v1") -> AsyncI
         yield server, clock
 
 
-async def code(server: ApiServer, token: str) -> int:
-    async with Caller(server, token=token) as caller:
-        return (await caller("GET", "/api")).code
-
-
 async def test_the_webhook_says_whose_token_it_is(
     certificates: Path, tmp_path: Path, reviews: tuple[Reviews, TlsBackend]
 ) -> None:
@@ -92,7 +87,7 @@ async def test_the_webhook_says_whose_token_it_is(
         assert (review["apiVersion"], review["kind"]) == ("authentication.k8s.io/v1", "TokenReview")
         assert review["spec"] == {"token": "good", "audiences": [DEFAULT_ISSUER]}
         assert hook.headers["Authorization"] == "Bearer mine"
-        assert await code(server, "bad") == 401
+        assert await status_with(server, "bad") == 401
 
 
 async def test_both_answers_are_kept_for_their_time(
@@ -101,13 +96,13 @@ async def test_both_answers_are_kept_for_their_time(
     hook, backend = reviews
     async with serving(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, clock):
         for _ in range(3):
-            assert (await code(server, "good"), await code(server, "late")) == (200, 401)
+            assert (await status_with(server, "good"), await status_with(server, "late")) == (200, 401)
         assert len(hook.reviewed) == 2
         hook.answers["late"] = hook.answers.pop("good")
         await clock.advance(59)
-        assert (await code(server, "good"), await code(server, "late")) == (200, 401)
+        assert (await status_with(server, "good"), await status_with(server, "late")) == (200, 401)
         await clock.advance(2)
-        assert (await code(server, "good"), await code(server, "late")) == (401, 200)
+        assert (await status_with(server, "good"), await status_with(server, "late")) == (401, 200)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +121,7 @@ async def test_an_answer_that_names_nobody_is_a_refusal(
     hook, backend = reviews
     hook.answers["odd"] = answer
     async with serving(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, _):
-        assert await code(server, "odd") == 401
+        assert await status_with(server, "odd") == 401
 
 
 async def test_a_webhook_that_fails_lets_nobody_in_and_is_tried_again(
@@ -136,7 +131,7 @@ async def test_a_webhook_that_fails_lets_nobody_in_and_is_tried_again(
     hook.status = 500
     async with serving(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, clock):
         for attempt in (1, 2):
-            request = asyncio.create_task(code(server, "good"))
+            request = asyncio.create_task(status_with(server, "good"))
 
             async def answered(request: asyncio.Task[int] = request) -> bool:
                 await clock.advance(0.5)
@@ -146,8 +141,8 @@ async def test_a_webhook_that_fails_lets_nobody_in_and_is_tried_again(
             assert await request == 401
             assert len(hook.reviewed) == attempt * ATTEMPTS, "a failure is not kept"
         hook.status = 200
-        assert await code(server, "good") == 200
-        assert await code(server, "good") == 200
+        assert await status_with(server, "good") == 200
+        assert await status_with(server, "good") == 200
         assert "good" not in caplog.text, "no token is logged"
 
 

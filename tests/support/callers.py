@@ -70,6 +70,12 @@ class Caller(Http):
         return info
 
 
+async def status_with(server: ApiServer, token: str) -> int:
+    """Return the code of a request with this token."""
+    async with Caller(server, token=token) as caller:
+        return (await caller("GET", "/api")).code
+
+
 def user_certificate(server: ApiServer, name: str, *groups: str) -> dict[str, Any]:
     """For Caller: a certificate of the server's own authority."""
     pair = server.pki.ca.issue(name, organizations=groups)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,6 @@ from tests.controllers.failover.failing import Failing, failing
 from tests.controllers.failover.test_cluster_failover import on_m1
 
 PRODUCER = "resource-binding-application-failover-controller"
-
-
-@pytest.fixture
-async def fleet(folder: Path) -> AsyncIterator[Failing]:
-    async with failing(folder, "m1", "m2") as found:
-        yield found
 
 
 def policy(seconds: int | None = 60, **fields: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,6 @@ MOVED = {
     "reason": "TaintUntolerated",
     "producer": "TaintManager",
 }
-
-
-@pytest.fixture
-async def fleet(folder: Path) -> AsyncIterator[Failing]:
-    async with failing(folder, "m1", "m2") as found:
-        yield found
 
 
 async def on_m1(fleet: Failing, **spec: Any) -> None:

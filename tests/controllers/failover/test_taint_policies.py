@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,6 @@ from karmada.kube.objects.types import Obj
 from tests.controllers.failover.failing import KEY, Failing, failing
 
 NOW = 1_700_000_000.0
-
-
-@pytest.fixture
-async def fleet(tmp_path: Path) -> AsyncIterator[Failing]:
-    async with failing(tmp_path, "m1", "m2") as found:
-        yield found
 
 
 def conditions(**statuses: str) -> list[Obj]:
