@@ -23,6 +23,7 @@ from karmada.kube.runtime.handled import Generation, Handled, generation_of
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import WorkQueue
+from karmada.kube.runtime.time_slice import in_slices
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import Estimator
 from karmada.scheduler.failures import Reason, Verdict, verdict
@@ -265,7 +266,7 @@ class BindingScheduler(Reconciler):
 
     async def _decide(self, key: Key, binding: Obj, request: Request) -> Verdict:
         decision = await self._core.decide(binding, request)
-        self._emit_failed_groups(key, binding, request, decision)
+        await self._emit_failed_groups(key, binding, request, decision)
         written, wrong = await self._write_result(key, binding, request, decision)
         report = verdict(decision.failure, wrong)
         current = writing.is_about(binding, written)
@@ -330,8 +331,8 @@ class BindingScheduler(Reconciler):
 
     # events
 
-    def _emit_failed_groups(self, key: Key, binding: Obj, request: Request, decision: Decision) -> None:
-        for attempt in decision.failed_attempts if request.plan.terms else ():
+    async def _emit_failed_groups(self, key: Key, binding: Obj, request: Request, decision: Decision) -> None:
+        async for attempt in in_slices(decision.failed_attempts if request.plan.terms else ()):
             assert attempt.failure is not None
             where = f"{self._kind.gvk.kind}({key})"
             text = f"failed to schedule {where} with clusterAffiliates index({attempt.index}): {attempt.failure.text}"
