@@ -7,12 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from karmada.api.work import Work
-from karmada.controllers.works import WantedWork, WorkBeingDeleted, Works, manifest_of
+from karmada.controllers.works import (
+    WantedWork,
+    WorkBeingDeleted,
+    WorkOfAnother,
+    Works,
+    longer_name,
+    manifest_of,
+    names_of_work,
+)
+from karmada.kube.objects import meta
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvrs import NAMESPACES
+from karmada.kube.objects.names import dns1123_subdomain
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import ControlPlane, running
@@ -250,3 +262,61 @@ def test_a_manifest_leads_back_to_its_work_and_says_what_to_do_with_conflicts() 
         "work.karmada.io/name": KEY.name,
         "work.karmada.io/conflict-resolution": "overwrite",
     }
+
+
+COLLIDING = ("team-agcf", "tgf44x")
+"""Names of namespaces whose hash of 32 bits is the same: so are those of all Works of equal kind and name."""
+
+
+@pytest.mark.parametrize("first_known", [True, False], ids=["known", "not yet seen"])
+async def test_an_object_whose_name_collides_with_that_of_another_gets_a_work_of_its_own(
+    works: Works, first_known: bool
+) -> None:
+    one, other = (deployment(namespace=namespace) for namespace in COLLIDING)
+    ids = [{"resourcebinding.karmada.io/permanent-id": f"id-{number}"} for number in range(2)]
+    _, first = await works.ensure("m1", one, labels=ids[0])
+    if first_known:
+        await seen(works, first)
+    outcome, second = await works.ensure("m1", other, labels=ids[1])
+    assert outcome == "created"
+    name = second["metadata"]["name"]
+    assert first["metadata"]["name"] == "nginx-7854bf8449"
+    assert name.startswith("nginx-7854bf8449-")
+    assert second["spec"]["workload"]["manifests"][0]["metadata"]["annotations"]["work.karmada.io/name"] == name
+    await seen(works, first)
+    await seen(works, second)
+    for cluster_work, obj, marks in ((first, one, ids[0]), (second, other, ids[1])):
+        assert works.has(WantedWork("m1", obj, labels=marks))
+        outcome, again = await works.ensure("m1", obj, labels=marks)
+        assert outcome == "unchanged"
+        assert meta.key(again) == meta.key(cluster_work)
+
+
+async def test_a_work_keeps_its_longer_name_when_the_other_one_is_gone(plane: ControlPlane, works: Works) -> None:
+    one, other = (deployment(namespace=namespace) for namespace in COLLIDING)
+    _, first = await works.ensure("m1", one, finalizers=())
+    _, second = await works.ensure("m1", other)
+    await plane.client.delete(Work.gvr, first["metadata"]["name"], SPACE)
+    await eventually(lambda: works.informer.get(Key(SPACE, first["metadata"]["name"])) is None)
+    outcome, again = await works.ensure("m1", deployment(namespace=COLLIDING[1], labels={"new": "yes"}))
+    assert (outcome, again["metadata"]["name"]) == ("updated", second["metadata"]["name"])
+
+
+async def test_a_work_of_another_object_under_the_longer_name_too_is_an_error(works: Works) -> None:
+    usual, longer = names_of_work(deployment())
+    for name in (usual, longer):
+        await seen(works, (await works.ensure("m1", deployment(namespace="elsewhere"), name=name)).object)
+    with pytest.raises(WorkOfAnother):
+        await works.ensure("m1", deployment())
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    name=st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?", fullmatch=True).filter(
+        lambda n: not dns1123_subdomain(n)
+    )
+)
+def test_a_longer_name_is_a_valid_one(name: str) -> None:
+    longer = longer_name(name, ("apps", "Deployment", "default", name))
+    assert not dns1123_subdomain(longer)
+    assert longer != longer_name(name, ("apps", "Deployment", "other", name))

@@ -4,11 +4,17 @@
 so that a stored Work and one rendered again from the same object are equal, and nothing is written.
 
 What others set on a Work stays: labels, annotations and finalizers are merged, owners set once. The spec is replaced.
+
+Names of Works end in a hash of 32 bits, so anybody who may choose a name can have an object whose Work is named as that
+of another. The Work that is there stays that of its object; the other one gets a longer name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from functools import lru_cache
+from hashlib import sha256
 from typing import TypeAlias, TypedDict, Unpack
 
 from karmada.admission.context import new_id
@@ -16,6 +22,7 @@ from karmada.admission.work import record
 from karmada.api import well_known
 from karmada.api.work import Work
 from karmada.controllers.context import Context
+from karmada.controllers.manifests import Identity, carries, identity_of, manifests_of
 from karmada.interpreter.pruning import pruned
 from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
@@ -27,6 +34,8 @@ from karmada.kube.runtime.writes import Write
 
 Labels: TypeAlias = Mapping[str, str] | Callable[[Mapping[str, str]], Mapping[str, str]]
 """Labels of a Work, or what makes them from those that it has."""
+_MAX_NAME = 253
+_BINDING_IDS = (well_known.BINDING_ID, well_known.CLUSTER_BINDING_ID)
 
 
 class WorkBeingDeleted(ApiError):
@@ -34,9 +43,32 @@ class WorkBeingDeleted(ApiError):
 
     code = 409
 
-    @classmethod
-    def of(cls, key: Key) -> WorkBeingDeleted:
-        return cls(f"work {key} is being deleted")
+    def __init__(self, key: Key) -> None:
+        super().__init__(f"work {key} is being deleted")
+        self.key = key
+
+
+class WorkOfAnother(ApiError):
+    """The Work with this name is that of another object: it must not be overwritten."""
+
+    code = 409
+
+    def __init__(self, key: Key) -> None:
+        super().__init__(f"work {key} is that of another object")
+
+
+@lru_cache(maxsize=1024)
+def longer_name(name: str, identity: Identity) -> str:
+    """Return the name of the Work of an object for which the usual name is taken."""
+    digest = sha256("\0".join((name, *identity)).encode()).hexdigest()
+    return f"{name[: _MAX_NAME - 1 - len(digest)].rstrip('.-')}-{digest}"
+
+
+def names_of_work(resource: Obj) -> tuple[str, str]:
+    """Return the usual name of the Work of an object, and the one that it has when that is taken."""
+    namespace, name = meta.key(resource)
+    usual = well_known.work_name(resource["kind"], name, namespace)
+    return usual, longer_name(usual, identity_of(resource))
 
 
 class WorkOptions(TypedDict, total=False):
@@ -66,17 +98,36 @@ class Works:
 
     def has(self, wanted: WantedWork) -> bool:
         """Return whether a Work is known to be as wanted: then `write` would send nothing."""
-        current = self.informer.get(wanted.key)
+        wanted, current = self._named(wanted)
         return current is not None and not meta.is_deleting(current) and wanted.over(current) == current
 
     async def write(self, wanted: WantedWork) -> Write:
         """Create or update a Work; see `ensure`."""
+        wanted, _ = self._named(wanted)
+        try:
+            return await self._converge(wanted)
+        except WorkOfAnother:
+            if wanted.is_longer:
+                raise
+            return await self._converge(wanted.longer())
 
+    def _named(self, wanted: WantedWork) -> tuple[WantedWork, Obj | None]:
+        """Return what is wanted, under the name that it has or can have by what is known; and the Work of that name."""
+        current = self.informer.get(wanted.key)
+        if current is not None and wanted.owns(current):
+            return wanted, current
+        longer = wanted.longer()
+        found = self.informer.get(longer.key)
+        return (wanted, None) if current is None and found is None else (longer, found)
+
+    async def _converge(self, wanted: WantedWork) -> Write:
         async def make(current: Obj | None) -> Obj:
             if current is None:
                 return wanted.fresh()
+            if not wanted.owns(current):
+                raise WorkOfAnother(wanted.key)
             if meta.is_deleting(current):
-                raise WorkBeingDeleted.of(wanted.key)
+                raise WorkBeingDeleted(wanted.key)
             return wanted.over(current)
 
         written = await self._writer.converge(wanted.key, make)
@@ -96,6 +147,8 @@ class WantedWork:
             resource["kind"], metadata["name"], metadata.get("namespace", "")
         )
         self.key = Key(well_known.execution_namespace(cluster), name)
+        self.is_longer = False
+        self._identity = identity_of(resource)
         self._labels = options.get("labels") or {}
         self._annotations = options.get("annotations") or {}
         self._manifest = manifest_of(resource, self.key, self._annotations.get(well_known.CONFLICT_RESOLUTION))
@@ -107,6 +160,24 @@ class WantedWork:
             self._options["suspendDispatching"] = suspended
         if preserved is not None:
             self._options["preserveResourcesOnDeletion"] = preserved
+
+    def longer(self) -> WantedWork:
+        """Return the same under the name that it gets when its own is that of another object's Work."""
+        longer = copy(self)
+        longer.key, longer.is_longer = Key(self.key.namespace, longer_name(self.key.name, self._identity)), True
+        metadata = self._manifest["metadata"]
+        named = {**metadata["annotations"], well_known.WORK_NAME: longer.key.name}
+        longer._manifest = {**self._manifest, "metadata": {**metadata, "annotations": named}}
+        return longer
+
+    def owns(self, current: Obj) -> bool:
+        """Return whether the Work of this name is that of the object: of the same binding, or with its manifest."""
+        wanted, labels = self._labels, meta.labels(current)
+        if not callable(wanted):
+            for label in _BINDING_IDS:
+                if labels.get(label) and labels[label] == wanted.get(label):
+                    return True
+        return not manifests_of(current) or carries(current, self._identity)
 
     def fresh(self) -> Obj:
         labels = {**self._labels_over({})}

@@ -22,17 +22,16 @@ from karmada.controllers.binding.targets import allowed, is_suspended, purged, t
 from karmada.controllers.concurrently import for_each, outcomes_of
 from karmada.controllers.context import GROUPED, Context
 from karmada.controllers.errors import together
-from karmada.controllers.execution.member_kinds import manifests_of
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
+from karmada.controllers.manifests import Identity, identity_of, manifests_of
 from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
 from karmada.controllers.template_refs import kind_of_binding_key, ref_of_binding, resource_of_binding
 from karmada.controllers.templates import Templates
-from karmada.controllers.works import WantedWork, WorkBeingDeleted, Works
+from karmada.controllers.works import WantedWork, WorkBeingDeleted, Works, longer_name
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
-from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Parked, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
@@ -52,7 +51,6 @@ _WIDE_SHARE = 16
 """which have this part of the workers: one sixteenth."""
 _WRITES_AT_ONCE = 32
 """Writes of one binding at once; it renders as many at once where the interpreter is remote."""
-_Identity = tuple[str, str, str, str]
 """Group, kind, namespace and name of an object."""
 
 
@@ -137,7 +135,7 @@ class Binding(Reconciler):
 
     async def _remove_orphans(self, binding: Obj, works: list[Obj]) -> bool:
         """Delete Works of clusters that are no longer targets; return whether there were any."""
-        stay, template = allowed(binding["spec"]), _identity(*ref_of_binding(binding))
+        stay, template = allowed(binding["spec"]), _identity(binding)
         orphans = [
             work
             for work in works
@@ -238,8 +236,8 @@ class Binding(Reconciler):
         """Create or update a Work; return whether it was written."""
         try:
             written = await self._works.write(wanted)
-        except WorkBeingDeleted:
-            self._awaited.add(wanted.key)
+        except WorkBeingDeleted as error:
+            self._awaited.add(error.key)
             raise
         return written.outcome != "unchanged"
 
@@ -255,13 +253,13 @@ class Binding(Reconciler):
         raise ApiError(message) from errors[0]
 
 
-def _is_of_another(template: _Identity, work: Obj) -> bool:
+def _is_of_another(template: Identity, work: Obj) -> bool:
     """Return whether a Work carries another object than the template, as overrides of old versions could rename it."""
-    return any(_identity(gvk_of(manifest), *meta.key(manifest)) != template for manifest in manifests_of(work))
+    return any(identity_of(manifest) != template for manifest in manifests_of(work))
 
 
-def _identity(gvk: GVK, namespace: str, name: str) -> _Identity:
-    """In whatever version."""
+def _identity(binding: Obj) -> Identity:
+    gvk, namespace, name = ref_of_binding(binding)
     return gvk.group, gvk.kind, namespace, name
 
 
@@ -270,6 +268,9 @@ def _renamed(binding: Obj, works: Iterable[Obj]) -> list[Obj]:
     resource = resource_of_binding(binding)
     name = well_known.work_name(resource["kind"], resource["name"], resource.get("namespace") or "")
     others = [work for work in works if work["metadata"]["name"] != name]
+    if others:
+        longer = longer_name(name, _identity(binding))
+        others = [work for work in others if work["metadata"]["name"] != longer]
     stay = allowed(binding["spec"]) if others else ()
     return [work for work in others if _cluster(work) in stay]
 

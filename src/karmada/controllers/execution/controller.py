@@ -25,11 +25,12 @@ from karmada.controllers.cluster_state import is_push, is_ready
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
 from karmada.controllers.execution.events import CONTROLLER, ExecutionEvents
-from karmada.controllers.execution.member_kinds import Spaces, kinds_of, manifests_of
+from karmada.controllers.execution.member_kinds import Spaces, kinds_of
 from karmada.controllers.execution.outages import Outages
 from karmada.controllers.execution.reflection import CONTROLLER as STATUS_CONTROLLER
 from karmada.controllers.execution.reflection import Reflection, Reflector, identifier, work_of
 from karmada.controllers.execution.status import APPLIED, Draft
+from karmada.controllers.manifests import carries, identity_of, manifests_of
 from karmada.controllers.reinterpretation import Concerns, reinterpretation
 from karmada.controllers.shards import by_execution_namespace
 from karmada.interpreter.interpreter import Interpreter
@@ -456,7 +457,7 @@ class Execution(Reconciler):
         if name == work["metadata"]["name"]:
             return False
         other = self._works.get(Key(work["metadata"]["namespace"], name))
-        return other is not None and not meta.is_deleting(other)
+        return other is not None and not meta.is_deleting(other) and carries(other, identity_of(manifest))
 
     async def _leave_objects(self, work: Obj, cluster: str) -> None:
         for manifest in manifests_of(work):

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from karmada.api import well_known
+from karmada.controllers.manifests import manifests_of
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import RETAIN
 from karmada.kube.client.client import Client
@@ -31,10 +32,6 @@ from karmada.members.objects import KindInMember, Retain
 Changed: TypeAlias = Callable[[str, Obj, bool], None]
 """(cluster, object, listed): an object that a Work manages was changed or deleted, or found by the initial list."""
 log = get_logger("work-status")
-
-
-def manifests_of(work: Obj) -> list[Obj]:
-    return ((work.get("spec") or {}).get("workload") or {}).get("manifests") or []
 
 
 def kinds_of(work: Obj) -> set[GVK]:

@@ -29,6 +29,7 @@ from karmada.controllers.networking.carriers import (
 )
 from karmada.controllers.networking.exposure import participation_changed
 from karmada.controllers.shards import by_cluster_first
+from karmada.controllers.works import names_of_work
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.shapes import BARE
@@ -261,10 +262,12 @@ class Collector(Reconciler):
         slices: list[Obj] = []
         if watched is not None and self.is_wanted(cluster, service):
             slices = [s for s in watched.slices.by_index(BY_SERVICE, str(service)) if not is_ours(s)]
-        wanted = {well_known.work_name("EndpointSlice", meta.name(s), meta.namespace(s)): s for s in slices}
+        wanted = {meta.key(s): s for s in slices}
         carriers = self.works.by_index(self._carrying, str(Key(cluster, str(service))))
         for work in carriers:
-            if meta.name(work) not in wanted and not meta.is_deleting(work):
+            endpoint_slice = wanted.get(meta.key(carried(work) or {}))
+            named = endpoint_slice is not None and meta.name(work) in names_of_work(endpoint_slice)
+            if not named and not meta.is_deleting(work):
                 await self._carriers.release(work, self.flow)
         for endpoint_slice in wanted.values():
             await self._carriers.hold(cluster, endpoint_slice, service, self.flow)

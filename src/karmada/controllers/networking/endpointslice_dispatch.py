@@ -15,6 +15,7 @@ from karmada.api.cluster import Cluster
 from karmada.api.networking import MultiClusterService
 from karmada.api.work import Work
 from karmada.controllers.context import Context
+from karmada.controllers.manifests import Identity, carries, identity_of
 from karmada.controllers.networking.carriers import (
     BY_CLUSTER,
     MULTI_CLUSTER_SERVICES,
@@ -28,7 +29,7 @@ from karmada.controllers.networking.carriers import (
 from karmada.controllers.networking.exposure import consumers, is_cross_cluster, participation_changed, problem_of, uses
 from karmada.controllers.networking.reports import Report, reported
 from karmada.controllers.networking.serving import cluster_of, dependents, objects_of, usable
-from karmada.controllers.works import Works
+from karmada.controllers.works import Works, longer_name
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import ignores_status
@@ -132,19 +133,23 @@ class EndpointSliceDispatch(Reconciler):
     async def _dispatch(self, work: Obj, endpoint_slice: Obj, service: Obj) -> bool:
         """Return whether anything was written."""
         using, name = consumers(service, self._clusters), copy_name(endpoint_slice, work)
-        changed = await self._delete_orphans(work, service, set(using), name)
         siblings = objects_of(self._works, OFFERED, key_of(service))
         sent = dispatched(usable(endpoint_slice, work, siblings, self._clusters), cluster_of(work), meta.name(service))
+        changed = await self._delete_orphans(work, service, set(using), name, identity_of(sent))
         for cluster in using:
             if cluster != cluster_of(work):
                 changed |= await self._send(cluster, sent, name, work, service)
         return changed
 
-    async def _delete_orphans(self, work: Obj, service: Obj, using: set[str], name: str) -> bool:
-        """Return copies in clusters that no longer use the service, and those of this carrier under another name."""
+    async def _delete_orphans(self, work: Obj, service: Obj, using: set[str], name: str, sent: Identity) -> bool:
+        """Delete copies in clusters that no longer use the service, and those of this carrier under another name."""
         there = self._works.keys_by_index(_BY_SERVICE, str(key_of(service)))
         orphans = {key for key in there if well_known.cluster_of_namespace(key.namespace) not in using}
-        orphans |= {key for key in self._works.keys_by_index(_BY_SOURCE, str(key_of(work))) if key.name != name}
+        names = (name, longer_name(name, sent))
+        for key in self._works.keys_by_index(_BY_SOURCE, str(key_of(work))):
+            copy = None if key.name in names else self._works.get(key)
+            if copy is not None and carries(copy, sent):
+                orphans.add(key)
         for copy in map(self._works.get, orphans):
             if copy is not None:
                 await self._delete(copy)
