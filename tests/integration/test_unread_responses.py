@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from aiohttp import web
 
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.http import front
+from karmada.kube.server.http.pieces import PIECE, Bytes
 from karmada.kube.server.http.responses import LEAST_HELD
 from tests.integration.samples import BINDINGS, CONFIGMAPS, configmap, editors, ok
 from tests.support.eventually import eventually
@@ -119,3 +121,27 @@ async def test_memory_is_given_back_after_large_responses(
     async with unread(http, server, f"{CONFIGMAPS}?watch=1"):
         await eventually(lambda: sum(handed_over(server)) > LARGE)
     await eventually(lambda: len(given) == 2)
+
+
+async def test_the_head_of_a_large_page_comes_without_its_body(http: Http, server: ApiServer) -> None:
+    host, port = server.config.host, server.port
+    reader, writer = await asyncio.open_connection(host, port, ssl=http._tls, server_hostname=host)
+    for method, target in (("HEAD", "/openapi/v2"), ("GET", "/readyz")):
+        writer.write(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        async with asyncio.timeout(60):
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+    writer.transport.abort()
+
+
+async def test_a_large_page_is_sent_in_pieces(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    write = web.StreamResponse.write
+
+    async def noted(response: web.StreamResponse, piece: Bytes) -> None:
+        sizes.append(len(piece))
+        await write(response, piece)
+
+    monkeypatch.setattr(web.StreamResponse, "write", noted)
+    whole = await http("GET", "/openapi/v2", headers={"Accept-Encoding": "identity"})
+    assert int(whole.headers["Content-Length"]) == len(whole.body) == sum(sizes)
+    assert max(sizes) <= PIECE

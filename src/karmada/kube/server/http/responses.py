@@ -80,7 +80,7 @@ class Responses:
             body = result.body
             if result.content_type == JSON and not result.headers and self._pretty(request):
                 body = dumps(orjson.loads(body), pretty=True)
-            return web.Response(body=body or None, status=result.status, headers=headers)
+            return await self._send_whole(raw, request, body, result.status, headers, LEAST_HELD)
         if isinstance(result, WatchResult):
             return await self._stream(raw, request, result, headers, trail)
         if isinstance(result, StreamedList):
@@ -101,10 +101,16 @@ class Responses:
             body = await asyncio.get_running_loop().run_in_executor(None, _gzip, body)
             headers["Content-Encoding"] = "gzip"
             headers["Vary"] = "Accept-Encoding"
-        if len(body) > PIECE:
-            with self._sending(request, len(body)):
-                return await _send_in_pieces(raw, body, status, headers)
-        return web.Response(body=body, status=status, headers=headers)
+        return await self._send_whole(raw, request, body, status, headers, len(body))
+
+    async def _send_whole(
+        self, raw: web.BaseRequest, request: Request, body: bytes, status: int, headers: CIMultiDict[str], held: int
+    ) -> web.StreamResponse:
+        """Return a body that is there, and of which so many bytes are held for this response only."""
+        if len(body) <= PIECE or raw.method == "HEAD":
+            return web.Response(body=body or None, status=status, headers=headers)
+        with self._sending(request, held):
+            return await _send_in_pieces(raw, body, status, headers)
 
     async def _stream(
         self,
