@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from karmada.kube.objects.gvrs import DEPLOYMENTS, PODS
 from tests.e2e.pasting import blocks
-from tests.e2e.propagating import CONFIG_MAPS, MANAGED, Propagation
+from tests.e2e.propagating import CONFIG_MAPS, MANAGED, WORKS, Propagation
 from tests.support import forking
+from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
 DOCS = Path(__file__).parents[2] / "docs"
@@ -32,6 +34,10 @@ def uids(fleet: Propagation, label: str) -> set[str]:
     return {pod["metadata"]["uid"] for pod in fleet.members["member1"].list(PODS, "default", label)}
 
 
+def no_work(fleet: Propagation, prefix: str) -> bool:
+    return not any(work["metadata"]["name"].startswith(prefix) for work in fleet.here.list(WORKS))
+
+
 @pytest.fixture
 def cleaned(three_members: Propagation) -> Callable[[], None]:
     def clean() -> None:
@@ -42,6 +48,7 @@ def cleaned(three_members: Propagation) -> Callable[[], None]:
                 mine = [line for line in found if f"/{name}" in line]
                 if mine:
                     fleet.ours("delete", "--wait=false", *mine)
+            eventually_blocking(partial(no_work, fleet, name))  # else what is deleted in members is made again
             for member in fleet.members:
                 fleet.sims.ours(member)("delete", "deploy,cm", name, f"{name}-settings", "--ignore-not-found")
 

@@ -9,7 +9,7 @@ import pytest
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.objects.errors import BadRequest
+from karmada.kube.objects.errors import BadRequest, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
@@ -106,3 +106,23 @@ async def test_a_change_during_a_write_that_fails_is_a_change() -> None:
     with pytest.raises(BadRequest):
         await member.kind.apply(deployment(), None)
     assert member.changes == ["5"]
+
+
+async def test_an_object_that_somebody_deletes_while_it_is_left_to_the_member_is_not_made_again() -> None:
+    api = FakeApi()
+    client = Client(FakeTransport(api))
+    await client.create(DEPLOYMENTS, deployment())
+
+    class DeletedInBetween(Client):
+        async def update(self, *_args: Any, **_options: Any) -> Obj:
+            await client.delete(DEPLOYMENTS, "web", "default")
+            raise NotFound("gone")
+
+    member: Any = SimpleNamespace(client=DeletedInBetween(client.transport), history=0, name="m1")
+
+    async def retain(desired: Obj, _observed: Obj) -> Obj:
+        return desired
+
+    kind = KindInMember(member, DEPLOYMENTS, retain, lambda *_: None, FakeClock())
+    await kind.release(deployment())
+    assert (await client.list(DEPLOYMENTS, "default"))["items"] == []

@@ -210,11 +210,18 @@ class KindInMember:
                 raise
 
     async def release(self, manifest: Obj) -> None:
-        """Leave the object to the member: only the labels and annotations of this control plane are removed."""
+        """Leave the object to the member: only the labels and annotations of this control plane are removed.
+
+        One that somebody deletes meanwhile is not made again.
+        """
         key = key_of(manifest)
-        observed = await self.live(key)
-        if observed is not None and is_managed(observed):
-            await self._converge(released(manifest), observed)
+
+        async def make(current: Obj | None) -> Obj | None:
+            return (
+                None if current is None or not is_managed(current) else await self._updated(released(manifest), current)
+            )
+
+        await converge(make, await self.live(key), self._put, partial(self.live, key))
         self.forget(key)
 
     def forget(self, key: Key) -> None:
