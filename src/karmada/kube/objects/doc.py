@@ -36,7 +36,7 @@ _UNCOMPRESSED_BYTES = 16 << 20
 """Bytes that a Compressor leaves as they are."""
 _UNLIKE_LIMIT = 256
 """How many objects may differ too much from the dictionary before it is replaced; compressed objects keep theirs."""
-_KEPT_PARSED, _KEPT_BYTES = 1_024, 8 << 20
+_KEPT_PARSED, _KEPT_BYTES = 2_048, 8 << 20
 """Parsed objects that are kept for the next reader, and bytes of JSON that they are."""
 _UNCOMPRESSED = 256
 """Objects of a kind, from other servers, that are not compressed yet."""

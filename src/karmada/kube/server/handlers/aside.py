@@ -25,14 +25,14 @@ _worker = ThreadPoolExecutor(1, thread_name_prefix="large-objects")
 
 async def aside(request: Request, work: Callable[..., T], *arguments: object) -> T:
     """Return the result of the work: done here at once, or in the thread if the request may take long."""
-    if not _may_take_long(request):
+    if request.live_bytes < LARGE and not (request.body and _may_take_long(request)):
         return work(*arguments)
     return await asyncio.get_running_loop().run_in_executor(_worker, work, *arguments)
 
 
 def _may_take_long(request: Request) -> bool:
-    """Return whether work may take long, as that of a small patch of a large object, or YAML with aliases."""
+    """Return whether the work on a body may take long: it is large, or YAML with aliases."""
     body = request.body
-    if len(body) >= LARGE or request.live_bytes >= LARGE:
+    if len(body) >= LARGE:
         return True
     return (b"&" in body or b"*" in body) and "yaml" in request.headers.get("Content-Type", "").lower()
