@@ -24,7 +24,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime import event_correlation
+from karmada.kube.runtime import events
 from karmada.kube.server.auth.pki import SERVER_USAGES
 from tests.interpreter.workloads import CUSTOMIZATIONS, MEMBERS, WORKLOADS, CustomKinds, customization, played, workload
 from tests.support.eventually import eventually
@@ -200,7 +200,7 @@ FAILURES = {
 
 
 def test_a_webhook_that_fails_is_reported_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_correlation, "_BURST", 10_000)  # retries by the fast clock use up what an object may have
+    monkeypatch.setattr(events, "_BURST", 10_000)  # retries by the fast clock use up what an object may have
 
     async def scenario(kinds: CustomKinds) -> None:
         async with TlsBackend() as backend:

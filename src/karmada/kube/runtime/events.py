@@ -1,10 +1,15 @@
 """The event recorder: emits Events about objects, which are written in batches and behind the work that emits them.
 
-Recorders only queue. Events are correlated when they are emitted (see event_correlation): one that correlates with
-another that waits raises its count, and there is one write for both. One task writes what waits, a batch at a time, as
-one group for each namespace: a server in this process stores that in one transaction, and each event costs less than
-alone. So a batch has all that waits of some namespaces, not one of each; namespaces take turns, and the events of each
-keep their order.
+Recorders only queue. Events are correlated when they are emitted, as Kubernetes' own recorder does it:
+ - an event equal to an earlier one raises that one's count instead of becoming a new object, without a write of its own
+   if the earlier one still waits;
+ - more than ten different messages with the same reason on the same object within ten minutes are combined into one;
+ - an object may have bursts of 25 events and one more every five minutes; what is beyond is dropped.
+What is remembered for this is bounded; the oldest is forgotten first.
+
+One task writes what waits, a batch at a time, as one group for each namespace: a server in this process stores that in
+one transaction, and each event costs less than alone. So a batch has all that waits of some namespaces, not one of
+each; namespaces take turns, and the events of each keep their order.
 
 Work comes first. A writer `behind` it lets Normal events gather for a moment, and for some seconds while the event loop
 is busy: a burst of work is over sooner, and its events follow. When a fifth of the queue is used it writes on, busy or
@@ -19,9 +24,9 @@ import itertools
 import socket
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final
@@ -46,7 +51,6 @@ from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.names import dns1123_subdomain
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.event_correlation import REMEMBERED, Correlator, Event, identity
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
@@ -56,6 +60,11 @@ WARNING: Final = "Warning"
 QUEUE_FULL, TOO_MANY, NOT_WRITTEN = "queue-full", "too-many-of-one-object", "not-written"
 """Why an event was dropped."""
 
+_COMBINE_AFTER = 10
+_COMBINE_WINDOW = 600.0
+_BURST = 25
+_REFILL_SECONDS = 300.0
+_REMEMBERED = 4096
 _WAITING = 100_000
 _GATHERED_SHARE = 5
 """One fifth of the queue may gather behind the work: 20,000 events that wait take 17 MB."""
@@ -76,41 +85,128 @@ _RETRY_PAUSE = 10.0
 _PASSING = (ServiceUnavailable, ServerTimeout, Timeout, TooManyRequests, ConnectionFailed)
 
 log = get_logger("events")
-_SERIALS = itertools.count(1)
-
-
 _NUMBER = attrgetter("number")
 
 
+@dataclass(slots=True, eq=False)
+class Event:
+    """Less than half of what the object of the API takes, which is made to be written."""
+
+    component: str
+    """The source."""
+    api_version: str
+    """This, the next four and `version` are those of the object that it is about."""
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    type: str
+    reason: str
+    message: str
+    host: str
+    last: float
+    """The time of the last of those that it stands for."""
+    first: float
+    target: str
+    """The namespace in which it is written."""
+    count: int = 1
+    """How many it stands for that correlate."""
+    key: int = 0
+    """What it correlates by."""
+    written_as: str = ""
+    """The name of the object that it becomes; kept, so that a create whose outcome is unknown can be repeated."""
+    sent: bool = False
+    """True if there was such a create."""
+    number: int = field(default_factory=itertools.count().__next__)
+    """Its place in the order of emission."""
+
+    def repeat(self, later: Event) -> None:
+        """Let it stand for a later one, too, which is written in one object with this."""
+        self.version, self.message, self.host, self.last = later.version, later.message, later.host, later.last
+        self.count += 1
+
+    def object(self) -> Obj:
+        involved = {
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "apiVersion": self.api_version,
+            "resourceVersion": self.version,
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"namespace": self.target, "name": self.written_as},
+            "involvedObject": {key: value for key, value in involved.items() if value},
+            "reason": self.reason,
+            "message": self.message,
+            "source": {"component": self.component, **({"host": self.host} if self.host else {})},
+            "firstTimestamp": rfc3339(self.first),
+            "lastTimestamp": rfc3339(self.last),
+            "count": self.count,
+            "type": self.type,
+            "reportingComponent": self.component,
+            "reportingInstance": self.host,
+        }
+
+
+class Correlator:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tokens: Memo[int, tuple[float, float]] = Memo(_REMEMBERED)
+        """Tokens by object and source: how many are left, and since when."""
+        self._similar: Memo[int, tuple[float, tuple[int, ...]]] = Memo(_REMEMBERED)
+        """The time of the last one, and hashes of the messages."""
+
+    def key_of(self, event: Event, waiting: Container[int]) -> int | None:
+        """Return the key that the event has in common with those it correlates with; None if its object has too many.
+
+        Keys are hashes. An event with a key that is `waiting` is written with the earlier one, and counts no more.
+        """
+        about = hash((event.component, event.api_version, event.kind, event.namespace, event.name, event.uid))
+        similar = hash((about, event.type, event.reason))
+        message = hash(event.message)
+        key = hash((similar, message))
+        if key in waiting:
+            return key
+        now = self._clock.monotonic()
+        tokens, at = self._tokens.get(about) or (_BURST, now)
+        tokens = min(_BURST, tokens + (now - at) / _REFILL_SECONDS)
+        self._tokens.put(about, (tokens - 1 if tokens >= 1 else tokens, now))
+        if tokens < 1:
+            return None
+        last, messages = self._similar.get(similar) or (now, ())
+        if now - last > _COMBINE_WINDOW:
+            messages = ()
+        if len(messages) < _COMBINE_AFTER and message not in messages:
+            messages += (message,)
+        self._similar.put(similar, (now, messages))
+        if len(messages) < _COMBINE_AFTER:
+            return key
+        event.message = f"(combined from similar events): {event.message}"
+        return similar
+
+
 class _Queue:
-    """Events that wait, by namespace; those of one namespace in their order, and by what they correlate by."""
+    """Events that wait, by namespace; those of one namespace in their order, and by their key."""
 
     def __init__(self) -> None:
-        self._by_namespace: dict[str, dict[int, Event]] = {}
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    def get(self, namespace: str, key: int) -> Event | None:
-        events = self._by_namespace.get(namespace)
-        return None if events is None else events.get(key)
-
-    def add(self, event: Event) -> None:
-        self._by_namespace.setdefault(event.target, {})[event.key] = event
-        self._size += 1
+        self.by_namespace: dict[str, dict[int, Event]] = {}
+        self.size = 0
 
     def take(self, most: int) -> list[Event]:
         """Remove and return up to so many events of the namespaces whose turn it is."""
         taken: list[Event] = []
-        while self._by_namespace and len(taken) < most:
-            namespace = next(iter(self._by_namespace))
-            events = self._by_namespace.pop(namespace)
+        while self.by_namespace and len(taken) < most:
+            namespace = next(iter(self.by_namespace))
+            events = self.by_namespace.pop(namespace)
             some = [*itertools.islice(events, most - len(taken))]
             taken += [events.pop(key) for key in some]
             if events:
-                self._by_namespace[namespace] = events
-        self._size -= len(taken)
+                self.by_namespace[namespace] = events
+        self.size -= len(taken)
         return taken
 
 
@@ -142,7 +238,7 @@ class EventWriter(Collector):
         self._warnings = _Queue()
         self._normal = _Queue()
         self._correlator = Correlator(self.clock)
-        self._written: Memo[int, _Written] = Memo(REMEMBERED)
+        self._written: Memo[int, _Written] = Memo(_REMEMBERED)
         self._emitted = asyncio.Event()
         self._urgent = asyncio.Event()
         """Set while there is a Warning, or somebody waits for the events: nothing gathers."""
@@ -166,37 +262,53 @@ class EventWriter(Collector):
             merged.add_metric([component], count)
         return dropped, merged
 
-    def takes(self, component: str, type: str, reason: str) -> bool:  # noqa: A002 - the API's word
-        """Return whether there is space for an event; counted as dropped if not."""
-        if len(self._queue(type)) < self._most:
-            return True
-        self._drop(component, QUEUE_FULL, reason)
-        return False
-
-    def add(self, event: Event) -> None:
-        queue = self._queue(event.type)
-        about, similar, key = identity(event)
-        waits = queue.get(event.target, key)
-        if waits is None:
-            if not self._correlator.allows(about):
-                self._drop(event.component, TOO_MANY, event.reason)
-                return
-            if self._correlator.combines(similar, event.message):
-                key, event.message = similar, f"(combined from similar events): {event.message}"
-                waits = queue.get(event.target, key)
-        if waits is not None:
-            waits.repeat(event)
-            self.merged[event.component] += 1
+    def emit(
+        self,
+        component: str,
+        host: str,
+        obj: Obj,
+        type: str,  # noqa: A002 - the API's word
+        reason: str,
+        message: str | Callable[[], str],
+    ) -> None:
+        """Queue an event about `obj`, or count it as dropped."""
+        queue = self._normal if type == NORMAL else self._warnings
+        if queue.size >= self._most:
+            self._drop(component, QUEUE_FULL, reason)
             return
-        event.key = key
-        queue.add(event)
-        self._idle.clear()
-        self._emitted.set()
-        if event.type != NORMAL:
-            self._urgent.set()
-
-    def _queue(self, type: str) -> _Queue:  # noqa: A002
-        return self._normal if type == NORMAL else self._warnings
+        metadata, now = obj["metadata"], self.clock.now()
+        namespace = metadata.get("namespace") or ""
+        event = Event(
+            component,
+            obj.get("apiVersion") or "",
+            obj.get("kind") or "",
+            namespace,
+            metadata.get("name") or "",
+            metadata.get("uid") or "",
+            metadata.get("resourceVersion") or "",
+            type,
+            reason,
+            message if isinstance(message, str) else message(),
+            host,
+            now,
+            now,
+            namespace or "default",
+        )
+        waiting = queue.by_namespace.setdefault(event.target, {})
+        key = self._correlator.key_of(event, waiting)
+        if key is None:
+            self._drop(component, TOO_MANY, reason)
+        elif key in waiting:
+            waiting[key].repeat(event)
+            self.merged[component] += 1
+        else:
+            event.key = key
+            waiting[key] = event
+            queue.size += 1
+            self._idle.clear()
+            self._emitted.set()
+            if type != NORMAL:
+                self._urgent.set()
 
     def _drop(self, component: str, cause: str, reason: str, count: int = 1) -> None:
         """Count what is dropped; it is logged once in a while, not each time."""
@@ -227,7 +339,7 @@ class EventWriter(Collector):
             self._calm()
 
     def _calm(self) -> None:
-        if not (self._warnings or self._flushing):
+        if not (self._warnings.size or self._flushing):
             self._urgent.clear()
 
     async def _run(self) -> None:
@@ -236,7 +348,7 @@ class EventWriter(Collector):
             if self._behind:
                 await self._let_work_go_first()
             await self._write_batch(self._take())
-            if not (self._warnings or self._normal):
+            if not (self._warnings.size or self._normal.size):
                 self._emitted.clear()
                 self._idle.set()
             self._calm()
@@ -244,16 +356,16 @@ class EventWriter(Collector):
     async def _let_work_go_first(self) -> None:
         """Wait for more events as long as that loses nothing: a moment, or until the event loop is not busy."""
         for waited in range(_LONGEST_GATHER):
-            if self._urgent.is_set() or len(self._normal) > self._gathered:
+            if self._urgent.is_set() or self._normal.size > self._gathered:
                 return
-            if (waited or len(self._normal) >= _BATCH) and not await _is_busy(self.clock):
+            if (waited or self._normal.size >= _BATCH) and not await _is_busy(self.clock):
                 return
             with suppress(TimeoutError):
                 await with_timeout(self.clock, self._urgent.wait(), _GATHER)
 
     def _take(self) -> list[Event]:
         """Return the next batch, in the order of emission: all Warnings that fit into it, and Normal events."""
-        beyond = len(self._normal) - self._gathered
+        beyond = self._normal.size - self._gathered
         size = min(max(beyond // _BATCH_SHARE, _BATCH), _LARGEST_BATCH)
         warnings = self._warnings.take(size)
         return sorted(warnings + self._normal.take(size - len(warnings)), key=_NUMBER)
@@ -289,10 +401,7 @@ class EventWriter(Collector):
                 groups.setdefault(event.target, []).append(event)
             elif _is_passing(event, error):
                 left.append(event)
-        created = await asyncio.gather(*(self._create(*one) for one in groups.items()), return_exceptions=True)
-        for group, some in zip(groups.values(), created, strict=True):
-            if isinstance(some, BaseException):
-                some = [event for event in group if self._is_left(event, some)]
+        for some in await asyncio.gather(*(self._create(*one) for one in groups.items())):
             left += some
         return left
 
@@ -307,27 +416,35 @@ class EventWriter(Collector):
         written.count += event.count
 
     async def _create(self, namespace: str, group: Sequence[Event]) -> list[Event]:
-        for event in group:
-            event.written_as = event.written_as or self._new_name(event.name)
-        outcomes = await self._client.create_all(EVENTS, [event.object() for event in group], namespace)
-        return [event for event, outcome in zip(group, outcomes, strict=True) if self._is_left(event, outcome)]
+        """Create the events of a namespace and remember them; return those to be created again later."""
+        self._give_names(group)
+        outcomes: Sequence[BaseException | None]
+        try:
+            outcomes = await self._client.create_all(EVENTS, [event.object() for event in group], namespace)
+            if len(outcomes) != len(group):
+                raise ValueError(f"{len(outcomes)} outcomes for {len(group)} events")
+        except Exception as error:  # noqa: BLE001 - it is the outcome of each
+            outcomes = [error] * len(group)
+        left: list[Event] = []
+        for event, outcome in zip(group, outcomes, strict=True):
+            if outcome is None or (isinstance(outcome, AlreadyExists) and event.sent):
+                self._written.put(event.key, _Written(event.written_as, event.count, event.first))
+                continue
+            event.sent = _is_passing(event, outcome)
+            if event.sent:
+                left.append(event)
+        return left
 
-    def _is_left(self, event: Event, outcome: BaseException | None) -> bool:
-        """Return whether an event must be created again later; remember it if it was created."""
-        if outcome is None or (isinstance(outcome, AlreadyExists) and event.sent):
-            self._written.put(event.key, _Written(event.written_as, event.count, event.first))
-            return False
-        event.sent = _is_passing(event, outcome)
-        return event.sent
-
-    def _new_name(self, subject: str) -> str:
-        """Return a name that is unique by the time in nanoseconds; events of the same moment differ by a serial number.
+    def _give_names(self, events: Iterable[Event]) -> None:
+        """Give names that are unique by the time in nanoseconds, to which the number of the event is added.
 
         A subject whose name could not begin an event's (a role's colons, too long a name) is left out of it.
         """
-        if not _begins_a_name(subject):
-            return str(uuid.uuid4())
-        return f"{subject}.{int(self.clock.now() * 1_000_000) * 1000 + next(_SERIALS) % 1000:x}"
+        moment = int(self.clock.now() * 1_000_000) * 1000
+        for event in events:
+            if not event.written_as:
+                prefixed = _begins_a_name(event.name)
+                event.written_as = f"{event.name}.{moment + event.number:x}" if prefixed else str(uuid.uuid4())
 
 
 @lru_cache(maxsize=4096)
@@ -388,29 +505,7 @@ class EventRecorder:
         `host` is where it happened, if that is not where the recorder runs. A message that is a function is not made
         for an event that is dropped.
         """
-        writer = self._writer
-        if not writer.takes(self.component, type, reason):
-            return
-        metadata, now = obj["metadata"], writer.clock.now()
-        namespace = metadata.get("namespace") or ""
-        writer.add(
-            Event(
-                self.component,
-                obj.get("apiVersion") or "",
-                obj.get("kind") or "",
-                namespace,
-                metadata.get("name") or "",
-                metadata.get("uid") or "",
-                metadata.get("resourceVersion") or "",
-                type,
-                reason,
-                message if isinstance(message, str) else message(),
-                host or self.host,
-                now,
-                now,
-                namespace or "default",
-            )
-        )
+        self._writer.emit(self.component, host or self.host, obj, type, reason, message)
 
     @property
     def dropped(self) -> int:
