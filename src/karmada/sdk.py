@@ -17,7 +17,7 @@ from karmada.scheduler.assignment import Division
 from karmada.scheduler.estimators.protocol import EstimateRequest, LocalEstimator, RemoteEstimator
 from karmada.scheduler.filters.protocol import BindingFilter, ClusterFilter
 from karmada.scheduler.fleet import Facet
-from karmada.scheduler.scores.protocol import Score
+from karmada.scheduler.ranking import Score
 
 __all__ = [
     "GVK",

@@ -75,7 +75,7 @@ def _events() -> set[str]:
         ("controllers/execution/status.py", r'\("(?:True|False)", "(\w+)"'),
         ("controllers/execution/controller.py", r'draft\.set\(APPLIED, "\w+", "(\w+)"'),
         ("controllers/binding_status/aggregation.py", r'\("(?:True|False)", "(\w+)"'),
-        ("scheduler/failures.py", r'^    [A-Z_]+ = "(\w+)"'),
+        ("scheduler/decision.py", r'^    [A-Z_]+ = "(\w+)"'),
         ("controllers/federated_hpa/controller.py", r'_(?:emit|refuse)\(round_, "(\w+)"'),
         ("controllers/federated_hpa/target.py", r'Step\(\s*"(\w+)"'),
         ("search/registry_status.py", r'"((?:Kinds|Clusters|AllClusters)\w+)"'),

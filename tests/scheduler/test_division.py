@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karmada.scheduler.division import ByRoom, Move, divide_by_room, fewest, static_weights
-from karmada.scheduler.failures import Failure, Reason
+from karmada.scheduler.assignment import ByRoom, Move, divide_by_room, fewest, taking_part
+from karmada.scheduler.decision import Failure, Reason
 from karmada.scheduler.webster import dispense
 from tests.support.scheduling_cases import (
     AGGREGATED,
@@ -184,7 +184,7 @@ def test_as_few_clusters_as_possible_are_taken(room: Any, target: int) -> None:
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(0, 9), min_size=1), st.integers(0, 60))
 def test_given_weights_place_all_and_leave_out_those_without(weights: Any, replicas: int) -> None:
-    shares = dispense(replicas, static_weights(weights))
+    shares = dispense(replicas, taking_part(weights))
     assert sum(shares.values()) == replicas
     if any(weights.values()):
         assert all(weights[name] for name in shares)

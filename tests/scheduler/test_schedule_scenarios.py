@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from karmada.scheduler.failures import Reason
+from karmada.scheduler.decision import Reason
 from karmada.scheduler.plugins import builtin, profile_of
 from karmada.scheduler.request import Request, is_fresh
 from tests.support.scheduling_cases import (

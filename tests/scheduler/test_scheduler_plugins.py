@@ -8,13 +8,13 @@ import pytest
 
 from karmada.scheduler import plugins
 from karmada.scheduler.assignment import Divided, Job
+from karmada.scheduler.decision import Failure, error
 from karmada.scheduler.estimators.protocol import EstimateRequest, divided
-from karmada.scheduler.failures import Failure, error
 from karmada.scheduler.filters.protocol import Refusal
 from karmada.scheduler.fleet import Facet, Fleet
 from karmada.scheduler.plugins import PluginError, builtin, discover, estimators_of, profile_of, switched
+from karmada.scheduler.ranking import ScoreError
 from karmada.scheduler.request import Request
-from karmada.scheduler.scores.protocol import ScoreError
 from tests.support.scheduling_cases import DYNAMIC, Fixed, cluster, config_map, deployment, placement, run, shown
 
 NAMES = ["a", "b", "c"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.errors import ApiError, Conflict
-from karmada.scheduler.failures import Failure, Reason, Verdict, error, no_fit, shortage, verdict
+from karmada.scheduler.decision import Failure, Reason, Verdict, error, no_fit, shortage, verdict
 
 QUOTA = ApiError("requested: cpu=5, used: cpu=8, limited: cpu=10", code=403, reason="QuotaExceeded")
 FORBIDDEN = ApiError("no", code=403, reason="Forbidden")

@@ -7,15 +7,24 @@ from typing import Any
 
 import pytest
 
-from karmada.estimator.terms import EstimateError
+from karmada.estimator.terms import REPLICAS, SETS, EstimateError
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import Profile, schedule, schedule_remotely
 from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.fleet import Fleet
-from karmada.scheduler.meter import Meter
+from karmada.scheduler.meter import (
+    ASSIGN,
+    ERROR,
+    FILTER,
+    SCORE,
+    SELECT,
+    SUCCESS,
+    UNSCHEDULABLE,
+    Meter,
+)
 from karmada.scheduler.plugins import SCORES, builtin, profile_of
+from karmada.scheduler.ranking import ScoreError
 from karmada.scheduler.request import Request
-from karmada.scheduler.scores.protocol import ScoreError
 from tests.support.scheduling_cases import DYNAMIC, Fixed, cluster, config_map, deployment, placement, pods, spread
 
 WEB = deployment(4, placement(DYNAMIC))
@@ -32,33 +41,12 @@ class Recorder:
         self.looks += 1
         return float(self.looks)
 
-    def filtered(self, outcome: str, seconds: float) -> None:
-        self._report("filtered", seconds, outcome)
-
-    def scored(self, outcome: str, seconds: float) -> None:
-        self._report("scored", seconds, outcome)
-
-    def selected(self, seconds: float) -> None:
-        self._report("selected", seconds)
-
-    def assigned(self, seconds: float) -> None:
-        self._report("assigned", seconds)
-
-    def plugin(self, name: str, point: str, outcome: str, seconds: float) -> None:
-        self._report(name, seconds, point, outcome)
-
-    def estimated(self, seconds: float, *, sets: bool, failed: bool) -> None:
-        self._report("estimated", seconds, "sets" if sets else "replicas", "failed" if failed else "")
-
-    def estimator(self, name: str, seconds: float, *, sets: bool) -> None:
-        self._report(name, seconds, "sets" if sets else "replicas")
-
-    def _report(self, what: str, seconds: float, *how: str) -> None:
+    def took(self, step: str, seconds: float, outcome: str = SUCCESS, plugin: str = "") -> None:
         assert seconds >= 1, "it began before it ended"
-        self.reported.append((what, *how))
+        self.reported.append((plugin, step, outcome) if plugin else (step, outcome))
 
     def steps(self) -> list[object]:
-        return [what for what, *_ in self.reported if what in ("filtered", "scored", "selected", "assigned")]
+        return [step for step, *_ in self.reported if step in (FILTER, SCORE, SELECT, ASSIGN)]
 
 
 def measured(meter: Meter, **how: Any) -> Profile:
@@ -79,31 +67,31 @@ def test_every_step_and_every_plug_in_is_reported_in_its_turn() -> None:
         ("ClusterAffinity", "Filter", "Success"),
         ("SpreadConstraint", "Filter", "Success"),
         ("ClusterEviction", "Filter", "Success"),
-        ("filtered", "Success"),
+        (FILTER, SUCCESS),
         ("ClusterAffinity", "Score", "Success"),
         ("ClusterLocality", "Score", "Success"),
-        ("scored", "Success"),
-        ("fixed", "replicas"),
-        ("estimated", "replicas", ""),
-        ("selected",),
-        ("assigned",),
+        (SCORE, SUCCESS),
+        ("fixed", REPLICAS, SUCCESS),
+        (REPLICAS, SUCCESS),
+        (SELECT, SUCCESS),
+        (ASSIGN, SUCCESS),
     ]
 
 
 @pytest.mark.parametrize(
     ("spec", "steps"),
     [
-        (NOWHERE, ["filtered"]),
-        (deployment(4, placement(DYNAMIC, spread("cluster", 3))), ["filtered", "scored", "selected"]),
-        (deployment(99, placement(DYNAMIC)), ["filtered", "scored", "selected", "assigned"]),
-        (config_map({}), ["filtered", "scored", "selected", "assigned"]),
+        (NOWHERE, [FILTER]),
+        (deployment(4, placement(DYNAMIC, spread("cluster", 3))), [FILTER, SCORE, SELECT]),
+        (deployment(99, placement(DYNAMIC)), [FILTER, SCORE, SELECT, ASSIGN]),
+        (config_map({}), [FILTER, SCORE, SELECT, ASSIGN]),
     ],
     ids=["no cluster fits", "spread not possible", "too little room", "nothing to divide"],
 )
 def test_steps_are_reported_up_to_the_one_that_fails(spec: Obj, steps: Sequence[str]) -> None:
     meter = go(spec, [cluster("m1"), cluster("m2")], [Fixed({"m1": 9, "m2": 9})])
     assert meter.steps() == steps
-    assert (("filtered", "Unschedulable") in meter.reported) is (spec is NOWHERE)
+    assert ((FILTER, UNSCHEDULABLE) in meter.reported) is (spec is NOWHERE)
 
 
 def test_what_refuses_clusters_for_one_binding_is_reported_each_time() -> None:
@@ -140,7 +128,7 @@ def test_a_score_that_fails_is_reported_as_an_error() -> None:
     registry, meter = builtin(), Recorder()
     registry.add(SCORES, Unlucky())
     go(WEB, [cluster("m1")], profile=profile_of(registry, meter=meter))
-    assert meter.reported[-2:] == [("Unlucky", "Score", "Error"), ("scored", "Error")]
+    assert meter.reported[-2:] == [("Unlucky", "Score", "Error"), (SCORE, ERROR)]
 
 
 class Far:
@@ -156,16 +144,16 @@ class Far:
 
 
 @pytest.mark.parametrize(
-    ("answer", "failed"), [({"m1": 9}, ""), (EstimateError("nobody there"), "failed")], ids=["answers", "fails"]
+    ("answer", "outcome"), [({"m1": 9}, SUCCESS), (EstimateError("nobody there"), ERROR)], ids=["answers", "fails"]
 )
-async def test_estimators_from_afar_are_reported_as_well(answer: Any, failed: str) -> None:
+async def test_estimators_from_afar_are_reported_as_well(answer: Any, outcome: str) -> None:
     meter = Recorder()
     fleet = Fleet.of([cluster("m1")])
     await schedule_remotely(Request(WEB), fleet, [Fixed({"m1": 9})], [Far(answer)], measured(meter))
-    assert [reported for reported in meter.reported if reported[1:2] == ("replicas",)] == [
-        ("fixed", "replicas"),
-        ("far", "replicas"),
-        ("estimated", "replicas", failed),
+    assert [reported for reported in meter.reported if REPLICAS in reported] == [
+        ("fixed", REPLICAS, SUCCESS),
+        ("far", REPLICAS, SUCCESS),
+        (REPLICAS, outcome),
     ]
 
 
@@ -174,5 +162,5 @@ def test_sets_of_components_are_distinguished_from_replicas() -> None:
     spec = {**config_map(placement(DYNAMIC, spread("cluster", 1, 1))), "components": components}
     meter = Recorder()
     go(spec, [cluster("m1")], [Fixed({"m1": 9})], measured(meter, components=True))
-    assert ("fixed", "sets") in meter.reported
-    assert ("estimated", "sets", "") in meter.reported
+    assert ("fixed", SETS, SUCCESS) in meter.reported
+    assert (SETS, SUCCESS) in meter.reported

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from karmada.estimator.kept import identity, slim_node, slim_pod
-from karmada.estimator.metrics import GET_OBJECT, GET_PODS, REPLICAS, SETS, UNSCHEDULABLE, EstimatorMetrics
+from karmada.estimator.metrics import GET_OBJECT, GET_PODS, UNSCHEDULABLE, EstimatorMetrics
 from karmada.estimator.node_resources import NodeResourceEstimator
 from karmada.estimator.quota import ResourceQuotaEstimator
 from karmada.estimator.results import Result, merged
 from karmada.estimator.snapshot import Snapshot
-from karmada.estimator.terms import Assumption, EstimateError
+from karmada.estimator.terms import REPLICAS, SETS, Assumption, EstimateError
 from karmada.estimator.workloads import Workloads
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvrs import NODES, PODS, QUOTAS
@@ -152,9 +152,9 @@ class ClusterEstimator:
         for name, estimate in plugins.items():
             results.append(estimate())
             now = metrics.now()
-            metrics.plugin(name, what, now - before)
+            metrics.plugin(what, now - before, name)
             before = now
-        metrics.plugins(what, before - began)
+        metrics.plugin(what, before - began)
         try:
             return merged(results, "replica" if what == REPLICAS else "components")
         except EstimateError as error:

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from prometheus_client.core import Metric
 
 from karmada.build_info import build_info
-from karmada.estimator.terms import EstimateError
+from karmada.estimator.terms import REPLICAS, SETS, EstimateError
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.families import Counters, Histograms, growing
 
-REPLICAS, SETS, UNSCHEDULABLE = "MaxAvailableReplicas", "MaxAvailableComponentSets", "GetUnschedulableReplicas"
-"""Subjects of an estimate."""
+UNSCHEDULABLE = "GetUnschedulableReplicas"
+"""What is estimated, besides what the scheduler asks for."""
 TOTAL, GET_OBJECT, GET_PODS = "Total", "GetObjectFromCache", "GetWorkloadUnschedulablePods"
 """The steps of it."""
 _POINTS = {REPLICAS: "estimate_replicas", SETS: "estimate_components"}
@@ -21,7 +21,7 @@ _PREFIX = "karmada_scheduler_estimator_estimating"
 
 
 class EstimateMetrics:
-    """`what` is one of the names above."""
+    """`what` is estimated: REPLICAS, SETS or UNSCHEDULABLE."""
 
     def __init__(self) -> None:
         self._requests = Counters(f"{_PREFIX}_request", "Estimates, by how they ended", ["result", "type"])
@@ -47,17 +47,21 @@ class EstimateMetrics:
     def collect(self) -> Iterable[Metric]:
         yield from (one.family() for one in (self._requests, self._estimates, self._points, self._plugins))
 
-    def requested(self, what: str, *, failed: bool) -> None:
-        self._requests.count(("error" if failed else "success", what))
+    def ended(self, what: str, seconds: float, *, failed: bool) -> None:
+        """Count and time a whole estimate."""
+        result = "error" if failed else "success"
+        self._requests.count((result, what))
+        self._estimates.observe((result, what, TOTAL), seconds)
 
-    def step(self, what: str, step: str, seconds: float, *, failed: bool = False) -> None:
-        self._estimates.observe(("error" if failed else "success", what, step), seconds)
+    def step(self, what: str, step: str, seconds: float) -> None:
+        self._estimates.observe(("success", what, step), seconds)
 
-    def plugins(self, what: str, seconds: float) -> None:
-        self._points.observe((_POINTS[what],), seconds)
-
-    def plugin(self, name: str, what: str, seconds: float) -> None:
-        self._plugins.observe((name, _POINTS[what]), seconds)
+    def plugin(self, what: str, seconds: float, name: str = "") -> None:
+        """Time a plug-in; without a name, all of them."""
+        if name:
+            self._plugins.observe((name, _POINTS[what]), seconds)
+        else:
+            self._points.observe((_POINTS[what],), seconds)
 
 
 class EstimatorMetrics(EstimateMetrics):
@@ -81,5 +85,4 @@ class EstimatorMetrics(EstimateMetrics):
             failed = True
             raise
         finally:
-            self.requested(what, failed=failed)
-            self.step(what, TOTAL, self.now() - began, failed=failed)
+            self.ended(what, self.now() - began, failed=failed)

@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 from karmada.kube.objects.types import Obj
 
 MAX_REPLICAS = 2**31 - 1
+REPLICAS, SETS = "MaxAvailableReplicas", "MaxAvailableComponentSets"
+"""What is estimated: how many replicas fit, or complete sets of components; as metrics name it."""
 
 
 class EstimateError(Exception):

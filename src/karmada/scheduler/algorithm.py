@@ -18,9 +18,12 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.scheduler.assignment import NO_CLUSTERS, Division, assign
 from karmada.scheduler.candidates import FilterSet
-from karmada.scheduler.decision import Attempt, Decision
-from karmada.scheduler.estimators.merge import (
+from karmada.scheduler.decision import Attempt, Decision, Failure, error, no_fit
+from karmada.scheduler.estimators.protocol import (
     Estimate,
+    EstimateRequest,
+    LocalEstimator,
+    RemoteEstimator,
     by_slot,
     estimate_locally,
     nothing_to_estimate,
@@ -28,13 +31,10 @@ from karmada.scheduler.estimators.merge import (
     take,
     unlimited,
 )
-from karmada.scheduler.estimators.protocol import EstimateRequest, LocalEstimator, RemoteEstimator
-from karmada.scheduler.failures import Failure, error, no_fit
 from karmada.scheduler.fleet import Fleet
-from karmada.scheduler.meter import ERROR, NO_METRICS, SCORE, SUCCESS, UNSCHEDULABLE, Meter
-from karmada.scheduler.ranking import rank
+from karmada.scheduler.meter import ASSIGN, ERROR, FILTER, NO_METRICS, SCORE, SELECT, SUCCESS, UNSCHEDULABLE, Meter
+from karmada.scheduler.ranking import Score, ScoreError, rank
 from karmada.scheduler.request import Request
-from karmada.scheduler.scores.protocol import Score, ScoreError
 from karmada.scheduler.spread import select
 
 Steps = Generator[EstimateRequest | None, Estimate, Decision]
@@ -107,7 +107,7 @@ async def schedule_remotely(
 
 
 def _observe(meter: Meter, wanted: EstimateRequest, estimate: Estimate, began: float) -> None:
-    meter.estimated(meter.now() - began, sets=wanted.sets, failed=len(estimate.failures) > 0)
+    meter.took(wanted.what, meter.now() - began, ERROR if estimate.failures else SUCCESS)
 
 
 async def _estimate_remotely(
@@ -120,7 +120,7 @@ async def _estimate_remotely(
         except EstimateError as wrong:
             return wrong
         finally:
-            meter.estimator(estimator.name, meter.now() - began, sets=wanted.sets)
+            meter.took(wanted.what, meter.now() - began, plugin=estimator.name)
 
     for estimator, answer in zip(remote, await asyncio.gather(*map(estimate_remotely, remote)), strict=True):
         if isinstance(answer, EstimateError):
@@ -168,13 +168,13 @@ def _attempt(
     attempt = Attempt(request, index, profile.filters.candidates(request, fleet, meter))
     slots = attempt.candidates.slots
     filtered = meter.now()
-    meter.filtered(SUCCESS if len(slots) else UNSCHEDULABLE, filtered - began)
+    meter.took(FILTER, filtered - began, SUCCESS if len(slots) else UNSCHEDULABLE)
     if not len(slots):
         attempt.failure = no_fit(fleet.count, (reason for _, _, reason in attempt.candidates.reasons()))
         return attempt
     score = _score(request, fleet, slots, profile)
     scored = meter.now()
-    meter.scored(ERROR if isinstance(score, Failure) else SUCCESS, scored - filtered)
+    meter.took(SCORE, scored - filtered, ERROR if isinstance(score, Failure) else SUCCESS)
     if isinstance(score, Failure):
         attempt.failure = score
         return attempt
@@ -184,13 +184,13 @@ def _attempt(
     attempt.ranking = rank(request, fleet, slots, score, attempt.estimate.room)
     selected = select(request, attempt.ranking, sets=sets)
     chosen = meter.now()
-    meter.selected(chosen - scored)
+    meter.took(SELECT, chosen - scored)
     if isinstance(selected, Failure):
         attempt.failure = selected.during("failed to select clusters")
         return attempt
     attempt.selected = selected
     failure = _assign(attempt, profile)
-    meter.assigned(meter.now() - chosen)
+    meter.took(ASSIGN, meter.now() - chosen)
     if failure is not None:
         attempt.failure = failure.during("failed to assign replicas")
     return attempt
@@ -208,9 +208,9 @@ def _score(request: Request, fleet: Fleet, slots: Ints, profile: Profile) -> Int
         began = meter.now()
         try:
             points = one.points(request, fleet, slots)
-            meter.plugin(one.name, SCORE, SUCCESS, meter.now() - began)
+            meter.took(SCORE, meter.now() - began, plugin=one.name)
         except ScoreError as wrong:
-            meter.plugin(one.name, SCORE, ERROR, meter.now() - began)
+            meter.took(SCORE, meter.now() - began, ERROR, one.name)
             return error(f'failed to prioritize clusters: plugin "{one.name}" failed with: {wrong}')
         if points is not None:
             total = points if total is None else total + points

@@ -60,7 +60,7 @@ class FilterSet:
         def compute(fleet: Fleet, rows: Ints) -> list[int]:
             began = meter.now()
             numbers = [self.number(one.check(request, fleet.cluster(row))) for row in rows.tolist()]
-            meter.plugin(one.name, FILTER, _outcome(any(numbers)), meter.now() - began)
+            meter.took(FILTER, meter.now() - began, _outcome(any(numbers)), one.name)
             return numbers
 
         return fleet.arrays.array((self.token, one.name, one.key(request)), one.facet, fleet, compute)
@@ -84,7 +84,7 @@ class FilterSet:
         for one in self.by_binding:
             began = meter.now()
             refusal = one.refusal(request)
-            meter.plugin(one.name, FILTER, _outcome(refusal is not None), meter.now() - began)
+            meter.took(FILTER, meter.now() - began, _outcome(refusal is not None), one.name)
             if refusal is not None:
                 found.append((one, refusal))
         return found

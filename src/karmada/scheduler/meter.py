@@ -6,10 +6,10 @@ timed for all of them together, and not at all when its answers were known alrea
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
-FILTER, SCORE = "Filter", "Score"
-"""Where plug-ins take part."""
+FILTER, SCORE, SELECT, ASSIGN = "Filter", "Score", "Select", "AssignReplicas"
+"""Steps. Estimating is one, too: what is estimated (see estimator/terms)."""
 SUCCESS, UNSCHEDULABLE, ERROR = "Success", "Unschedulable", "Error"
 """How it went. Of a filter UNSCHEDULABLE means that it refused clusters, of all filters that they left none."""
 
@@ -19,24 +19,8 @@ class Meter(Protocol):
 
     def now(self) -> float: ...
 
-    def filtered(self, outcome: str, seconds: float) -> None: ...
-
-    def scored(self, outcome: str, seconds: float) -> None: ...
-
-    def selected(self, seconds: float) -> None: ...
-
-    def assigned(self, seconds: float) -> None: ...
-
-    def plugin(self, name: str, point: str, outcome: str, seconds: float) -> None:
-        """Note that a filter or a score has run."""
-        ...
-
-    def estimated(self, seconds: float, *, sets: bool, failed: bool) -> None:
-        """Note that all estimators have answered; `failed`: or some of them have not."""
-        ...
-
-    def estimator(self, name: str, seconds: float, *, sets: bool) -> None:
-        """Note that one estimator has answered."""
+    def took(self, step: str, seconds: float, outcome: str = SUCCESS, plugin: str = "") -> None:
+        """Note how long a step took, or a plug-in that took part in it. Of estimates, ERROR: some are missing."""
         ...
 
 
@@ -44,26 +28,8 @@ class _Nobody:
     def now(self) -> float:
         return 0.0
 
-    def filtered(self, outcome: str, seconds: float) -> None:
-        pass
-
-    def scored(self, outcome: str, seconds: float) -> None:
-        pass
-
-    def selected(self, seconds: float) -> None:
-        pass
-
-    def assigned(self, seconds: float) -> None:
-        pass
-
-    def plugin(self, name: str, point: str, outcome: str, seconds: float) -> None:
-        pass
-
-    def estimated(self, seconds: float, *, sets: bool, failed: bool) -> None:
-        pass
-
-    def estimator(self, name: str, seconds: float, *, sets: bool) -> None:
+    def took(self, step: str, seconds: float, outcome: str = SUCCESS, plugin: str = "") -> None:
         pass
 
 
-NO_METRICS: Meter = _Nobody()
+NO_METRICS: Final[Meter] = _Nobody()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karmada.scheduler.filters.protocol import Filter
 
 FILTERS = "karmada.scheduler.filters"
-SCORES = "karmada.scheduler.scores"
+SCORES = "karmada.scheduler.ranking"
 DIVISIONS = "karmada.scheduler.divisions"
 ESTIMATORS = "karmada.scheduler.estimators"
 GROUPS = (FILTERS, SCORES, DIVISIONS, ESTIMATORS)
@@ -71,7 +71,7 @@ def _filters() -> tuple[type, ...]:
 
 
 def _scores() -> tuple[type, ...]:
-    from karmada.scheduler.scores.protocol import Score
+    from karmada.scheduler.ranking import Score
 
     return (Score,)
 
@@ -113,11 +113,9 @@ def switched(flag: Sequence[str], registered: Sequence[str]) -> list[str]:
 
 def builtin(*, workload_affinity: bool = False) -> Registry:
     """Return the filters, scores and divisions that are built in."""
-    from karmada.scheduler import assignment
+    from karmada.scheduler import assignment, ranking
     from karmada.scheduler.filters import builtin as filters
-    from karmada.scheduler.filters.eviction import ClusterEviction
     from karmada.scheduler.filters.workload_affinity import WorkloadAffinity, WorkloadAntiAffinity
-    from karmada.scheduler.scores import builtin as scores
 
     registry = Registry()
     found: list[Filter] = [
@@ -125,13 +123,13 @@ def builtin(*, workload_affinity: bool = False) -> Registry:
         filters.TaintToleration(),
         filters.ClusterAffinity(),
         filters.SpreadConstraint(),
-        ClusterEviction(),
+        filters.ClusterEviction(),
     ]
     if workload_affinity:
         found += [WorkloadAffinity(), WorkloadAntiAffinity()]
     for one in found:
         registry.add(FILTERS, one)
-    for score in (scores.ClusterAffinity(), scores.ClusterLocality()):
+    for score in (ranking.ClusterAffinity(), ranking.ClusterLocality()):
         registry.add(SCORES, score)
     for division in (
         assignment.Duplicated(),

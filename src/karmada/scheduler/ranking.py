@@ -1,9 +1,14 @@
-"""The candidates in cluster order: by tier, then the higher score, then the more room, then by name."""
+"""The candidates in cluster order: by tier, then the higher score, then the more room, then by name.
+
+A score gives points from 0 to 100 to some clusters at once; those of all scores are added up. Staying where one is, is
+better; being selected by an affinity makes no difference.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +18,49 @@ from karmada.kube.objects.types import Obj
 from karmada.scheduler.fleet import Facet, Fleet
 from karmada.scheduler.placement import LABEL, OUTSIDE, ZONE, Topology
 from karmada.scheduler.request import Request
+
+if TYPE_CHECKING:
+    from karmada.estimator.amounts import Ints
+    from karmada.scheduler.fleet import Fleet
+
+
+MOST = 100
+
+
+class ScoreError(Exception):
+    """A score that cannot be given; scheduling fails and is tried again."""
+
+
+@runtime_checkable
+class Score(Protocol):
+    name: str
+
+    def points(self, request: Request, fleet: Fleet, slots: Ints) -> Ints | None:
+        """Return points for the slots, in their order; None for no points to anybody. May raise ScoreError."""
+        ...
+
+
+class ClusterLocality:
+    """Full points for the clusters that the resource is in."""
+
+    name = "ClusterLocality"
+
+    def points(self, request: Request, fleet: Fleet, slots: Ints) -> Ints | None:
+        here = [fleet.slots[name] for name in request.previous if name in fleet.slots]
+        if not here:
+            return None
+        points = np.zeros(fleet.size, np.int64)
+        points[here] = MOST
+        return points[slots]
+
+
+class ClusterAffinity:
+    """No points: an affinity selects or does not."""
+
+    name = "ClusterAffinity"
+
+    def points(self, request: Request, fleet: Fleet, slots: Ints) -> Ints | None:  # noqa: ARG002
+        return None
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from karmada.estimator.amounts import Ints
 from karmada.scheduler.cover import Cover
-from karmada.scheduler.failures import Failure, error
+from karmada.scheduler.decision import Failure, error
 from karmada.scheduler.groups import Group, choose
 from karmada.scheduler.placement import NO_LIMIT, REGION, Bounds, Topology
 from karmada.scheduler.ranking import Ranking

@@ -13,8 +13,7 @@ from karmada.estimator.quota import ResourceQuotaEstimator
 from karmada.estimator.results import Code, Result, merged
 from karmada.estimator.terms import EstimateError
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.estimators.merge import by_slot
-from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest
+from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest, by_slot
 
 
 @dataclass(slots=True)

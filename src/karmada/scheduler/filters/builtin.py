@@ -1,4 +1,4 @@
-"""The filters that look at one cluster: kinds it serves, taints, affinity, and where it says it is."""
+"""The filters by kinds that a cluster serves, taints, affinity, and where it says it is; and of evictions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from karmada.api.taints import is_tolerated, taint_text
 from karmada.api.well_known import NO_EXECUTE, NO_SCHEDULE
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.filters.protocol import PASSES
+from karmada.scheduler.filters.protocol import PASSES, Refusal
 from karmada.scheduler.fleet import Facet
 from karmada.scheduler.request import Request
 
@@ -88,3 +88,16 @@ class SpreadConstraint:
             if wanted is not None and not spec.get(wanted):
                 return f"cluster(s) did not have {wanted} property"
         return PASSES
+
+
+EVICTED = "cluster(s) is in the process of eviction"
+
+
+class ClusterEviction:
+    """The resource is not being evicted from the cluster."""
+
+    name = "ClusterEviction"
+    spares_targets = False
+
+    def refusal(self, request: Request) -> Refusal | None:
+        return Refusal(EVICTED, request.evicted) if request.evicted else None

@@ -15,8 +15,7 @@ from karmada.estimator.amounts import Ints
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import Profile, default_profile, schedule
 from karmada.scheduler.decision import Decision
-from karmada.scheduler.estimators.merge import estimate_locally, settle
-from karmada.scheduler.estimators.protocol import EstimateRequest, LocalEstimator
+from karmada.scheduler.estimators.protocol import EstimateRequest, LocalEstimator, estimate_locally, settle
 from karmada.scheduler.fitting.situation import Situation
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.meter import NO_METRICS

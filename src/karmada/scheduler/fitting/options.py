@@ -23,10 +23,10 @@ from karmada.scheduler.filters.builtin import (
     PROPERTIES,
     ApiEnablement,
     ClusterAffinity,
+    ClusterEviction,
     SpreadConstraint,
     TaintToleration,
 )
-from karmada.scheduler.filters.eviction import ClusterEviction
 from karmada.scheduler.fitting import capacity_options
 from karmada.scheduler.fitting.admission import admit
 from karmada.scheduler.fitting.changes import (

@@ -19,8 +19,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.follow_ups import FollowUp
 from karmada.kube.runtime.handled import Handled
-from karmada.scheduler.decision import Decision
-from karmada.scheduler.failures import Verdict, verdict
+from karmada.scheduler.decision import Decision, Verdict, verdict
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
 from karmada.scheduler.service import writing

@@ -15,10 +15,9 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.scheduler.algorithm import in_sets, schedule, schedule_remotely
-from karmada.scheduler.decision import Decision
+from karmada.scheduler.decision import Decision, Reason
 from karmada.scheduler.estimators.estimator_result import EstimatorResult
 from karmada.scheduler.estimators.protocol import Estimator, FollowsReports
-from karmada.scheduler.failures import Reason
 from karmada.scheduler.filters.workload_affinity import AFFINITY, ANTI_AFFINITY
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.meter import NO_METRICS, Meter
@@ -29,7 +28,6 @@ from karmada.scheduler.service.assumptions import Assumptions
 from karmada.scheduler.service.context import Context
 from karmada.scheduler.service.estimates import estimates
 from karmada.scheduler.service.pauses import Doubling, Limits, Pauses, Short
-from karmada.scheduler.service.reports import reported_changes
 from karmada.scheduler.service.triggers import DEFAULT_NAME
 
 
@@ -193,3 +191,16 @@ class Peers:
         keys = self._bindings.keys_by_index(which, group)
         found = (self._expected.get(key) or self._bindings.get(key) for key in keys)
         return [binding for binding in found if binding is not None]
+
+
+def reported_changes(old: Obj | None, new: Obj) -> list[str]:
+    """Return the clusters for which a binding has another status than before."""
+    before, after = _statuses(old), _statuses(new)
+    if before == after:
+        return []
+    first, second = ({item["clusterName"]: item for item in items} for items in (before, after))
+    return [name for name in first | second if first.get(name) != second.get(name)]
+
+
+def _statuses(binding: Obj | None) -> Sequence[Obj]:
+    return ((binding or {}).get("status") or {}).get("aggregatedStatus") or ()

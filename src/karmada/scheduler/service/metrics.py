@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from karmada.build_info import build_info
-from karmada.estimator.metrics import REPLICAS, SETS, TOTAL, EstimateMetrics
+from karmada.estimator.metrics import EstimateMetrics
+from karmada.estimator.terms import REPLICAS, SETS
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.families import Counters, Histograms, growing
-from karmada.scheduler.meter import FILTER, SCORE
+from karmada.scheduler.meter import ERROR, FILTER, SCORE, SUCCESS
 
 _DECISIONS, _POINTS, _PLUGINS = growing(0.001, 2, 15), growing(0.0001, 2, 12), growing(0.00001, 1.5, 20)
-
-_FILTER, _SCORE, _SELECT, _ASSIGN = (FILTER,), (SCORE,), ("Select",), ("AssignReplicas",)
 
 
 def _nothing() -> Mapping[str, int]:
@@ -95,28 +94,14 @@ class SchedulerMetrics:
 
     # the steps of the algorithm
 
-    def filtered(self, outcome: str, seconds: float) -> None:
-        self._steps.observe(_FILTER, seconds)
-        self._points.observe((FILTER, outcome), seconds)
-
-    def scored(self, outcome: str, seconds: float) -> None:
-        self._steps.observe(_SCORE, seconds)
-        self._points.observe((SCORE, outcome), seconds)
-
-    def selected(self, seconds: float) -> None:
-        self._steps.observe(_SELECT, seconds)
-
-    def assigned(self, seconds: float) -> None:
-        self._steps.observe(_ASSIGN, seconds)
-
-    def plugin(self, name: str, point: str, outcome: str, seconds: float) -> None:
-        self._plugins.observe((name, point, outcome), seconds)
-
-    def estimated(self, seconds: float, *, sets: bool, failed: bool) -> None:
-        what = SETS if sets else REPLICAS
-        self._estimates.requested(what, failed=failed)
-        self._estimates.step(what, TOTAL, seconds, failed=failed)
-        self._estimates.plugins(what, seconds)
-
-    def estimator(self, name: str, seconds: float, *, sets: bool) -> None:
-        self._estimates.plugin(name, SETS if sets else REPLICAS, seconds)
+    def took(self, step: str, seconds: float, outcome: str = SUCCESS, plugin: str = "") -> None:
+        if step in (REPLICAS, SETS):
+            self._estimates.plugin(step, seconds, plugin)
+            if not plugin:
+                self._estimates.ended(step, seconds, failed=outcome == ERROR)
+        elif plugin:
+            self._plugins.observe((plugin, step, outcome), seconds)
+        else:
+            self._steps.observe((step,), seconds)
+            if step in (FILTER, SCORE):
+                self._points.observe((step, outcome), seconds)

@@ -24,9 +24,8 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import WorkQueue
 from karmada.kube.runtime.time_slice import in_slices
-from karmada.scheduler.decision import Decision
+from karmada.scheduler.decision import Decision, Reason, Verdict, verdict
 from karmada.scheduler.estimators.protocol import Estimator
-from karmada.scheduler.failures import Reason, Verdict, verdict
 from karmada.scheduler.request import Request
 from karmada.scheduler.service import writing
 from karmada.scheduler.service.at_creation import AtCreation, Decided

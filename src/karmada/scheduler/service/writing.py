@@ -17,7 +17,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.mergepatch import create_merge_patch
-from karmada.scheduler.failures import Verdict, verdict
+from karmada.scheduler.decision import Verdict, verdict
 from karmada.scheduler.placement import Plan
 from karmada.scheduler.service.schedule_type import applied_text
 

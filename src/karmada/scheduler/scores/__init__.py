@@ -1,1 +1,0 @@
-"""Which of the clusters a resource can go to are better for it."""
