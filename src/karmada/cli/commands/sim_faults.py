@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -65,7 +66,7 @@ def _fault(
     """Add the subcommand of a fault; its type is `kind`, or else the name, and `settings` makes it of the flags."""
 
     @click.pass_obj
-    def inject(target: tuple[object, str], /, lasts: float | None, fault_name: str, **given: Any) -> None:
+    def inject(target: tuple[Path, str], /, lasts: float | None, fault_name: str, **given: Any) -> None:
         folder, cluster = target
         wanted = {key: value for key, value in settings(**given).items() if value not in (None, "", ())}
         order = {"fault": {"type": kind or name, **wanted}, "name": fault_name, "seconds": lasts}
