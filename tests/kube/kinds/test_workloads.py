@@ -265,3 +265,14 @@ def test_a_replication_controllers_selector_is_a_map() -> None:
     assert scale is not None
     found = {"metadata": {"name": "rc"}, "spec": {"selector": {"b": "2", "a": "1"}}}
     assert scale.get(found)["status"]["selector"] == "a=1,b=2"
+
+
+def test_a_pod_spec_is_judged_again_when_it_was_changed() -> None:
+    found = workload()
+    for _ in range(2):
+        assert w.DEPLOYMENT.validate(found) == []
+    spec = found["spec"]["template"]["spec"]
+    spec["containers"][0]["name"] = "Not A Name"
+    for _ in range(2):
+        [error] = texts(w.DEPLOYMENT.validate(found))
+        assert "spec.template.spec.containers[0].name" in error

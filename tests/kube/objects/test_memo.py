@@ -7,12 +7,13 @@ import weakref
 from math import inf
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.doc import Doc, SharedObject
-from karmada.kube.objects.memo import Memo
+from karmada.kube.objects.memo import Memo, Recognised
 
 KEYS = st.integers(0, 6)
 STEPS = st.lists(
@@ -81,3 +82,27 @@ def test_what_is_dropped_is_freed() -> None:
     del obj
     gc.collect()
     assert [reference() is not None for reference in objects] == [False, True, True]
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_a_value_is_recognised_by_its_bytes_until_many_others_came(size: int) -> None:
+    recent = Recognised()
+    value = {"text": "x" * size}
+    raw = recent.unknown(value)
+    assert raw
+    assert len(raw) < 20_000
+    recent.add(raw)
+    assert recent.unknown({"text": "x" * size}) is None
+    assert recent.unknown({"text": "y" * size})
+    for number in range(1_000):
+        other = recent.unknown(number)
+        assert other
+        recent.add(other)
+    assert recent.unknown(value) == raw
+
+
+def test_what_cannot_be_written_is_never_recognised() -> None:
+    recent = Recognised()
+    for _ in range(2):
+        assert recent.unknown({"x": object()}) == b""
+        recent.add(b"")

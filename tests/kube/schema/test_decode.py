@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
+from karmada.kube.schema import walk
 from karmada.kube.schema.builtin import OBJECT_META, Definitions
 from karmada.kube.schema.decode import DecodeError, duplicate_fields, normalize, parse_json
 from karmada.kube.schema.node import Node
@@ -490,3 +491,47 @@ def test_members_of_an_object_in_form_are_passed_over_and_all_others_are_not() -
     assert changed["spec"] is known["spec"]
     assert changed["status"] == {}, "a null is never in form"
     assert normalize(node, {**known, "spec": {"odd": 1}}, known=known) == ["spec.odd"]
+
+
+def test_a_pod_spec_that_comes_again_is_not_walked_and_one_that_was_changed_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, unknown = normalized("apps/v1", "Deployment", copy_json(DEPLOYMENT))
+    assert not unknown
+    walked: list[Any] = []
+    quantity = walk.canonical_quantity
+
+    def watched(value: Any) -> str:
+        walked.append(value)
+        return quantity(value)
+
+    monkeypatch.setattr(walk, "canonical_quantity", watched)
+    assert normalized("apps/v1", "Deployment", copy_json(found)) == (found, [])
+    assert walked == []
+    changed = copy_json(found)
+    limits = changed["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    limits["cpu"] = "1500m"
+    limits["memory"] = "1.5Gi"
+    again, _ = normalized("apps/v1", "Deployment", changed)
+    assert walked
+    assert again["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"] == "1536Mi"
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), "x"])
+def test_a_pod_spec_whose_bytes_look_like_a_known_one_is_still_refused(wrong: Any) -> None:
+    def deployment(containers: Any) -> Obj:
+        obj = copy_json(DEPLOYMENT)
+        obj["spec"]["template"]["spec"]["containers"] = containers
+        return obj
+
+    normalized("apps/v1", "Deployment", deployment(None))
+    normalized("apps/v1", "Deployment", deployment(None))
+    with pytest.raises(DecodeError):
+        normalized("apps/v1", "Deployment", deployment(wrong))
+
+
+def test_unknown_fields_of_a_pod_spec_are_reported_each_time() -> None:
+    for _ in range(3):
+        obj = copy_json(DEPLOYMENT)
+        obj["spec"]["template"]["spec"]["nope"] = 1
+        found, unknown = normalized("apps/v1", "Deployment", obj)
+        assert unknown == ["spec.template.spec.nope"]
+        assert "nope" not in found["spec"]["template"]["spec"]

@@ -110,9 +110,8 @@ def labels(errors: list[FieldError], path: str, found: Mapping[str, str] | None)
         wrong = _label_key_messages(key)
         if wrong:
             add_invalid(errors, path, key, wrong)
-        wrong_value = names.label_value(value)
-        if wrong_value:
-            add_invalid(errors, path, value, wrong_value)
+        if not names.is_label_value(value):
+            add_invalid(errors, path, value, names.label_value(value))
 
 
 def label_selector(errors: list[FieldError], path: str, selector: Obj | None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 from karmada.kube.kinds import admissionregistration as webhooks
@@ -327,6 +328,7 @@ def _resource(row: Row, defs: Definitions) -> Resource:
 
 
 def _schema(defs: Definitions, gvk: GVK) -> Callable[[], Node]:
+    @cache
     def schema() -> Node:
         node = defs.node_for(gvk)
         if node is None:

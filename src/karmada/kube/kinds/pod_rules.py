@@ -13,7 +13,15 @@ from karmada.kube.kinds.container_rules import containers, resources
 from karmada.kube.kinds.security_rules import app_armor, identities, seccomp
 from karmada.kube.kinds.volume_rules import volumes
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field, invalid, not_supported, required
+from karmada.kube.objects.errors import (
+    FieldError,
+    duplicate,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+)
+from karmada.kube.objects.memo import Recognised
 from karmada.kube.objects.types import Obj
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -24,7 +32,21 @@ _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 _NONE: Sequence[Obj] = ()
 
 
+_valid = Recognised()
+"""Specs that were valid a moment ago."""
+
+
 def pod_spec(errors: list[FieldError], path: str, spec: Obj) -> None:
+    raw = _valid.unknown(spec)
+    if raw is None:
+        return
+    before = len(errors)
+    _pod_spec(errors, path, spec)
+    if len(errors) == before:
+        _valid.add(raw)
+
+
+def _pod_spec(errors: list[FieldError], path: str, spec: Obj) -> None:
     found_volumes = spec.get("volumes")
     known = volumes(errors, f"{path}.volumes", found_volumes) if found_volumes else {}
     host_network = bool(spec.get("hostNetwork"))

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
+from hashlib import blake2b
 from math import inf
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+import orjson
 
 from karmada.kube.objects.clock import SYSTEM, Clock
 
@@ -74,3 +77,37 @@ class Memo(Generic[K, V]):
     def clear(self) -> None:
         self._entries.clear()
         self._weight = 0
+
+
+_RECOGNISED = 32
+_SMALL = 16 << 10
+"""Size up to which the bytes of a value are kept; of larger ones a digest is."""
+
+
+class Recognised:
+    """JSON values that were found in order a moment ago, by their bytes, which are made in a tenth of the time.
+
+    An object is checked several times on its way, and in every cluster that gets a copy.
+    """
+
+    __slots__ = ("_recent",)
+
+    def __init__(self) -> None:
+        self._recent: set[bytes] = set()
+
+    def unknown(self, value: Any) -> bytes | None:
+        """Return what stands for a value that is not known, empty for one that cannot be; None for one that is."""
+        try:
+            raw = orjson.dumps(value)
+        except TypeError:
+            return b""
+        if len(raw) > _SMALL:
+            raw = blake2b(raw).digest()
+        return None if raw in self._recent else raw
+
+    def add(self, raw: bytes) -> None:
+        """Remember a value by what `unknown` has returned for it."""
+        if len(self._recent) >= _RECOGNISED:
+            self._recent.clear()
+        if raw:
+            self._recent.add(raw)

@@ -148,8 +148,12 @@ def _name_part(name: str) -> list[str]:
     return messages if _qualified(name) else [*messages, f"name part {_QUALIFIED_MESSAGE}"]
 
 
+is_label_value = re.compile("(?!.{64})" + _VALUE.replace("(", "(?:")).fullmatch
+"""Matches each value for which `label_value` has no messages."""
+
+
 def label_value(value: str) -> list[str]:
-    if _value(value) and len(value) <= 63:
+    if is_label_value(value):
         return []
     messages = [length_message(63)] if _too_long(value, 63) else []
     return messages if _value(value) else [*messages, _VALUE_MESSAGE]

@@ -12,12 +12,10 @@ recognised by their bytes, which are made in a tenth of the time of the walk; un
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import blake2b
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
-import orjson
-
+from karmada.kube.objects.memo import Recognised
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import UNSET, Node
 from karmada.kube.schema.structural import Checks
@@ -27,9 +25,6 @@ Test: TypeAlias = Callable[[Any], bool]
 
 _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
 _SCALARS: Final[dict[str, type]] = {"string": str, "boolean": bool, "integer": int}
-_REMEMBERED: Final = 32
-_SMALL: Final = 16 << 10
-"""Size up to which a part itself is remembered; of larger ones a digest is."""
 _REMEMBERED_WORDS: Final = 64
 _SHORT: Final = 128
 """Characters of a text that may be remembered."""
@@ -41,20 +36,32 @@ def conforming(node: Node, obj: Obj) -> frozenset[str]:
     for key, value in obj.items():
         if key not in _IDENTITY:
             child = properties.get(key)
-            if child is not None and _part(child)(value):
-                found.append(key)
+            if child is not None and child.checks is not None:
+                test: Test = child.checks.conforms or _compiled(child)
+                if test(value):
+                    found.append(key)
     return frozenset(found)
 
 
-def _part(node: Node) -> Test:
-    """Return the test of a part of an object, with a memory."""
-    checks: Checks | None = node.checks
-    if checks is None:
-        return _never
-    if checks.conforms is None:
-        checks.conforms = _test(node) if _is_shallow(node) else _remembering(_test(node))
-    test: Test = checks.conforms
+def _compiled(part: Node) -> Test:
+    """Return the test of a part of an object, which is kept with its conditions."""
+    test = part.checks.conforms = _test(part) if _is_shallow(part) else _recognising(_test(part))
     return test
+
+
+def _recognising(test: Test) -> Test:
+    recent = Recognised()
+
+    def recognised(value: Any) -> bool:
+        raw = recent.unknown(value)
+        if not raw:
+            return raw is None
+        if not test(value):
+            return False
+        recent.add(raw)
+        return True
+
+    return recognised
 
 
 def _is_shallow(node: Node) -> bool:
@@ -67,28 +74,6 @@ def _is_shallow(node: Node) -> bool:
     if node.items is not None:
         return not node.items.properties and _is_shallow(node.items)
     return all(map(_is_shallow, node.properties.values()))
-
-
-def _remembering(test: Test) -> Test:
-    recent: dict[bytes, None] = {}
-
-    def remembered(value: Any) -> bool:
-        try:
-            raw = orjson.dumps(value)
-        except TypeError:
-            return False
-        if len(raw) > _SMALL:
-            raw = blake2b(raw).digest()
-        if raw in recent:
-            return True
-        if not test(value):
-            return False
-        if len(recent) == _REMEMBERED:
-            del recent[next(iter(recent))]
-        recent[raw] = None
-        return True
-
-    return remembered
 
 
 def _test(node: Node) -> Test:

@@ -42,7 +42,7 @@ class Checks:
     min_length: int | None = None
     max_length: int | None = None
     pattern: str = ""
-    search: Callable[[str], bool] | None = None
+    search: Callable[[str], object] | None = None
     format: str = ""
     format_check: formats.Check | None = None
     min_items: int | None = None
@@ -74,8 +74,6 @@ class Checks:
 
 
 _KINDS: dict[str, type] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
-_REMEMBERED, _WORD = 256, 64
-"""So many words a pattern knows by heart, of at most so many letters."""
 _BOUNDS = {
     "minimum": "minimum", "maximum": "maximum", "multipleOf": "multiple_of", "minLength": "min_length",
     "maxLength": "max_length", "minItems": "min_items", "maxItems": "max_items", "minProperties": "min_properties",
@@ -90,29 +88,15 @@ def _regexp_problem(error: Exception) -> str:
 
 
 @lru_cache(maxsize=2048)
-def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """Return whether a text has it in it. Words that come again and again (reasons, types) are looked up, not searched.
-
-    Raises ValueError when it is not RE2 syntax.
-    """
+def compile_pattern(pattern: str) -> Callable[[str], object]:
+    """Return the search for a pattern in a text; raises ValueError when it is not RE2 syntax."""
     import re2
 
     try:
-        search: Callable[[str], Any] = re2.compile(pattern).search
+        search: Callable[[str], object] = re2.compile(pattern).search
     except re2.error as error:
         raise ValueError(_regexp_problem(error)) from None
-    fitting: set[str] = set()
-
-    def found(text: str) -> bool:
-        if text in fitting:
-            return True
-        if search(text) is None:
-            return False
-        if len(fitting) < _REMEMBERED and len(text) <= _WORD:
-            fitting.add(text)
-        return True
-
-    return found
+    return search
 
 
 def identity(value: Any) -> str:

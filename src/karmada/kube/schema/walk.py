@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from karmada.kube.objects.memo import Recognised
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.times import format_duration_ns, micro_time, parse_duration_ns, parse_time, rfc3339
 from karmada.kube.schema.node import Node
@@ -133,7 +134,8 @@ def _compile(node: Node) -> Walk:
     if node.items is not None:
         return _list(node, node.items)
     if node.type == "object":
-        return _struct(node)
+        walk = _struct(node)
+        return _recognising(walk) if node.definition.endswith(".PodSpec") else walk
     return _SCALARS[node.type](node)
 
 
@@ -192,6 +194,23 @@ def _struct(node: Node) -> Walk:
         return obj
 
     return walk
+
+
+def _recognising(walk: Walk) -> Walk:
+    """Pass over what was in form a moment ago: the spec of pods comes again with each copy and change of a workload."""
+    recent = Recognised()
+
+    def recognised(obj: Any, path: Path) -> Any:
+        if recent.unknown(obj) is None:
+            return obj
+        before = len(path.unknown)
+        walk(obj, path)
+        raw = recent.unknown(obj)
+        if raw and b"null" not in raw and len(path.unknown) == before:  # NaN looks like null
+            recent.add(raw)
+        return obj
+
+    return recognised
 
 
 def _list(node: Node, items: Node) -> Walk:
