@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks import objects
 from benchmarks.planes import is_applied, one_process
 from karmada.api.work import ResourceBinding
-from karmada.controllers.recent_templates import RecentTemplates
+from karmada.controllers.templates import Templates
 from karmada.kube.client.client import Client
 from karmada.kube.runtime.events import EventRecorder
 from karmada.kube.runtime.follow_ups import FollowUps
@@ -83,7 +83,7 @@ MECHANISMS: Mapping[str, Mechanism] = {
         "parsing what was just encoded", Cache, "announce", lambda *_: None
     ),
     "recent-templates": Mechanism(
-        "a read of the template for each controller on its way", RecentTemplates, "find", lambda *_: None
+        "a read of the template for each controller on its way", Templates, "_known", lambda *_: None
     ),
     "conforming": Mechanism(
         "the walks of defaulting, pruning and validation over custom resources in order",

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from karmada.controllers.context import GROUPED
-from karmada.controllers.light_templates import light_of
-from karmada.controllers.templates import Templates
+from karmada.controllers.templates import Templates, light_of
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.gvrs import CONFIG_MAPS
@@ -41,7 +40,7 @@ async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
 
 @pytest.fixture
 def templates(plane: ControlPlane) -> Templates:
-    return Templates(plane.context)
+    return Templates(plane.context.client, plane.context.informers)
 
 
 @pytest.fixture

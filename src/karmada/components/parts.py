@@ -64,7 +64,7 @@ def _cluster_api(shared: Shared) -> list[Part]:
 
 
 def _binding(shared: Shared) -> list[Part]:
-    context, templates = shared.context, shared.templates
+    context, templates = shared.context, shared.context.templates
     synced = SyncedNamespaces(context) if is_enabled("namespace", context.settings.controllers) else _nothing
     return [
         Binding(
@@ -81,7 +81,7 @@ def _binding(shared: Shared) -> list[Part]:
 
 
 def _binding_status(shared: Shared) -> list[Part]:
-    template_status = TemplateStatus(shared.interpreter, shared.templates)
+    template_status = TemplateStatus(shared.interpreter, shared.context.templates)
     return [BindingStatus(shared.context, kind, template_status) for kind in KINDS]
 
 

@@ -16,7 +16,6 @@ from karmada.kube.runtime.manager import Component
 
 if TYPE_CHECKING:
     from karmada.controllers.context import Context
-    from karmada.controllers.templates import Templates
     from karmada.overrides.engine import Overrides
     from karmada.overrides.hook import Override
 
@@ -58,12 +57,6 @@ class Shared:
         from karmada.overrides.hook import COMPONENT, override_with
 
         return self._override or override_with(self.overrides, self.context.recorder(COMPONENT))
-
-    @cached_property
-    def templates(self) -> Templates:
-        from karmada.controllers.templates import Templates
-
-        return Templates(self.context)
 
 
 def _always(_context: Context) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from karmada.controllers.recent_templates import RecentTemplates
+from karmada.controllers.templates import Templates
 from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
@@ -102,10 +102,10 @@ class Context:
     """True if replicas share the work of the controllers (see kube/runtime/membership)."""
     shared: list[Component] = field(default_factory=list)
     """Parts that several controllers use, and that start before them."""
-    recent_templates: RecentTemplates = field(default_factory=RecentTemplates)
     _client: Client | None = None
     _events: EventWriter | None = None
     _members: Members | None = None
+    _templates: Templates | None = None
 
     @property
     def client(self) -> Client:
@@ -126,6 +126,12 @@ class Context:
                 open_way=self.open_member,
             )
         return self._members
+
+    @property
+    def templates(self) -> Templates:
+        if self._templates is None:
+            self._templates = Templates(self.client, self.informers)
+        return self._templates
 
     def components(self) -> Iterator[Component]:
         """Yield the shared components to start, as far as they were requested: members, events, others."""

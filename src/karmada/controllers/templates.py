@@ -1,40 +1,137 @@
-"""Templates, as bindings refer to them.
+"""Templates: light ones, which informers keep, and whole ones, which are read from the server.
 
-A whole template is read from the server: no second copy is kept. Those that were read a moment ago are shared (see
-recent_templates), unless the binding refers to a later state. Labels come from informers.
+The objects of every propagated kind are watched, so what is kept of one decides what ten thousand cost. A light
+template has its labels, the annotations of the policy that claims it, and two digests of the content: one changes with
+anything but the status, the other only with what users change, not the control plane.
+
+A whole template is read when a binding, a Work or a status is made from it. The controllers on its way read the same
+one within moments: the last read is returned while the informer that watches the kind shows the same version. As many
+are kept as are on their way at once: the controllers reconcile them in groups (see context).
 """
 
 from __future__ import annotations
 
-from karmada.controllers.context import Context
-from karmada.controllers.light_templates import light_of
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from karmada.api import well_known
 from karmada.controllers.template_refs import Ref, ref_of
+from karmada.kube.client.client import Client
+from karmada.kube.objects.doc import SharedObject
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import gvk_of
+from karmada.kube.objects.gvk import GVK, gvk_of
+from karmada.kube.objects.memo import Memo
+from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.versions import number
+
+_MOST, _MOST_BYTES = 512, 4 << 20
+_UNKNOWN_WEIGHT: Final = _MOST_BYTES // 64
+"""Bytes that a template from a remote server is counted with, whose size nobody knows."""
+
+# light templates
+
+_KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "labels")
+_KEPT_ANNOTATIONS: Final = (
+    *well_known.POLICY_CLAIM_ANNOTATIONS,
+    *well_known.CLUSTER_POLICY_CLAIM_ANNOTATIONS,
+)
+_NOT_FRAME: Final = frozenset({"managedFields", "resourceVersion", "generation", "labels", "annotations"})
+"""Metadata that never counts, or is counted apart."""
+_NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+_OURS: Final = ".karmada.io"
+_WHOLE, _OWN = "whole", "own"
+
+
+@lru_cache(maxsize=4096)
+def light_of(gvk: GVK) -> Shape:
+    """Return the shape of this kind's light templates: the same for all callers, who share an informer."""
+    api_version, kind = gvk.api_version, gvk.kind
+
+    def light(obj: Obj) -> Obj:
+        metadata = obj["metadata"]
+        kept = {field: metadata[field] for field in _KEPT if field in metadata}
+        annotations = metadata.get("annotations") or {}
+        claims = {key: annotations[key] for key in _KEPT_ANNOTATIONS if key in annotations}
+        if claims:
+            kept["annotations"] = claims
+        whole, own = _digests(obj)
+        return {"apiVersion": api_version, "kind": kind, "metadata": kept, _WHOLE: whole, _OWN: own}
+
+    return Shape("light", light, paged=True)
+
+
+def changed(old: Obj, new: Obj) -> bool:
+    """Return whether anything changed but the status and managedFields; of light templates."""
+    return bool(old[_WHOLE] != new[_WHOLE])
+
+
+def changed_by_user(old: Obj, new: Obj) -> bool:
+    """Return whether anything changed besides the labels and annotations that the control plane writes on templates."""
+    return bool(old[_OWN] != new[_OWN])
+
+
+def _digests(obj: Obj) -> tuple[int, int]:
+    metadata = obj["metadata"]
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    frame = {field: value for field, value in metadata.items() if field not in _NOT_FRAME}
+    content = {field: value for field, value in obj.items() if field not in _NOT_CONTENT}
+    common = _digest(frame, content)
+    whole = hash((common, metadata.get("generation"), _digest(labels, annotations)))
+    return whole, hash((common, _digest(_users(labels), _users(annotations))))
+
+
+def _users(marks: Mapping[str, str]) -> Mapping[str, str]:
+    """Labels or annotations without the control plane's own."""
+    kept = well_known.SKIP_AUTO_PROPAGATION
+    return {key: value for key, value in marks.items() if _OURS not in key or key == kept}
+
+
+def _digest(*parts: Mapping[str, Any]) -> int:
+    return hash(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS))
+
+
+# whole templates
+
+
+class _Read(NamedTuple):
+    template: Obj
+    informer: Informer | None
+    """Which shows whether it has changed; None where nobody watches its kind."""
+    history: int
+    """The informer's, from before it was read."""
 
 
 class Templates:
-    def __init__(self, context: Context) -> None:
-        self._client = context.client
-        self._informers = context.informers
-        self._recent = context.recent_templates
+    """The templates of a process, for all its controllers."""
+
+    def __init__(self, client: Client, informers: Informers) -> None:
+        self._client = client
+        self._informers = informers
+        self._recent: Memo[Ref, _Read] = Memo(_MOST, most_weight=_MOST_BYTES)
 
     async def of(self, reference: Obj) -> Obj | None:
-        """Return the template of a binding's spec.resource; None when it is gone, NoMatch for an unknown kind."""
-        ref = _ref_of(reference)
+        """Return the template of a binding's spec.resource, in no earlier state than that; otherwise see `whole`."""
+        return await self.whole(_ref_of(reference), reference)
+
+    async def whole(self, ref: Ref, reference: Obj | None = None) -> Obj | None:
+        """Return a template; None when it is gone, NoMatch for an unknown kind."""
         informer = self._informer(ref)
-        found = self._recent.find(ref, informer)
-        if found is not None and not _is_later(reference, found):
+        found = self._known(ref, informer)
+        if found is not None and (reference is None or not _is_later(reference, found)):
             return found
         history = 0 if informer is None else informer.history
         try:
             found = await self._client.get(ref.gvk, ref.name, ref.namespace)
         except NotFound:
             return None
-        self._recent.keep(ref, found, informer, history)
+        weight = found.source.weight if isinstance(found, SharedObject) else _UNKNOWN_WEIGHT
+        self._recent.put(ref, _Read(found, informer, history), weight)
         return found
 
     def light(self, reference: Obj) -> Obj | None:
@@ -54,6 +151,18 @@ class Templates:
         """Return the one that watches the kind, if somebody has it."""
         mapping = self._client.mapper.known(ref.gvk)
         return None if mapping is None else self._informers.existing(mapping.gvr, light_of(ref.gvk))
+
+    def _known(self, ref: Ref, informer: Informer | None) -> Obj | None:
+        """Return the template that was read last, if it is still what this informer of light templates shows."""
+        found = self._recent.get(ref)
+        if found is None or informer is None or found.informer is not informer or found.history != informer.history:
+            return None
+        light = informer.get(ref.key) if informer.running and informer.synced else None
+        if light is None:
+            return None
+        read, shown = found.template["metadata"], light["metadata"]
+        same = read["uid"] == shown["uid"] and read["resourceVersion"] == shown["resourceVersion"]
+        return found.template if same else None
 
 
 def _ref_of(reference: Obj) -> Ref:

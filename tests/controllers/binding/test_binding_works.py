@@ -385,7 +385,7 @@ async def test_a_changed_override_policy_refreshes_the_bindings_it_concerns(
         await painted.until_applied(f"{name}-configmap")
     # labels are matched once their informer has synced
     informers = painted.plane.context.informers
-    from karmada.controllers.light_templates import light_of
+    from karmada.controllers.templates import light_of
     from karmada.kube.objects.gvk import GVK
 
     light = informers.of(CONFIG_MAPS, shape=light_of(GVK("", "v1", "ConfigMap")))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karmada.controllers.light_templates import changed, changed_by_user, light_of
+from karmada.controllers.templates import changed, changed_by_user, light_of
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 

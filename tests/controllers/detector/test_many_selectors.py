@@ -10,9 +10,8 @@ import pytest
 
 from karmada.api import matching
 from karmada.controllers.detector.claims import POLICIES
-from karmada.controllers.detector.policies import Policies, ReadSelectors
+from karmada.controllers.detector.policies import Policies, ReadSelectors, Waiting
 from karmada.controllers.detector.policy import requeue_waiting
-from karmada.controllers.detector.waiting import Waiting
 from karmada.controllers.template_refs import Ref
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj

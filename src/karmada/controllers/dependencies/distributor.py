@@ -19,9 +19,9 @@ from karmada.controllers.concurrently import for_each
 from karmada.controllers.context import Context
 from karmada.controllers.dependencies import attached, references
 from karmada.controllers.detector.policies import NotYet
-from karmada.controllers.light_templates import changed, light_of
 from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
 from karmada.controllers.template_refs import Ref, kind_of_binding_key, ref_of_binding
+from karmada.controllers.templates import changed, light_of
 from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterError
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta

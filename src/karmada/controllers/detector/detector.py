@@ -13,6 +13,12 @@ by a user. The key in the queue carries which of the two it is.
 Templates that a new policy selects are a backlog: users' changes go first. Claimed ones that are listed, or whose
 policy is listed or changes, are replayed with their bindings. At the start, a template without a policy counts as a
 change: it may have been made while no detector ran.
+
+Where policies and the API server are in one process, a template that a policy selects is created as claimed, without a
+write of its own (`Claiming`). Everything else is claimed by a patch: templates that exist before their policy, policies
+whose dependent overrides are missing, kinds that are not listed yet. A policy that changes finds the templates that
+informers have. One that changes while a template is being created does not find it: when the template's event comes,
+its claim is compared with the policies as they are then.
 """
 
 from __future__ import annotations
@@ -22,34 +28,74 @@ from typing import Final, TypeAlias
 
 from karmada.api import well_known
 from karmada.api.matching import MISMATCH
-from karmada.controllers.context import GROUPED, Context
-from karmada.controllers.detector.bindings import WantedBinding
-from karmada.controllers.detector.claiming import Claiming
-from karmada.controllers.detector.claims import Claim, PolicyKind, claim_of, claiming_patch
-from karmada.controllers.detector.eligible import SkippedNamespaces
+from karmada.controllers.context import CONTROLLER_MANAGER, GROUPED, Context
+from karmada.controllers.detector.bindings import BindingWriter, WantedBinding
+from karmada.controllers.detector.claims import Claim, PolicyKind, claim_of, claiming_changes, claiming_patch
 from karmada.controllers.detector.interpretation import Interpretation, ReplicaInterpreter
-from karmada.controllers.detector.kinds import Kind, Kinds
-from karmada.controllers.detector.policies import NotYet, Policies, is_lazy, read, selectors_of
+from karmada.controllers.detector.kinds import Kind, Kinds, SkippedNamespaces
+from karmada.controllers.detector.policies import NotYet, Policies, Waiting, is_lazy, read, selectors_of
 from karmada.controllers.detector.release import Release
 from karmada.controllers.detector.replica_policies import KINDS as REPLICA_POLICIES
 from karmada.controllers.detector.replica_policies import ReplicaPolicies, decides, precision
-from karmada.controllers.detector.waiting import Waiting
-from karmada.controllers.detector.writer import BindingWriter
-from karmada.controllers.light_templates import changed, changed_by_user
 from karmada.controllers.reinterpretation import Concerns, reinterpretation
 from karmada.controllers.template_refs import Ref, kind_queued, ref_of, unqueued
+from karmada.controllers.templates import changed, changed_by_user
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict
 from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.follow_ups import FollowUp
 from karmada.kube.runtime.handled import Generation, Handled, generation_of
-from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.queue import Priority
 from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.time_slice import in_slices
+
+
+class Claiming:
+    """Follows up on new templates of the kinds that the detector watches."""
+
+    def __init__(self, policies: Policies, namespaces: SkippedNamespaces) -> None:
+        self._policies = policies
+        self._namespaces = namespaces
+        self._claimed: Handled[str, int] = Handled()
+        """Number of policy changes when a template was claimed, by its uid, until its event has come."""
+        self._outdated: set[Ref] = set()
+
+    def follow_up(self, template: Obj) -> FollowUp | None:
+        if not self._policies.synced or self._namespaces.skips(gvk_of(template), *meta.key(template)):
+            return None
+        if meta.labels(template).get(well_known.CLAIMED_BY) or claim_of(template) is not None:
+            return None
+        found = self._policies.choose(template)
+        if found is None or not self._policies.has_overrides(*found):
+            return None
+        changes = claiming_changes(template, *found)
+        if changes is None:
+            return None
+        self._claimed.done(meta.uid(template), self._policies.changes)
+        return FollowUp(CONTROLLER_MANAGER, changes)
+
+    def abandoned(self, template: Obj) -> None:
+        self._claimed.forget(meta.uid(template))
+
+    def arrived(self, ref: Ref, template: Obj) -> None:
+        """Record that the event of a new template has come: from now on a changed policy finds it."""
+        changes = self._claimed.take(meta.uid(template))
+        if changes is not None and changes != self._policies.changes:
+            self._outdated.add(ref)
+
+    def is_outdated(self, ref: Ref, claim: Claim, template: Obj) -> bool:
+        """Return whether a policy changed between create and event of a template so that another is to have it."""
+        if ref not in self._outdated:
+            return False
+        self._outdated.discard(ref)
+        found = self._policies.choose(template)
+        return found is None or Claim(found[0], key_of(found[1])) != claim
+
 
 DETECTOR: Final = "resource-detector"
 

@@ -1,4 +1,4 @@
-"""Watches every kind that can be propagated, as soon as the server serves it.
+"""Watches every kind that can be propagated, as soon as the server serves it: none of the control plane's own.
 
 Discovery is read at the start and whenever a CustomResourceDefinition or an APIService changes. It is polled only for
 servers behind an APIService, which may change what they serve without an event, and, rarely, as a safety net. A real
@@ -11,20 +11,21 @@ growing back-off. Of each kind only the preferred version is watched, by an info
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
+from karmada.api import well_known
 from karmada.controllers.context import Context
-from karmada.controllers.detector.eligible import SkippedApis
 from karmada.controllers.indexes import policy_ids
-from karmada.controllers.light_templates import light_of
 from karmada.controllers.template_refs import Ref
+from karmada.controllers.templates import light_of
 from karmada.kube.client.discovery import Catalog, Mapping, NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVK, GVR, GroupResource
+from karmada.kube.objects.gvk import GVK, GVR, GroupResource, GroupVersion
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Result, Retry, Watch, requeue
@@ -34,6 +35,70 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.sharing import everywhere
 from karmada.kube.runtime.waiting import with_timeout
+
+_OWN_GROUPS: Final = frozenset(
+    f"{name}.karmada.io"
+    for name in ("cluster", "policy", "work", "config", "networking", "autoscaling", "remedy", "apps")
+) | {"events.k8s.io"}
+_OWN_VERSIONS: Final = frozenset({GroupVersion("coordination.k8s.io", "v1")})
+_OWN_KINDS: Final = frozenset({GVK("", "v1", "Event")})
+_NEEDED_VERBS: Final = ("delete", "list", "watch")
+_NEVER: Final = ("kube-system", "extension-apiserver-authentication")
+"""A ConfigMap with keys of the API server itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedApis:
+    """Kinds that are never propagated, by whole groups, by versions of groups, and one by one."""
+
+    groups: frozenset[str] = _OWN_GROUPS
+    versions: frozenset[GroupVersion] = _OWN_VERSIONS
+    kinds: frozenset[GVK] = _OWN_KINDS
+
+    @classmethod
+    def parse(cls, text: str) -> SkippedApis:
+        """Besides our own, what `text` names: `group`, `group/version`, `group/version/Kind,Kind`, `v1/Kind,Kind`.
+
+        Several are separated by semicolons. ValueError when one is none of these.
+        """
+        groups, versions, kinds = set(_OWN_GROUPS), set(_OWN_VERSIONS), set(_OWN_KINDS)
+        for token in filter(None, text.split(";")):
+            parts = token.split("/")
+            if len(parts) == 1:
+                groups.add(token)
+            elif len(parts) == 2 and not token.startswith("v1"):
+                versions.add(GroupVersion(*parts))
+            elif len(parts) <= 3:
+                group, version = parts[:-1] if len(parts) == 3 else ("", parts[0])
+                kinds.update(GVK(group, version, kind) for kind in parts[-1].split(","))
+            else:
+                raise ValueError(f"parse --skipped-propagating-apis invalid parameter: {token}")
+        return cls(frozenset(groups), frozenset(versions), frozenset(kinds))
+
+    def propagates(self, mapping: Mapping) -> bool:
+        """Return whether a served resource can be a template."""
+        gvk = mapping.gvk
+        if not mapping.allows(*_NEEDED_VERBS):
+            return False
+        return gvk.group not in self.groups and mapping.gvr.group_version not in self.versions and gvk not in self.kinds
+
+
+class SkippedNamespaces:
+    """The control plane's own, and those that a pattern names as a whole."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = [re.compile(f"^{pattern}$") for pattern in patterns]
+        self._known: dict[str, bool] = {"": False}
+
+    def skips(self, gvk: GVK, namespace: str, name: str) -> bool:
+        if (namespace, name) == _NEVER and gvk == ("", "v1", "ConfigMap"):
+            return True
+        skipped = self._known.get(namespace)
+        if skipped is None:
+            skipped = well_known.is_reserved_namespace(namespace) or any(p.search(namespace) for p in self._patterns)
+            self._known[namespace] = skipped
+        return skipped
+
 
 CRDS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 APISERVICES: Final = GVR("apiregistration.k8s.io", "v1", "apiservices")
@@ -88,7 +153,7 @@ class Kinds(Reconciler):
         self._follow_ups = context.follow_ups
         self._claiming = claiming
         self._informers = context.informers
-        self._recent = context.recent_templates
+        self._templates = context.templates
         self._clock = context.clock
         self._skipped = SkippedApis.parse(context.settings.skipped_propagating_apis)
         self._follower = follower
@@ -219,19 +284,11 @@ class Kinds(Reconciler):
             kind.informer.wrote(template)
 
     async def whole(self, ref: Ref) -> Obj | None:
-        """Return the whole template: from the server, or as it was read from there if it has not changed since."""
-        kind = await self.get(ref.gvk)
-        informer = None if kind is None else kind.informer
-        read = self._recent.find(ref, informer)
-        if read is not None:
-            return read
-        history = 0 if informer is None else informer.history
+        """Return the whole template; None when there is none."""
         try:
-            found = await self._client.get(kind.gvr if kind is not None else ref.gvk, ref.name, ref.namespace)
-        except (NotFound, NoMatch):
+            return await self._templates.whole(ref)
+        except NoMatch:
             return None
-        self._recent.keep(ref, found, informer, history)
-        return found
 
     async def claimed(self, gvk: GVK, namespace: str, name: str, id_label: str, policy_id: str) -> list[Obj]:
         """Templates of a kind, in a namespace ("" for all), that carry a policy's id; light.

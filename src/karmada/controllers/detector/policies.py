@@ -1,7 +1,8 @@
 """The policies, indexed by what they select.
 
 A template's candidates are looked up by its kind and name: those that select it by name and those that select its kind
-otherwise, in its namespace or cluster-wide. Only these are compared, however many policies there are.
+otherwise, in its namespace or cluster-wide. Only these are compared, however many policies there are. The other way
+round, a new policy finds what it selects among the waiting templates: those that no policy selects yet.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Final
 from karmada.api.matching import MISMATCH, ResourceSelectors, selectors_priority
 from karmada.controllers.context import Context
 from karmada.controllers.detector.claims import BOTH, POLICIES, PolicyKind
+from karmada.controllers.template_refs import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
@@ -166,3 +169,53 @@ class Policies:
     def claims_lazily(self, kind: PolicyKind, key: Key) -> bool:
         policy = self.get(kind, key)
         return policy is not None and is_lazy(policy)
+
+
+class Waiting:
+    """Templates that no policy selects yet, by kind, namespace and name."""
+
+    def __init__(self) -> None:
+        self._names: dict[GVK, dict[str, dict[str, None]]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(names) for spaces in self._names.values() for names in spaces.values())
+
+    def __contains__(self, ref: Ref) -> bool:
+        return ref.name in self._names.get(ref.gvk, {}).get(ref.namespace, ())
+
+    def add(self, ref: Ref) -> None:
+        self._names.setdefault(ref.gvk, {}).setdefault(ref.namespace, {})[ref.name] = None
+
+    def discard(self, ref: Ref) -> None:
+        spaces = self._names.get(ref.gvk)
+        names = spaces.get(ref.namespace) if spaces else None
+        if spaces is None or names is None:
+            return
+        names.pop(ref.name, None)
+        if not names:
+            del spaces[ref.namespace]
+
+    def drop(self, gvk: GVK) -> None:
+        """Drop the templates of a kind that is no longer watched."""
+        self._names.pop(gvk, None)
+
+    def candidates(self, selectors: Iterable[Obj]) -> Iterator[Ref]:
+        """Yield the candidates of the selectors, compared by kind, namespace and name and not by labels.
+
+        Templates may be added and discarded meanwhile; one that several selectors select may come several times.
+        """
+        for selector in selectors:
+            yield from (ref for ref in self._candidates(selector) if ref in self)
+
+    def _candidates(self, selector: Obj) -> Iterator[Ref]:
+        gvk = gvk_of(selector)
+        spaces = self._names.get(gvk)
+        if not spaces:
+            return
+        namespace, name = selector.get("namespace"), selector.get("name")
+        for space in (namespace,) if namespace else tuple(spaces):
+            names = spaces.get(space, {})
+            if not name:
+                yield from (Ref(gvk, space, waiting) for waiting in tuple(names))
+            elif name in names:
+                yield Ref(gvk, space, name)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from karmada.api import well_known
 from karmada.controllers.context import Context
-from karmada.controllers.detector.bindings import binding_resource
+from karmada.controllers.detector.bindings import BindingWriter, binding_resource
 from karmada.controllers.detector.claims import PolicyKind, released, releasing_patch
 from karmada.controllers.detector.kinds import Kinds
-from karmada.controllers.detector.writer import BindingWriter
 from karmada.controllers.template_refs import ref_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada.controllers.detector.eligible import SkippedApis, SkippedNamespaces
+from karmada.controllers.detector.kinds import SkippedApis, SkippedNamespaces
 from karmada.kube.client.discovery import Mapping
 from karmada.kube.objects.gvk import GVK, GVR
 
