@@ -23,11 +23,11 @@ from benchmarks.planes import is_applied, one_process
 from karmada.api.work import ResourceBinding
 from karmada.controllers.templates import Templates
 from karmada.kube.client.client import Client
+from karmada.kube.objects.doc import Doc
 from karmada.kube.runtime.events import EventRecorder
 from karmada.kube.runtime.follow_ups import FollowUps
 from karmada.kube.schema import conforming
 from karmada.kube.server.handlers.group_creates import GroupCreates
-from karmada.kube.server.watchcache.cache import Cache
 
 _NAMESPACE = "ablation"
 _WORKS_OF_EACH = 2
@@ -79,8 +79,8 @@ MECHANISMS: Mapping[str, Mechanism] = {
     "follow-ups": Mechanism(
         "a write for the claim of a template, and one for the decision on a binding", FollowUps, "of", lambda *_: None
     ),
-    "announced-objects": Mechanism(
-        "parsing what was just encoded", Cache, "announce", lambda *_: None
+    "adopted-objects": Mechanism(
+        "parsing what was just encoded, and comparing what an update left alone", Doc, "adopt", Doc.object
     ),
     "recent-templates": Mechanism(
         "a read of the template for each controller on its way", Templates, "_known", lambda *_: None

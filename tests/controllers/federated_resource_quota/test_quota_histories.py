@@ -62,7 +62,7 @@ class History:
         await self.client.delete_collection(BINDINGS, self.namespace)
         await self.client.delete_collection(QUOTAS, self.namespace)
 
-    async def _stored(self, key: str, value: bytes | None, *, expected: int) -> int:
+    async def _stored(self, key: str, value: bytes | None, *, expected: int, obj: Obj | None = None) -> int:
         """Gives way to others first, as a store on disk does."""
         await asyncio.sleep(0)
         if value is not None and f"resourcebindings/{self.namespace}/" in key:
@@ -70,7 +70,7 @@ class History:
                 await self.fleet.clock.sleep(SETTLE_SECONDS / 2)
             if self.losing:
                 raise StoreUnavailable("lost")
-        return await self._write(key, value, expected=expected)
+        return await self._write(key, value, expected=expected, obj=obj)
 
     # steps
 

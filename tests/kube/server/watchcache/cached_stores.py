@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.storage.interface import Event, Page, Store, Stored, StoreUnavailable
 from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
@@ -68,8 +69,8 @@ class Remote:
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         return await self.inner.range(prefix, after=after, limit=limit, revision=revision)
 
-    async def write(self, key: str, value: bytes | None, *, expected: int) -> int:
-        return await self.inner.write(key, value, expected=expected)
+    async def write(self, key: str, value: bytes | None, *, expected: int, obj: Obj | None = None) -> int:
+        return await self.inner.write(key, value, expected=expected, obj=obj)
 
     async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
         return await self.inner.history(prefix, since=since, until=until, limit=limit)

@@ -11,6 +11,7 @@ those that every cluster has are written as an earlier server of this process le
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -154,16 +155,12 @@ class Defaults:
         if form is None:
             return False
         uid, now = names.random_uuid(), rfc3339(self.clock.now())
-        value, meta = form.value(uid, now), wanted["metadata"]
+        meta = wanted["metadata"]
         key = storage_key(resource.storage_resource, meta.get("namespace", ""), meta["name"])
-        if resource.gvr == CRDS:  # the largest, and what serves their kinds reads them at once
-            self.cache.announce(value, form.object(uid, now))
-        try:
-            await self.cache.store.write(key, value, expected=0)
-        except RevisionConflict:
-            return True  # another server has made it
-        finally:
-            self.cache.withdraw(value)
+        # CRDs are the largest, and what serves their kinds reads them at once
+        obj = form.object(uid, now) if resource.gvr == CRDS else None
+        with contextlib.suppress(RevisionConflict):  # another server has made it
+            await self.cache.store.write(key, form.value(uid, now), expected=0, obj=obj)
         return True
 
     async def _create(self, resource: Resource, wanted: Obj, alike: bool) -> None:

@@ -360,11 +360,7 @@ class Writes:
         stored = obj if self._versions.stores_as_it_is(resource) else await self._versions.store(resource, obj)
         name = obj["metadata"]["name"]
         value = encoded(stored)
-        self._cache.announce(value, stored)
-        try:
-            revision = await self._write(resource, namespace, name, value, expected)
-        finally:
-            self._cache.withdraw(value)
+        revision = await self._write(resource, namespace, name, value, expected, stored)
         entry = self._cache.collection(resource.storage_resource).get(namespace, name)
         if entry is not None and entry.revision == revision:
             return entry
@@ -375,12 +371,20 @@ class Writes:
         """Delete for good, at the revision returned; RevisionConflict when the object changed since `entry`."""
         return await self._write(resource, namespace, entry.name, None, entry.revision)
 
-    async def _write(self, resource: Resource, namespace: str, name: str, value: bytes | None, expected: int) -> int:
+    async def _write(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        value: bytes | None,
+        expected: int,
+        obj: Obj | None = None,
+    ) -> int:
         key = storage_key(resource.storage_resource, namespace, name)
         if self.fencing is not None:
             self.fencing.check()
         try:
-            revision = await self._cache.store.write(key, value, expected=expected)
+            revision = await self._cache.store.write(key, value, expected=expected, obj=obj)
         except StoreUnavailable as error:
             raise store_error(error) from error
         if self._cache.revision < revision:

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from karmada.kube.client.grpc_library import grpc
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.storage.encryption import AS_STORED, Encryption
 from karmada.kube.server.storage.etcd_connection import Connection, Refused, Tls, Unanswered, attempts
 from karmada.kube.server.storage.etcd_messages import (
@@ -346,7 +347,14 @@ class EtcdStore:
 
     # Writing
 
-    async def write(self, key: str, value: bytes | None, *, expected: int) -> int:
+    async def write(
+        self,
+        key: str,
+        value: bytes | None,
+        *,
+        expected: int,
+        obj: Obj | None = None,  # noqa: ARG002 - every server learns of it by a watch
+    ) -> int:
         if value is None and expected == 0:
             raise ValueError(f"{key}: deleting needs the revision of what is deleted")
         connection = self._connected()

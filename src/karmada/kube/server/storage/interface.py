@@ -13,6 +13,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from karmada.kube.objects.types import Obj
+
 
 class Stored(NamedTuple):
     key: str
@@ -28,13 +30,15 @@ class Write(NamedTuple):
     expected: int
     packed: bytes | None = None
     """In place of the value, as `packing.unpack` reads it: for a GroupStore."""
+    obj: Obj | None = None
 
 
 class Event(NamedTuple):
     """A write: `value` is None when the key was deleted, `previous` is None when it was created.
 
     An event for a listener need not have a `previous`: the listener has seen every write. It may have the value as it
-    is packed, too, or in its place: only without both it is a deletion.
+    is packed, too, or in its place: only without both it is a deletion. And it may have the object that the value was
+    encoded from, which nobody changes any more.
     """
 
     key: str
@@ -42,6 +46,7 @@ class Event(NamedTuple):
     revision: int
     previous: Stored | None
     packed: bytes | None = None
+    obj: Obj | None = None
 
 
 class Progress(list[Event]):
@@ -137,10 +142,11 @@ class Store(Protocol):
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         """Keys that start with `prefix` and are greater than `after`; 0 means no limit, the latest revision."""
 
-    async def write(self, key: str, value: bytes | None, *, expected: int) -> int:
+    async def write(self, key: str, value: bytes | None, *, expected: int, obj: Obj | None = None) -> int:
         """Set (or with None delete) the key if its last revision is `expected` (0: it must not exist).
 
-        Returns the write's revision once it is durable; RevisionConflict otherwise.
+        Returns the write's revision once it is durable; RevisionConflict otherwise. A store inside this process passes
+        `obj`, which the value was encoded from, to its listeners.
         """
 
     def watch(self, prefix: str, *, since: int) -> AsyncIterator[list[Event]]:

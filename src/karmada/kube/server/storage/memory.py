@@ -16,6 +16,7 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.storage.interface import (
     Event,
     Page,
@@ -78,7 +79,7 @@ class MemoryStore(LocalStore):
             return Page(list(visible), revision, 0)
         return Page(list(islice(visible, limit)), revision, sum(1 for _ in visible))
 
-    async def write(self, key: str, value: bytes | None, *, expected: int) -> int:
+    async def write(self, key: str, value: bytes | None, *, expected: int, obj: Obj | None = None) -> int:
         if self._closed:
             raise StoreUnavailable("the store is closed")
         if value is None and expected == 0:
@@ -93,7 +94,7 @@ class MemoryStore(LocalStore):
             insort(self._keys, key)
         versions.append((self._revision, None if value is None else pack(value)))
         self._log.append(_Logged(self._revision, key))
-        self._publish([Event(key, value, self._revision, None)])
+        self._publish([Event(key, value, self._revision, None, obj=obj)])
         return self._revision
 
     async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:

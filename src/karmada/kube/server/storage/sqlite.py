@@ -48,6 +48,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.storage.encryption import AS_STORED, Encryption
 from karmada.kube.server.storage.interface import (
     Event,
@@ -309,8 +310,8 @@ class SqliteStore(LocalStore):
 
     # Writing
 
-    async def write(self, key: str, value: bytes | None, *, expected: int) -> int:
-        [outcome] = await self._enqueue((Write(key, value, expected),))
+    async def write(self, key: str, value: bytes | None, *, expected: int, obj: Obj | None = None) -> int:
+        [outcome] = await self._enqueue((Write(key, value, expected, None, obj),))
         if isinstance(outcome, int):
             return outcome
         raise outcome
@@ -406,7 +407,7 @@ class SqliteStore(LocalStore):
                 if refused and id(write) in refused:
                     outcomes.append(refused[id(write)])
                     continue
-                key, value, expected, packed = write
+                key, value, expected, packed, obj = write
                 current = latest[key]
                 if current != expected:
                     outcomes.append(RevisionConflict(key, current))
@@ -417,7 +418,7 @@ class SqliteStore(LocalStore):
                 latest[key] = 0 if packed is None else revision
                 stored = None if packed is None else encode(key, packed)
                 rows.append((revision, key, packed is not None, current, stored, checksum(revision, key, stored)))
-                events.append(Event(key, value, revision, None, packed))
+                events.append(Event(key, value, revision, None, packed, obj))
                 outcomes.append(revision)
                 pages += 2 + (len(stored) // PAGE_SIZE if stored else 0)
         self._wal.pages += pages

@@ -78,8 +78,6 @@ class Cache:
         self._pushed = isinstance(store, PushStore)
         self._collections: dict[tuple[str, str], Collection] = {}
         self._by_resource: dict[GroupResource, Collection] = {}
-        self._announced: dict[int, Obj] = {}
-        """Objects by the identity of the bytes that are being written."""
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
         self._stop_listening: Callable[[], None] = lambda: None
@@ -116,19 +114,6 @@ class Cache:
         """End every watch: the watchers have to resume, elsewhere or later."""
         for collection in self._collections.values():
             collection.end_watches()
-
-    # Writing
-
-    def announce(self, value: bytes, obj: Obj) -> None:
-        """Before a write of these bytes: `obj`, which they are made from, need not be parsed from them.
-
-        Nobody may change it from now on.
-        """
-        self._announced[id(value)] = obj
-
-    def withdraw(self, value: bytes) -> None:
-        """After the write of announced bytes, whether it succeeded or not."""
-        self._announced.pop(id(value), None)
 
     # Reading
 
@@ -269,11 +254,7 @@ class Cache:
                 start, idle = f"{parts.group}/{parts.resource}/", collection
                 collection.changed = event.revision
                 continue
-            obj = self._announced.pop(id(event.value), None)
-            entry = collection.apply(event, parts, now, read_soon=obj is not None)
-            if obj is not None and entry is not None:
-                obj["metadata"]["resourceVersion"] = str(event.revision)
-                entry.adopt(obj)
+            collection.apply(event, parts, now)
         if events:
             self._advance(events[-1].revision)
 

@@ -226,7 +226,7 @@ class Collection:
             if turn.is_over():
                 await turn.next()
             events = await self._history_page(since, position, until)
-            for key, value, revision, old, _ in events:
+            for key, value, revision, old, *_ in events:
                 entry = doc_of(key, value, revision) if value is not None else None
                 changes.append(change_of(key, entry, revision, doc_of(*old) if old is not None else None))
             position = events[-1].revision if len(events) == _HISTORY_PAGE else until
@@ -249,20 +249,14 @@ class Collection:
             self._compressor.add(entry)
             self.changed = max(self.changed, entry.revision)
 
-    def apply(self, event: Event, parts: KeyParts, time: float, *, read_soon: bool = False) -> Doc | None:
-        """Change the state by a write, add it to the history, and notify the subscribers.
-
-        Returns the object, or None while the objects are in the store only.
-        """
+    def apply(self, event: Event, parts: KeyParts, time: float) -> None:
+        """Change the state by a write, add it to the history, and notify the subscribers."""
         if self.unloaded is not None:
             self.changed = event.revision
             self.unloaded.write(event, time)
-            return None
+            return
         previous = self._objects.get(parts.namespace, parts.name)
-        entry = written_doc(event, parts, read_soon=read_soon)
-        change = change_of(event.key, entry, event.revision, previous, time)
-        self.take(change)
-        return change.entry
+        self.take(change_of(event.key, written_doc(event, parts), event.revision, previous, time))
 
     def take(self, change: Change) -> None:
         """Take in the change that follows on the current state."""

@@ -163,15 +163,22 @@ def stored_doc(stored: Stored) -> Doc:
         ) from error
 
 
-def written_doc(event: Event, parts: KeyParts, *, read_soon: bool) -> Doc | None:
-    """Return the object that was written; None for a deletion. What is packed is enough unless it is read soon."""
-    key, value, revision, _, packed = event
+def written_doc(event: Event, parts: KeyParts) -> Doc | None:
+    """Return the object that was written; None for a deletion.
+
+    An object that comes with its bytes need not be parsed from them, and what an update left alone is the same in it.
+    """
+    key, value, revision, _, packed, obj = event
     if packed is not None and not packed.startswith(PACKED):  # packing it did not pay
         value, packed = packed, None
-    raw = None if value is None or (packed is not None and not read_soon) else with_revision(value, revision)
+    raw = None if value is None or (packed is not None and obj is None) else with_revision(value, revision)
     if raw is None and packed is None:
         return None
-    return Doc(key, parts.namespace, parts.name, revision, raw, packed, STORED_OBJECT)
+    doc = Doc(key, parts.namespace, parts.name, revision, raw, packed, STORED_OBJECT)
+    if obj is not None:
+        obj["metadata"]["resourceVersion"] = str(revision)
+        doc.adopt(obj)
+    return doc
 
 
 def change_of(key: str, entry: Doc | None, revision: int, previous: Doc | None, time: float = 0.0) -> Change:
