@@ -29,6 +29,7 @@ from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.admission.review import denial
 from karmada.kube.server.auth.user import User
+from tests.support.objects import kube_object
 from tests.support.tls_backend import builtin_registry
 
 SETTINGS = Settings(new_id=lambda: "fixed-id", lua_problem=lambda script: "no Lua" if script == "bad" else "")
@@ -86,16 +87,11 @@ def older(api_version: str, replicas: int, namespace: str = "default") -> Obj:
 
 def interpreter_webhook(name: str) -> Obj:
     webhook = {"name": name, "clientConfig": {"url": "https://a"}, "interpreterContextVersions": ["v1alpha1"]}
-    return {
-        "apiVersion": CONFIG,
-        "kind": "ResourceInterpreterWebhookConfiguration",
-        "metadata": {"name": "x"},
-        "webhooks": [webhook],
-    }
+    return kube_object(CONFIG, "ResourceInterpreterWebhookConfiguration", "x", webhooks=[webhook])
 
 
 def config_map(**labels: str) -> Obj:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "d", "labels": labels}}
+    return kube_object("v1", "ConfigMap", "x", "d", labels=labels)
 
 
 BACKEND = {"service": {"name": "a", "port": {"number": 80}}}

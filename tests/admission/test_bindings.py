@@ -6,6 +6,7 @@ import pytest
 
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 VALIDATE = "validate-resourcebinding"
 DEPENDENCIES = "resourcebinding.karmada.io/dependencies"
@@ -14,11 +15,8 @@ COMPONENTS = "MultiplePodTemplatesScheduling"
 
 def binding(dependencies: str | None = None, **spec: Any) -> Obj:
     annotations = {} if dependencies is None else {DEPENDENCIES: dependencies}
-    return {
-        "apiVersion": "work.karmada.io/v1alpha2",
-        "kind": "ResourceBinding",
-        "metadata": {"name": "b", "namespace": "default", "annotations": annotations},
-        "spec": {"resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx"}, **spec},
+    return kube_object("work.karmada.io/v1alpha2", "ResourceBinding", "b", "default", annotations=annotations) | {
+        "spec": {"resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx"}, **spec}
     }
 
 

@@ -8,6 +8,7 @@ from karmada.admission.context import Context, Settings
 from karmada.admission.cron import validate
 from karmada.admission.schedules import is_schedule
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 PATH = "validate-cronfederatedhpa"
 FEDERATED = {"apiVersion": "autoscaling.karmada.io/v1alpha1", "kind": "FederatedHPA", "name": "web"}
@@ -15,11 +16,8 @@ DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
 
 def scaling(reference: Obj, *rules: Obj) -> Obj:
-    return {
-        "apiVersion": "autoscaling.karmada.io/v1alpha1",
-        "kind": "CronFederatedHPA",
-        "metadata": {"name": "c", "namespace": "default"},
-        "spec": {"scaleTargetRef": reference, "rules": list(rules)},
+    return kube_object("autoscaling.karmada.io/v1alpha1", "CronFederatedHPA", "c", "default") | {
+        "spec": {"scaleTargetRef": reference, "rules": list(rules)}
     }
 
 

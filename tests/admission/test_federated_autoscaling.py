@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 VALIDATE, MUTATE = "validate-federatedhpa", "mutate-federatedhpa"
 CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
@@ -14,11 +15,8 @@ RATE = {"name": "rate"}
 
 def autoscaler(name: str = "web", **spec: Any) -> Obj:
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    return {
-        "apiVersion": "autoscaling.karmada.io/v1alpha1",
-        "kind": "FederatedHPA",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"scaleTargetRef": reference, "minReplicas": 1, "maxReplicas": 3, "metrics": [CPU], **spec},
+    return kube_object("autoscaling.karmada.io/v1alpha1", "FederatedHPA", name, "default") | {
+        "spec": {"scaleTargetRef": reference, "minReplicas": 1, "maxReplicas": 3, "metrics": [CPU], **spec}
     }
 
 

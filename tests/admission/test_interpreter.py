@@ -10,15 +10,13 @@ from karmada.admission.lua import lua_problem
 from karmada.kube.client.client import Client, Listing
 from karmada.kube.objects.errors import ApiError, Forbidden
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 PATH = "validate-resourceinterpretercustomization"
 
 
 def customization(name: str, api_version: str = "apps/v1", **scripts: str) -> Obj:
-    return {
-        "apiVersion": "config.karmada.io/v1alpha1",
-        "kind": "ResourceInterpreterCustomization",
-        "metadata": {"name": name},
+    return kube_object("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", name) | {
         "spec": {
             "target": {"apiVersion": api_version, "kind": "Deployment"},
             "customizations": {rule: {"luaScript": script} for rule, script in scripts.items()},

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 PATH = "validate-resourceinterpreterwebhookconfiguration"
 RULE = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "kinds": ["*"]}
@@ -130,12 +131,9 @@ RULES: list[tuple[str, Obj, str]] = [
 
 
 def configuration(*webhooks: Obj) -> Obj:
-    return {
-        "apiVersion": "config.karmada.io/v1alpha1",
-        "kind": "ResourceInterpreterWebhookConfiguration",
-        "metadata": {"name": "c"},
-        "webhooks": list(webhooks),
-    }
+    return kube_object(
+        "config.karmada.io/v1alpha1", "ResourceInterpreterWebhookConfiguration", "c", webhooks=list(webhooks)
+    )
 
 
 @pytest.mark.parametrize(("hook", "text"), [rule[1:] for rule in RULES], ids=[rule[0] for rule in RULES])

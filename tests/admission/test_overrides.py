@@ -5,18 +5,16 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 NGINX = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx", "namespace": "default"}
 AT = "spec.overrideRules[0].overriders"
 
 
 def policy(**spec: Any) -> Obj:
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "OverridePolicy",
-        "metadata": {"name": "o", "namespace": "default"},
-        "spec": {"resourceSelectors": [NGINX], **spec},
-    }
+    return kube_object(
+        "policy.karmada.io/v1alpha1", "OverridePolicy", "o", "default", spec={"resourceSelectors": [NGINX], **spec}
+    )
 
 
 def with_rule(overriders: Obj, **more: Any) -> Obj:

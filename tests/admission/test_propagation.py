@@ -6,6 +6,7 @@ import pytest
 
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 MUTATE, VALIDATE = "mutate-propagationpolicy", "validate-propagationpolicy"
 LABEL = "propagationpolicy.karmada.io/permanent-id"
@@ -24,11 +25,8 @@ DYNAMIC = {
 
 
 def policy(**spec: Any) -> Obj:
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": "web", "namespace": "default", "labels": {LABEL: "id-0"}},
-        "spec": {"resourceSelectors": [NGINX], "placement": {}, "schedulerName": "default-scheduler", **spec},
+    return kube_object("policy.karmada.io/v1alpha1", "PropagationPolicy", "web", "default", labels={LABEL: "id-0"}) | {
+        "spec": {"resourceSelectors": [NGINX], "placement": {}, "schedulerName": "default-scheduler", **spec}
     }
 
 

@@ -5,15 +5,11 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 
 def policy(**spec: Any) -> Obj:
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "ReplicaSchedulingPolicy",
-        "metadata": {"name": "r", "namespace": "default"},
-        "spec": spec,
-    }
+    return kube_object("policy.karmada.io/v1alpha1", "ReplicaSchedulingPolicy", "r", "default", spec=spec)
 
 
 def rescheduled(**more: Any) -> Obj:

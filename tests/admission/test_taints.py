@@ -3,18 +3,14 @@ from __future__ import annotations
 from typing import Any
 
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 PATH = "validate-clustertaintpolicy"
 
 
 def policy(*taints: tuple[str, str]) -> Obj:
     found = [{"key": key, "effect": effect} for key, effect in taints]
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "ClusterTaintPolicy",
-        "metadata": {"name": "t"},
-        "spec": {"taints": found},
-    }
+    return kube_object("policy.karmada.io/v1alpha1", "ClusterTaintPolicy", "t", spec={"taints": found})
 
 
 async def test_taints_that_drive_out_must_be_allowed(refused: Any) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from karmada.admission.context import Refusal
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 ID = "work.karmada.io/permanent-id"
 MANAGED = "resourcetemplate.karmada.io/managed-annotations"
@@ -14,11 +15,8 @@ BOTH = f"{MANAGED},{MANAGED_LABELS}"
 
 
 def work(*manifests: Any) -> Obj:
-    return {
-        "apiVersion": "work.karmada.io/v1alpha1",
-        "kind": "Work",
-        "metadata": {"name": "w", "namespace": "karmada-es-m1", "labels": {ID: "w-1"}},
-        "spec": {"workload": {"manifests": list(manifests)}},
+    return kube_object("work.karmada.io/v1alpha1", "Work", "w", "karmada-es-m1", labels={ID: "w-1"}) | {
+        "spec": {"workload": {"manifests": list(manifests)}}
     }
 
 

@@ -17,6 +17,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.schema.defaulting import prune
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.validation import validate
+from tests.support.objects import kube_object
 
 OLD = compile_schema(kind_schema(work_v1alpha1.ResourceBinding))
 NEW = compile_schema(kind_schema(work.ResourceBinding))
@@ -127,11 +128,8 @@ def test_the_given_object_is_not_changed(binding: Obj) -> None:
 
 def test_replicas_and_requests_change_their_place() -> None:
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"}
-    old = {
-        "apiVersion": V1ALPHA1,
-        "kind": "ResourceBinding",
-        "metadata": {"name": "web-deployment"},
-        "spec": {"resource": {**reference, "replicas": 3, "resourcePerReplicas": {"cpu": "1"}}},
+    old = kube_object(V1ALPHA1, "ResourceBinding", "web-deployment") | {
+        "spec": {"resource": {**reference, "replicas": 3, "resourcePerReplicas": {"cpu": "1"}}}
     }
     assert convert(old, V1ALPHA2) == {
         "apiVersion": V1ALPHA2,
@@ -146,10 +144,7 @@ def test_replicas_and_requests_change_their_place() -> None:
 
 
 def test_what_the_first_version_cannot_say_is_lost() -> None:
-    new = {
-        "apiVersion": V1ALPHA2,
-        "kind": "ResourceBinding",
-        "metadata": {"name": "a"},
+    new = kube_object(V1ALPHA2, "ResourceBinding", "a") | {
         "spec": {
             "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "1"},
             "placement": {},

@@ -22,6 +22,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.openapi import v3
+from tests.support.objects import kube_object
 
 TEMPLATE = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"}
 
@@ -55,11 +56,8 @@ async def test_a_policy_is_stored_with_its_defaults(client: Client) -> None:
 
 
 async def test_a_bad_policy_is_refused_with_the_path_of_what_is_wrong(client: Client) -> None:
-    policy = {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"namespace": "default", "name": "bad"},
-        "spec": {"resourceSelectors": [], "preemption": "Sometimes"},
+    policy = kube_object("policy.karmada.io/v1alpha1", "PropagationPolicy", "bad", "default") | {
+        "spec": {"resourceSelectors": [], "preemption": "Sometimes"}
     }
     with pytest.raises(Invalid) as caught:
         await client.create(PropagationPolicy.gvr, policy)
@@ -68,11 +66,8 @@ async def test_a_bad_policy_is_refused_with_the_path_of_what_is_wrong(client: Cl
 
 
 def binding() -> Obj:
-    return {
-        "apiVersion": ResourceBinding.gvk.api_version,
-        "kind": "ResourceBinding",
-        "metadata": {"namespace": "default", "name": "web-deployment"},
-        "spec": {"resource": TEMPLATE, "replicas": 2, "clusters": [{"name": "m1", "replicas": 2}]},
+    return kube_object(ResourceBinding.gvk.api_version, "ResourceBinding", "web-deployment", "default") | {
+        "spec": {"resource": TEMPLATE, "replicas": 2, "clusters": [{"name": "m1", "replicas": 2}]}
     }
 
 

@@ -16,6 +16,7 @@ from karmada.api.matching import (
 )
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 
 def cluster(name: str = "m1", labels: dict[str, str] | None = None, **spec: Any) -> Obj:
@@ -68,11 +69,7 @@ def test_an_affinity_selects(affinity: Obj, given: Obj, matches: bool) -> None:
     assert cluster_matches(affinity, given) is matches
 
 
-DEPLOYMENT = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"namespace": "default", "name": "web", "labels": {"app": "web"}},
-}
+DEPLOYMENT = kube_object("apps/v1", "Deployment", "web", "default", labels={"app": "web"})
 
 
 @pytest.mark.parametrize(

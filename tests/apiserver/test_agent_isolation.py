@@ -18,6 +18,7 @@ from karmada.kube.server.app import ApiServer
 from tests.support.agents import grant
 from tests.support.callers import Caller, encoded, signing_request, user_certificate
 from tests.support.karmada_server import serving
+from tests.support.objects import kube_object
 
 CLUSTERS, WORKS = "/apis/cluster.karmada.io/v1alpha1/clusters", "/apis/work.karmada.io/v1alpha1/namespaces/{}/works"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
@@ -60,42 +61,28 @@ def caller(server: ApiServer, cluster: str) -> Caller:
 
 
 def cluster(name: str, **spec: Any) -> Obj:
-    return {
-        "apiVersion": Cluster.gvk.api_version,
-        "kind": "Cluster",
-        "metadata": {"name": name},
-        "spec": {"syncMode": "Pull", "id": f"id-of-{name}", **spec},
-    }
+    return kube_object(
+        Cluster.gvk.api_version, "Cluster", name, spec={"syncMode": "Pull", "id": f"id-of-{name}", **spec}
+    )
 
 
 def work(name: str, title: str = "web") -> Obj:
-    return {
-        "apiVersion": Work.gvk.api_version,
-        "kind": "Work",
-        "metadata": {"name": title, "namespace": f"karmada-es-{name}"},
-        "spec": {"workload": {"manifests": []}},
-    }
+    return kube_object(Work.gvk.api_version, "Work", title, f"karmada-es-{name}", spec={"workload": {"manifests": []}})
 
 
 def lease(namespace: str, name: str) -> Obj:
-    return {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40},
-    }
+    return kube_object(
+        "coordination.k8s.io/v1", "Lease", name, namespace, spec={"holderIdentity": name, "leaseDurationSeconds": 40}
+    )
 
 
 def secret(name: str) -> Obj:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "karmada-cluster"}}
+    return kube_object("v1", "Secret", name, "karmada-cluster")
 
 
 def csr(cluster: str, name: str) -> Obj:
     request, _ = signing_request(well_known.agent_user(cluster), well_known.AGENT_GROUP)
-    return {
-        "apiVersion": "certificates.k8s.io/v1",
-        "kind": "CertificateSigningRequest",
-        "metadata": {"name": name},
+    return kube_object("certificates.k8s.io/v1", "CertificateSigningRequest", name) | {
         "spec": {
             "request": encoded(request),
             "signerName": "kubernetes.io/kube-apiserver-client",
@@ -243,10 +230,7 @@ async def test_roles_that_are_wider_open_nothing_of_another_cluster(server: ApiS
     """Such as a role for everything that somebody binds to all agents."""
     client = server.client(user_agent="tests")
     bindings = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "too-wide"},
+    binding = kube_object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "too-wide") | {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"kind": "Group", "name": well_known.AGENT_GROUP, "apiGroup": "rbac.authorization.k8s.io"}],
     }

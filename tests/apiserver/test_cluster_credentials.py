@@ -18,6 +18,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.config import ServerConfig
+from tests.support.objects import kube_object
 
 CLUSTERS = Cluster.gvr
 ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
@@ -35,11 +36,8 @@ RBAC = "rbac.authorization.k8s.io/v1"
 
 
 def cluster(**spec: Any) -> Obj:
-    return {
-        "apiVersion": Cluster.gvk.api_version,
-        "kind": "Cluster",
-        "metadata": {"name": "m1"},
-        "spec": {"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1", **spec},
+    return kube_object(Cluster.gvk.api_version, "Cluster", "m1") | {
+        "spec": {"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1", **spec}
     }
 
 

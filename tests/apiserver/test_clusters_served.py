@@ -20,6 +20,7 @@ from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.support.karmada_server import clusters_only, serving
+from tests.support.objects import kube_object
 from tests.support.wire import Http
 
 CLUSTERS = Cluster.gvr
@@ -37,12 +38,7 @@ async def server(certificates: Path) -> AsyncIterator[ApiServer]:
 
 
 def cluster(name: str = "m1", **spec: Any) -> Obj:
-    return {
-        "apiVersion": Cluster.gvk.api_version,
-        "kind": "Cluster",
-        "metadata": {"name": name},
-        "spec": {"syncMode": "Push", **spec},
-    }
+    return kube_object(Cluster.gvk.api_version, "Cluster", name, spec={"syncMode": "Push", **spec})
 
 
 # --- what a write fills in and keeps

@@ -13,22 +13,20 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from tests.support.karmada_server import serving
+from tests.support.objects import kube_object
 
 WRONG: list[Any] = [None, "", "(((", 5, -1, True, [], {}, [None], [5], [[]], {"a": None}, {"x": {}}, 1e300, 2**63]
 MISSING_KIND = "Object 'Kind' is missing in"
 """What clients know as an error of the server; see the rules of Works."""
 
-JOB = {
-    "apiVersion": "batch/v1",
-    "kind": "Job",
-    "metadata": {"name": "x", "labels": {"a": "b"}, "annotations": {"a": "b"}},
+JOB = kube_object("batch/v1", "Job", "x", labels={"a": "b"}, annotations={"a": "b"}) | {
     "spec": {
         "selector": {"matchLabels": {"controller-uid": "x"}},
         "template": {"metadata": {"labels": {"controller-uid": "x"}}},
     },
 }
-ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "x"}, "secrets": [{"name": "x-token-1"}]}
-SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}, "spec": {"clusterIP": "10.0.0.1"}}
+ACCOUNT = kube_object("v1", "ServiceAccount", "x", secrets=[{"name": "x-token-1"}])
+SERVICE = kube_object("v1", "Service", "x", spec={"clusterIP": "10.0.0.1"})
 AUTOSCALER = {
     "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"},
     "minReplicas": 1,

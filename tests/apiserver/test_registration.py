@@ -22,6 +22,7 @@ from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, encoded
 from tests.support.eventually import eventually
 from tests.support.karmada_server import serving
+from tests.support.objects import kube_object
 from tests.support.wire import Http
 
 INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
@@ -52,10 +53,7 @@ async def server(folder: Path) -> AsyncIterator[ApiServer]:
 async def create_token(server: ApiServer) -> None:
     data = {"token-id": TOKEN.id, "token-secret": TOKEN.secret, "auth-extra-groups": GROUP,
             "usage-bootstrap-signing": "true", "usage-bootstrap-authentication": "true"}  # fmt: skip
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": f"bootstrap-token-{TOKEN.id}", "namespace": "kube-system"},
+    secret = kube_object("v1", "Secret", f"bootstrap-token-{TOKEN.id}", "kube-system") | {
         "type": "bootstrap.kubernetes.io/token",
         "data": {key: encoded(value) for key, value in data.items()},
     }

@@ -18,6 +18,7 @@ from karmada.kube.runtime.waiting import cancel_and_wait
 from tests.support.agents import PullFleet, pull_fleet
 from tests.support.eventually import eventually
 from tests.support.fleet import TestMember, condition, deployment
+from tests.support.objects import kube_object
 from tests.support.relay import Relay, relay_to
 
 MANY = 500
@@ -41,23 +42,12 @@ def work(number: int) -> Obj:
     """A Work with one ConfigMap, as the binding controller makes it."""
     name = f"settings-{number}"
     annotations = {well_known.WORK_NAMESPACE: SPACE, well_known.WORK_NAME: name}
-    manifest = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "labels": {well_known.MANAGED: well_known.TRUE},
-            "annotations": annotations,
-        },
-        "data": {"number": str(number)},
-    }
-    return {
-        "apiVersion": Work.gvk.api_version,
-        "kind": Work.gvk.kind,
-        "metadata": {"name": name, "namespace": SPACE, "finalizers": [well_known.EXECUTION_FINALIZER]},
-        "spec": {"workload": {"manifests": [manifest]}},
-    }
+    manifest = kube_object(
+        "v1", "ConfigMap", name, "default", labels={well_known.MANAGED: well_known.TRUE}, annotations=annotations
+    ) | {"data": {"number": str(number)}}
+    return kube_object(
+        Work.gvk.api_version, Work.gvk.kind, name, SPACE, finalizers=[well_known.EXECUTION_FINALIZER]
+    ) | {"spec": {"workload": {"manifests": [manifest]}}}
 
 
 class Arrivals:

@@ -18,6 +18,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import LIMIT, eventually
+from tests.support.objects import kube_object
 
 REBALANCERS = GVR("apps.karmada.io", "v1alpha1", "workloadrebalancers")
 
@@ -73,11 +74,8 @@ async def test_a_definition_that_was_deleted_comes_back_when_it_is_gone(folder: 
         client = plane.server.client(user_agent="tests")
         name = f"{REBALANCERS.resource}.{REBALANCERS.group}"
         uid = (await client.get(CRDS, name))["metadata"]["uid"]
-        held = {
-            "apiVersion": "apps.karmada.io/v1alpha1",
-            "kind": "WorkloadRebalancer",
-            "metadata": {"name": "a", "finalizers": ["example.com/held"]},
-            "spec": {"workloads": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}]},
+        held = kube_object("apps.karmada.io/v1alpha1", "WorkloadRebalancer", "a", finalizers=["example.com/held"]) | {
+            "spec": {"workloads": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}]}
         }
         await client.create(REBALANCERS, held)
         await client.delete(CRDS, name)

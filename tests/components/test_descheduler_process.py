@@ -25,6 +25,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 from tests.support.running import run_component, unhurried
 from tests.support.scheduling_cases import DYNAMIC, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
@@ -58,10 +59,7 @@ async def estimator(plane: Scheduling, member: Member) -> AsyncIterator[None]:
     """Served, and found by its Service."""
     server = EstimatorServer(member, host="127.0.0.1")
     await server.start()
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": f"karmada-scheduler-estimator-{member.cluster}", "namespace": "karmada-system"},
+    service = kube_object("v1", "Service", f"karmada-scheduler-estimator-{member.cluster}", "karmada-system") | {
         "spec": {
             "type": "ExternalName",
             "externalName": "127.0.0.1",

@@ -14,15 +14,11 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
 from tests.support.karmada_server import serving
+from tests.support.objects import kube_object
 
 WORKS = GVR("work.karmada.io", "v1alpha1", "works")
 SPACE = "karmada-es-member1"
-SECRET = {
-    "apiVersion": "v1",
-    "kind": "Secret",
-    "metadata": {"name": "password", "namespace": "default"},
-    "data": {"word": "c2VzYW1l"},
-}
+SECRET = kube_object("v1", "Secret", "password", "default", data={"word": "c2VzYW1l"})
 WORK = {"metadata": {"name": "password"}, "spec": {"workload": {"manifests": [SECRET]}}}
 
 

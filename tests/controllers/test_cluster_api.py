@@ -18,6 +18,7 @@ from tests.support.control_plane import ControlPlane, running
 from tests.support.custom_kinds import definition, version
 from tests.support.eventually import eventually
 from tests.support.member_server import MemberServer, member_server
+from tests.support.objects import kube_object
 
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
@@ -34,14 +35,9 @@ def encoded(path: Path) -> str:
 
 async def provision(management: MemberServer, name: str, kubeconfig: Path, phase: str = "Provisioned") -> None:
     value = encoded(kubeconfig)
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": f"{name}-kubeconfig"},
-        "data": {"value": value},
-    }
+    secret = kube_object("v1", "Secret", f"{name}-kubeconfig", data={"value": value})
     await management.client.create(SECRETS, secret, "default")
-    obj = {"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": {"name": name}, "spec": {}}
+    obj = kube_object("cluster.x-k8s.io/v1beta1", "Cluster", name, spec={})
     await management.client.create(MANAGED, {**obj, "status": {"phase": phase}}, "default")
 
 

@@ -11,6 +11,7 @@ from karmada.controllers.hpa_scale_target_marker import AUTOSCALERS, HpaScaleTar
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.control_plane import running
+from tests.support.objects import kube_object
 from tests.support.propagation import POLICY_ID, Propagation, deployment
 
 MARK = "resourcetemplate.karmada.io/retain-replicas"
@@ -29,11 +30,8 @@ def target(name: str, kind: str = "Deployment", api_version: str = "apps/v1") ->
 
 
 def autoscaler(name: str = "hpa", *, labels: dict[str, str] | None = None, scales: Obj | None = None) -> Obj:
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": name, "namespace": "default", "labels": labels or {}},
-        "spec": {"scaleTargetRef": scales or target("a"), "minReplicas": 1, "maxReplicas": 3},
+    return kube_object("autoscaling/v2", "HorizontalPodAutoscaler", name, "default", labels=labels or {}) | {
+        "spec": {"scaleTargetRef": scales or target("a"), "minReplicas": 1, "maxReplicas": 3}
     }
 
 

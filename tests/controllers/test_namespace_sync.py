@@ -24,6 +24,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.overrides.hook import Overridden
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 
 SKIP = "namespace.karmada.io/skip-auto-propagation"
 TEST_WORK = "test-69fd499b4c"
@@ -231,11 +232,8 @@ async def test_a_policy_requeues_the_namespaces_that_it_selects(
         return await reconcile(key)
 
     controller.reconciler.reconcile = note  # type: ignore[method-assign, assignment]
-    policy = {
-        "apiVersion": ClusterOverridePolicy.gvk.api_version,
-        "kind": "ClusterOverridePolicy",
-        "metadata": {"name": "p"},
-        "spec": {"resourceSelectors": selectors, "overrideRules": [{"overriders": {"plaintext": []}}]},
+    policy = kube_object(ClusterOverridePolicy.gvk.api_version, "ClusterOverridePolicy", "p") | {
+        "spec": {"resourceSelectors": selectors, "overrideRules": [{"overriders": {"plaintext": []}}]}
     }
     await plane.client.create(ClusterOverridePolicy.gvr, policy)
     await eventually(lambda: looked_at >= again)

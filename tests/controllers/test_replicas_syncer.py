@@ -12,6 +12,7 @@ from karmada.controllers.replicas_syncer import DeploymentReplicasSyncer, is_col
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.control_plane import running
+from tests.support.objects import kube_object
 from tests.support.propagation import BINDINGS, Propagation, deployment
 
 MARK = {"resourcetemplate.karmada.io/retain-replicas": "true"}
@@ -25,10 +26,7 @@ async def plane(folder: Path) -> AsyncIterator[Propagation]:
 
 
 def binding(*, replicas: int = 2, clusters: int = 2, placement: Obj | None = None) -> Obj:
-    return {
-        "apiVersion": "work.karmada.io/v1alpha2",
-        "kind": "ResourceBinding",
-        "metadata": {"name": "nginx-deployment", "namespace": "default"},
+    return kube_object("work.karmada.io/v1alpha2", "ResourceBinding", "nginx-deployment", "default") | {
         "spec": {
             "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "nginx"},
             "replicas": replicas,

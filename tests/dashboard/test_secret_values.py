@@ -5,17 +5,15 @@ from __future__ import annotations
 from karmada.dashboard.differences import difference
 from karmada.dashboard.formatting import as_yaml
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def secret(value: str) -> Obj:
-    metadata = {
-        "name": "a",
-        "namespace": "b",
-        "annotations": {APPLIED: f'{{"data":{{"password":"{value}"}}}}', "x": "z"},
-    }
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"password": value}}
+    return kube_object(
+        "v1", "Secret", "a", "b", annotations={APPLIED: f'{{"data":{{"password":"{value}"}}}}', "x": "z"}
+    ) | {"data": {"password": value}}
 
 
 def test_values_of_a_secret_are_fingerprints_and_the_rest_is_as_it_is() -> None:

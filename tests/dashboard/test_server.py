@@ -14,15 +14,13 @@ from karmada.dashboard.sessions import COOKIE
 from karmada.kube.objects.types import Obj
 from tests.support.dashboard_client import DashboardPlane, dashboard_plane
 from tests.support.eventually import LIMIT, eventually
+from tests.support.objects import kube_object
 from tests.support.rights import grant, group
 
 
 def cluster(name: str, **spec: object) -> Obj:
-    return {
-        "apiVersion": Cluster.gvk.api_version,
-        "kind": "Cluster",
-        "metadata": {"name": name},
-        "spec": {"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1", **spec},
+    return kube_object(Cluster.gvk.api_version, "Cluster", name) | {
+        "spec": {"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1", **spec}
     }
 
 

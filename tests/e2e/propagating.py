@@ -22,6 +22,7 @@ from tests.e2e.fleets import QUICK, Fleet, connected
 from tests.e2e.places import Place
 from tests.support.eventually import eventually_blocking
 from tests.support.karmadactl import Karmadactl
+from tests.support.objects import kube_object
 from tests.support.programs import Result
 from tests.support.workloads import one_container, workload
 
@@ -173,12 +174,9 @@ def selector(obj: Obj) -> Obj:
 def policy(name: str, selectors: list[Obj], clusters: list[str] | None = None, **spec: Any) -> Obj:
     """A PropagationPolicy; with `clusters` it names them, else `placement` is in the spec, or any will do."""
     spec.setdefault("placement", {"clusterAffinity": {"clusterNames": clusters}} if clusters is not None else {})
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": name},
-        "spec": {"resourceSelectors": selectors, **spec},
-    }
+    return kube_object(
+        "policy.karmada.io/v1alpha1", "PropagationPolicy", name, spec={"resourceSelectors": selectors, **spec}
+    )
 
 
 def cluster_policy(name: str, selectors: list[Obj], clusters: list[str] | None = None, **spec: Any) -> Obj:
@@ -186,11 +184,8 @@ def cluster_policy(name: str, selectors: list[Obj], clusters: list[str] | None =
 
 
 def override(name: str, selectors: list[Obj], *rules: Obj) -> Obj:
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "OverridePolicy",
-        "metadata": {"name": name},
-        "spec": {"resourceSelectors": selectors, "overrideRules": list(rules)},
+    return kube_object("policy.karmada.io/v1alpha1", "OverridePolicy", name) | {
+        "spec": {"resourceSelectors": selectors, "overrideRules": list(rules)}
     }
 
 

@@ -23,6 +23,7 @@ from tests.support.background import Background
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.kubectl_plane import IMPERSONATION, PROXIES, simulated
+from tests.support.objects import kube_object
 from tests.support.programs import Program, ServerProcess
 from tests.support.rights import binding, role
 
@@ -139,12 +140,7 @@ def test_a_member_is_reached_through_both_servers(
 ) -> None:
     there = Program([kubectl_path, f"--server={front.url}{PROXIES.format('member1')}"], tmp_path, front.kubeconfig)
     assert len(there("get", "nodes", "-o", "name").lines) == 1
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "web"},
-        "spec": {"containers": [{"name": "main", "image": "nginx"}]},
-    }
+    pod = kube_object("v1", "Pod", "web", spec={"containers": [{"name": "main", "image": "nginx"}]})
     there("apply", "-f", "-", stdin=json.dumps(pod))
     there("wait", "--for=condition=Ready", "pod/web", "--timeout=100s")
     for sockets in ("true", "false"):

@@ -22,6 +22,7 @@ from tests.e2e.places import Place
 from tests.e2e.propagating import SERVICES, Propagation, cluster_policy, deployment, policy, replicas, selector
 from tests.support.eventually import eventually_blocking
 from tests.support.karmadactl import Karmadactl
+from tests.support.objects import kube_object
 
 pytestmark = pytest.mark.e2e
 BOTH = ("member1", "member2")
@@ -58,17 +59,11 @@ class Walkthrough:
         self.template = deployment(container.pop("app"))
         self.template["spec"]["template"]["spec"]["containers"] = [container]
         self.name: str = self.template["metadata"]["name"]
-        self.service = {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": service, "labels": {"app": self.name}},
-            "spec": {"selector": {"app": self.name}, "ports": [{"port": 80, "targetPort": 8080}]},
+        self.service = kube_object("v1", "Service", service, labels={"app": self.name}) | {
+            "spec": {"selector": {"app": self.name}, "ports": [{"port": 80, "targetPort": 8080}]}
         }
         self.workload = [self.template, self.service, self._divided()]
-        self.autoscaler = {
-            "apiVersion": FederatedHPA.gvk.api_version,
-            "kind": "FederatedHPA",
-            "metadata": {"name": self.name},
+        self.autoscaler = kube_object(FederatedHPA.gvk.api_version, "FederatedHPA", self.name) | {
             "spec": {
                 "scaleTargetRef": selector(self.template),
                 "minReplicas": 1,

@@ -17,6 +17,7 @@ from karmada.kube.runtime.leader import LEASES
 from tests.e2e.fleets import QUICK
 from tests.e2e.propagating import Propagation
 from tests.support.eventually import LIMIT, eventually_blocking
+from tests.support.objects import kube_object
 from tests.support.ports import free_port
 from tests.support.programs import ComponentProcess, ServerProcess
 from tests.support.workloads import one_container, workload
@@ -24,10 +25,7 @@ from tests.support.workloads import one_container, workload
 pytestmark = pytest.mark.e2e
 
 DEPLOYMENT = workload("Deployment", "web", 2, one_container("nginx"))
-POLICY: Obj = {
-    "apiVersion": "policy.karmada.io/v1alpha1",
-    "kind": "PropagationPolicy",
-    "metadata": {"name": "web"},
+POLICY: Obj = kube_object("policy.karmada.io/v1alpha1", "PropagationPolicy", "web") | {
     "spec": {
         "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}],
         "placement": {"clusterAffinity": {"clusterNames": ["member1"]}},

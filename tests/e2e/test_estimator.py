@@ -31,16 +31,14 @@ from tests.e2e.sim_fleet import SimFleet
 from tests.support.certificates import Authority
 from tests.support.estimator_client import estimator_client
 from tests.support.eventually import LIMIT, eventually_blocking
+from tests.support.objects import kube_object
 from tests.support.ports import free_port
 from tests.support.programs import ComponentProcess
 
 pytestmark = pytest.mark.e2e
 AUTHORITY = Authority()
 CLIENT = AUTHORITY.issue("system:scheduler")
-DEPLOYMENT: Obj = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "web"},
+DEPLOYMENT: Obj = kube_object("apps/v1", "Deployment", "web") | {
     "spec": {
         "replicas": 5,
         "selector": {"matchLabels": {"app": "web"}},

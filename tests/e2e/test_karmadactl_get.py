@@ -14,17 +14,15 @@ import pytest
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from tests.e2e.propagating import SERVICES, Propagation, deployment, policy, selector
 from tests.support.eventually import LIMIT
+from tests.support.objects import kube_object
 from tests.support.programs import Result
 
 pytestmark = pytest.mark.e2e
 
 SHOP = deployment("shop", 2)
-SERVICE = {
-    "apiVersion": "v1",
-    "kind": "Service",
-    "metadata": {"name": "shop", "labels": {"app": "shop"}},
-    "spec": {"selector": {"app": "shop"}, "ports": [{"port": 80}]},
-}
+SERVICE = kube_object(
+    "v1", "Service", "shop", labels={"app": "shop"}, spec={"selector": {"app": "shop"}, "ports": [{"port": 80}]}
+)
 _CELLS = re.compile(r" {2,}")
 
 

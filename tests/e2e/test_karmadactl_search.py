@@ -13,6 +13,7 @@ from tests.e2e.propagating import Propagation, deployment, policy, selector
 from tests.support.background import Background
 from tests.support.eventually import eventually_blocking
 from tests.support.karmadactl import Karmadactl
+from tests.support.objects import kube_object
 from tests.support.opensearch_server import OpenSearchServer, opensearch
 
 pytestmark = pytest.mark.e2e
@@ -24,10 +25,7 @@ ROLE_BINDINGS = GVR(RBAC, "v1", "rolebindings")
 
 def registry(url: str) -> Obj:
     kinds = (("v1", "Pod"), ("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet"))
-    return {
-        "apiVersion": "search.karmada.io/v1alpha1",
-        "kind": "ResourceRegistry",
-        "metadata": {"name": NAME},
+    return kube_object("search.karmada.io/v1alpha1", "ResourceRegistry", NAME) | {
         "spec": {
             "targetCluster": {"clusterNames": list(BOTH)},
             "resourceSelectors": [
@@ -39,19 +37,13 @@ def registry(url: str) -> Obj:
 
 
 def binding(kind: str, role: str, *users: str) -> Obj:
-    return {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": kind,
-        "metadata": {"name": NAME},
+    return kube_object(f"{RBAC}/v1", kind, NAME) | {
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
         "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user} for user in users],
     }
 
 
-SEARCHER: Obj = {
-    "apiVersion": f"{RBAC}/v1",
-    "kind": "ClusterRole",
-    "metadata": {"name": NAME},
+SEARCHER: Obj = kube_object(f"{RBAC}/v1", "ClusterRole", NAME) | {
     "rules": [
         {"apiGroups": ["search.karmada.io"], "resources": ["search"], "resourceNames": ["query"], "verbs": ["get"]}
     ],

@@ -20,6 +20,7 @@ from tests.e2e.pasting import blocks
 from tests.e2e.propagating import Propagation, as_text, deployment, policy, selector
 from tests.support import forking
 from tests.support.eventually import LIMIT, eventually_blocking
+from tests.support.objects import kube_object
 from tests.support.programs import Program, Result
 from tests.support.terminals import TerminalSession
 
@@ -31,11 +32,8 @@ SPACE = "streams"
 def pod(name: str, *containers: Obj, init: tuple[Obj, ...] = (), **spec: Any) -> Obj:
     labels = {"app": name}
     init_containers = {"initContainers": list(init)} if init else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"containers": list(containers), "terminationGracePeriodSeconds": 0, **init_containers, **spec},
+    return kube_object("v1", "Pod", name, labels=labels) | {
+        "spec": {"containers": list(containers), "terminationGracePeriodSeconds": 0, **init_containers, **spec}
     }
 
 
@@ -43,10 +41,7 @@ def container(name: str, *command: str, image: str = "busybox", **fields: Any) -
     return {"name": name, "image": image, **({"command": list(command)} if command else {}), **fields}
 
 
-WEB: Obj = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "web"},
+WEB: Obj = kube_object("apps/v1", "Deployment", "web") | {
     "spec": {
         "replicas": 2,
         "selector": {"matchLabels": {"app": "web"}},
@@ -62,7 +57,7 @@ NONE: Obj = {
     "spec": {**WEB["spec"], "replicas": 0, "selector": {"matchLabels": {"app": "none"}}},
 }
 NONE["spec"]["template"] = {**WEB["spec"]["template"], "metadata": {"labels": {"app": "none"}}}
-PLAIN = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "plain"}, "spec": {"ports": [{"port": 80}]}}
+PLAIN = kube_object("v1", "Service", "plain", spec={"ports": [{"port": 80}]})
 SOLO = pod("solo", container("main", image="nginx"), init=(container("prep", "true"),))
 SHELL = pod("shell", container("sh", "sh", stdin=True, tty=True))
 MARKED = pod("marked", container("first"), container("second"))

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.manifests import WEB
 from tests.support.eventually import eventually_blocking
+from tests.support.objects import kube_object
 from tests.support.programs import Program, Result
 
 pytestmark = pytest.mark.e2e
@@ -77,7 +78,7 @@ def test_patch_in_all_four_forms(kn: Kubectl) -> None:
     assert image(kn) == "b:1"
     kn("patch", "deploy", "web", "--type=merge", "-p", '{"metadata":{"annotations":{"note":"hello"}}}')
     assert kn("get", "deploy", "web", "-o", "jsonpath={.metadata.annotations.note}").out == "hello"
-    config = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": {"a": "1"}})
+    config = json.dumps(kube_object("v1", "ConfigMap", "applied", data={"a": "1"}))
     applied = kn("apply", "--server-side", "--field-manager=me", "-f", "-", stdin=config)
     assert "serverside-applied" in applied.out
     refused = kn("patch", "deploy", "web", "--type=json", "-p", '[{"op":"test","path":"/spec/replicas","value":99}]',
@@ -176,18 +177,15 @@ def replica_set(deployment: dict[str, Any], revision: str, tag: str) -> dict[str
     template["metadata"]["labels"]["pod-template-hash"] = f"h{revision}"
     template["spec"]["containers"][0]["image"] = tag
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": meta["uid"], "controller": True}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {
-            "name": f"web-h{revision}",
-            "namespace": meta["namespace"],
-            "labels": template["metadata"]["labels"],
-            "annotations": {"deployment.kubernetes.io/revision": revision},
-            "ownerReferences": [owner],
-        },
-        "spec": {"replicas": 0, "selector": {"matchLabels": template["metadata"]["labels"]}, "template": template},
-    }
+    return kube_object(
+        "apps/v1",
+        "ReplicaSet",
+        f"web-h{revision}",
+        meta["namespace"],
+        labels=template["metadata"]["labels"],
+        annotations={"deployment.kubernetes.io/revision": revision},
+        ownerReferences=[owner],
+    ) | {"spec": {"replicas": 0, "selector": {"matchLabels": template["metadata"]["labels"]}, "template": template}}
 
 
 @pytest.mark.usefixtures("web")
@@ -233,7 +231,7 @@ def test_deleting_with_orphans_keeps_them_and_frees_them(kn: Kubectl) -> None:
 
 
 def test_delete_waits_for_finalizers(kubectl: Program, kn: Kubectl, namespace: str) -> None:
-    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
+    held = kube_object("v1", "ConfigMap", "held", finalizers=["example.com/hold"])
     kn("create", "-f", "-", stdin=json.dumps(held))
     deleting = kubectl.start("-n", namespace, "delete", "cm", "held")
     eventually_blocking(lambda: kn("get", "cm", "held", "-o", "jsonpath={.metadata.deletionTimestamp}").out)

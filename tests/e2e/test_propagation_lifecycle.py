@@ -26,6 +26,7 @@ from tests.e2e.propagating import (
     selector,
 )
 from tests.support.eventually import eventually_blocking
+from tests.support.objects import kube_object
 
 pytestmark = pytest.mark.e2e
 
@@ -146,7 +147,7 @@ def test_a_namespace_takes_with_it_what_is_in_it(fleet: Propagation) -> None:
 
 def test_a_namespace_that_is_marked_stays_at_home(fleet: Propagation) -> None:
     marked = {"namespace.karmada.io/skip-auto-propagation": "true"}
-    fleet.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "private", "labels": marked}})
+    fleet.apply(kube_object("v1", "Namespace", "private", labels=marked))
     fleet.ours("create", "namespace", "public")
     for member in fleet.members.values():
         member.until(NAMESPACES, "public", namespace="")
@@ -338,12 +339,9 @@ def test_copies_that_are_preserved_outlive_their_template(fleet: Propagation) ->
 
 
 def test_addresses_of_load_balancers_are_gathered(fleet: Propagation) -> None:
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "front"},
-        "spec": {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": 80}]},
-    }
+    service = kube_object(
+        "v1", "Service", "front", spec={"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": 80}]}
+    )
     sent = policy("front", [selector(service)], ["member1", "member2"])
     fleet.apply(service, sent)
 

@@ -32,6 +32,7 @@ from tests.e2e.propagating import (
     selector,
 )
 from tests.support.eventually import eventually_blocking
+from tests.support.objects import kube_object
 
 pytestmark = pytest.mark.e2e
 
@@ -101,12 +102,7 @@ def _divided(preference: Obj) -> Obj:
 
 def job(name: str) -> Obj:
     pod = {"restartPolicy": "Never", "containers": [{"name": "work", "image": "busybox", "command": ["sleep", "1"]}]}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {"parallelism": 2, "completions": 4, "template": {"spec": pod}},
-    }
+    return kube_object("batch/v1", "Job", name, spec={"parallelism": 2, "completions": 4, "template": {"spec": pod}})
 
 
 def requesting(name: str, count: int) -> Obj:
@@ -437,7 +433,7 @@ def test_a_job_is_divided_and_its_ends_are_added_up(three_members: Propagation) 
 def test_dependencies_go_where_their_workload_goes(three_members: Propagation) -> None:
     fleet, template = three_members, deployment("d7", 1)
     settings = config_map("d7", k="v")
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "d7"}, "stringData": {"k": "v"}}
+    secret = kube_object("v1", "Secret", "d7", stringData={"k": "v"})
     volumes = [{"name": "v", "configMap": {"name": "d7"}}, {"name": "s", "secret": {"secretName": "d7"}}]
     template["spec"]["template"]["spec"]["volumes"] = volumes
     sent = policy("d7", [selector(template)], ["member1", "member2"], propagateDeps=True)

@@ -27,6 +27,7 @@ from tests.e2e.propagating import (
     selector,
 )
 from tests.support.eventually import eventually_blocking
+from tests.support.objects import kube_object
 
 pytestmark = pytest.mark.e2e
 
@@ -240,12 +241,9 @@ def test_what_why_suggests_makes_a_deployment_fit(fleet: Propagation, nginx: Obj
 
 def test_an_application_of_several_kinds_goes_together(fleet: Propagation, nginx: Obj) -> None:
     """By name, by name again, and by label; with weights, tolerations and a spread over regions."""
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "nginx-svc"},
-        "spec": {"selector": {"app": "nginx"}, "ports": [{"port": 80, "targetPort": 80}]},
-    }
+    service = kube_object(
+        "v1", "Service", "nginx-svc", spec={"selector": {"app": "nginx"}, "ports": [{"port": 80, "targetPort": 80}]}
+    )
     settings, others = config_map("settings", {"app": "nginx"}, level="warn"), config_map("others", level="info")
     by_label = {"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"app": "nginx"}}}
     tolerated = {"key": "cluster.karmada.io/not-ready", "operator": "Exists", "effect": "NoSchedule"}

@@ -12,16 +12,14 @@ from karmada.kube.objects.types import Obj
 from tests.e2e.aggregated_process import AggregatedProcess
 from tests.e2e.propagating import Propagation, as_text
 from tests.support.eventually import eventually_blocking
+from tests.support.objects import kube_object
 
 pytestmark = pytest.mark.e2e
 VERSION = "v1alpha1.search.karmada.io"
 GROUP = "/apis/search.karmada.io/v1alpha1"
 CACHED = f"{GROUP}/search/cache/api/v1/namespaces/kube-system"
 PROXIED = f"{GROUP}/proxying/karmada/proxy/api/v1/namespaces/kube-system"
-REGISTRY: Obj = {
-    "apiVersion": "search.karmada.io/v1alpha1",
-    "kind": "ResourceRegistry",
-    "metadata": {"name": "searched"},
+REGISTRY: Obj = kube_object("search.karmada.io/v1alpha1", "ResourceRegistry", "searched") | {
     "spec": {
         "targetCluster": {"clusterNames": ["member1", "member2"]},
         "resourceSelectors": [{"apiVersion": "v1", "kind": "ServiceAccount"}],

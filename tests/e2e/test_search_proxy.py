@@ -26,6 +26,7 @@ from tests.e2e.pasting import blocks, paste_with
 from tests.e2e.places import Place
 from tests.e2e.propagating import SECRETS, Propagation, as_text
 from tests.support.eventually import eventually_blocking
+from tests.support.objects import kube_object
 from tests.support.programs import Program, Result
 
 pytestmark = pytest.mark.e2e
@@ -39,26 +40,20 @@ PROXY = "/apis/search.karmada.io/v1alpha1/proxying/karmada/proxy"
 
 
 def pod(name: str, **labels: str) -> Obj:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"containers": [{"name": "main", "image": "nginx"}], "terminationGracePeriodSeconds": 0},
+    return kube_object("v1", "Pod", name, labels=labels) | {
+        "spec": {"containers": [{"name": "main", "image": "nginx"}], "terminationGracePeriodSeconds": 0}
     }
 
 
 def registry(name: str, *selectors: tuple[str, str], clusters: tuple[str, ...] = ()) -> Obj:
     named = [{"apiVersion": "v1", "kind": kind, "namespace": namespace} for kind, namespace in selectors]
-    return {
-        "apiVersion": ResourceRegistry.gvk.api_version,
-        "kind": "ResourceRegistry",
-        "metadata": {"name": name},
-        "spec": {"targetCluster": {"clusterNames": list(clusters)}, "resourceSelectors": named},
+    return kube_object(ResourceRegistry.gvk.api_version, "ResourceRegistry", name) | {
+        "spec": {"targetCluster": {"clusterNames": list(clusters)}, "resourceSelectors": named}
     }
 
 
 def secret(name: str) -> Obj:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"a": "b"}}
+    return kube_object("v1", "Secret", name, stringData={"a": "b"})
 
 
 REGISTRIES = [

@@ -13,6 +13,7 @@ from karmada.kube.objects.gvrs import SLICES
 from tests.e2e.places import Place
 from tests.e2e.propagating import SERVICES, Propagation, deployment, policy, selector
 from tests.support.eventually import eventually_blocking
+from tests.support.objects import kube_object
 
 pytestmark = pytest.mark.e2e
 
@@ -28,12 +29,9 @@ def blocks() -> list[str]:
 def fleet(three_members: Propagation) -> Iterator[Propagation]:
     """With the Deployment of the page in member1; its Service is in the control plane."""
     serve = deployment("serve", replicas=2)
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "serve"},
-        "spec": {"selector": {"app": "serve"}, "ports": [{"port": 80, "targetPort": 8080}]},
-    }
+    service = kube_object(
+        "v1", "Service", "serve", spec={"selector": {"app": "serve"}, "ports": [{"port": 80, "targetPort": 8080}]}
+    )
     here = {"clusterAffinity": {"clusterNames": ["member1"]}}
     objects = [serve, policy("serve", [selector(serve)], placement=here), service]
     three_members.apply(*objects)

@@ -17,6 +17,7 @@ import pytest
 from tests.e2e.sim_fleet import SimFleet
 from tests.support import forking
 from tests.support.eventually import LIMIT, eventually_blocking
+from tests.support.objects import kube_object
 from tests.support.programs import Program, Result
 
 pytestmark = pytest.mark.e2e
@@ -227,10 +228,7 @@ def test_a_job_runs_to_its_end(kubectl: Program) -> None:
 
 
 def test_a_job_that_fails_says_so(kubectl: Program) -> None:
-    job: dict[str, Any] = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "doomed"},
+    job: dict[str, Any] = kube_object("batch/v1", "Job", "doomed") | {
         "spec": {
             "backoffLimit": 0,
             "template": {

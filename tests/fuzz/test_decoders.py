@@ -28,15 +28,13 @@ from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.cel import BudgetExceeded, CelError, CompileError, compile_expression
 from karmada.kube.schema.decode import duplicate_fields, normalize, parse_json
 from karmada.kube.schema.yamlio import load_strict
+from tests.support.objects import kube_object
 
 budget = settings(max_examples=int(os.environ.get("KARMADA_FUZZ_EXAMPLES", "60")))
 
 POD = GVK("", "v1", "Pod")
-LIVE: dict[str, Any] = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "p", "namespace": "d", "uid": "u", "labels": {"a": "b"}, "finalizers": ["e.com/x"]},
-    "spec": {"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80}]}], "tolerations": []},
+LIVE: dict[str, Any] = kube_object("v1", "Pod", "p", "d", uid="u", labels={"a": "b"}, finalizers=["e.com/x"]) | {
+    "spec": {"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80}]}], "tolerations": []}
 }
 
 keys = st.sampled_from(

@@ -22,6 +22,7 @@ from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.behaviours import Outcome, Rule
 from tests.install.installing import KINDS, NAMESPACE, Host, Killed, host_cluster
+from tests.support.objects import kube_object
 
 SEPARATE: dict[str, Any] = {"all-in-one": False, "etcd-storage-mode": "PVC"}
 
@@ -257,12 +258,7 @@ async def _never(what: str) -> None:
 
 async def test_a_node_port_that_is_taken_is_named_with_its_service(host: Host) -> None:
     ports = [{"port": 80, "nodePort": 32443}]
-    other = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"type": "NodePort", "ports": ports},
-    }
+    other = kube_object("v1", "Service", "web", "default", spec={"type": "NodePort", "ports": ports})
     await host.client.create(KINDS["services"], other)
     with pytest.raises(InstallError, match="nodePort of karmada apiserver 32443 already exist: Service default/web"):
         await host.install({}, wrote=_never)

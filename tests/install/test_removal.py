@@ -14,6 +14,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.install.installing import KINDS, NAMESPACE, Host, host_cluster
+from tests.support.objects import kube_object
 from tests.support.rights import grant, user
 
 
@@ -25,12 +26,9 @@ async def host(tmp_path: Path) -> AsyncIterator[Host]:
 
 def addon(name: str) -> Obj:
     pod = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"selector": {"matchLabels": {"app": name}}, "template": pod},
-    }
+    return kube_object(
+        "apps/v1", "Deployment", name, NAMESPACE, spec={"selector": {"matchLabels": {"app": name}}, "template": pod}
+    )
 
 
 async def test_everything_but_the_state_goes_and_the_node_loses_its_label(host: Host) -> None:
@@ -50,7 +48,7 @@ async def test_everything_but_the_state_goes_and_the_node_loses_its_label(host: 
 
 
 def _own_secret(name: str = "mine") -> Obj:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": NAMESPACE}}
+    return kube_object("v1", "Secret", name, NAMESPACE)
 
 
 async def test_claims_stay_and_an_installation_after_it_uses_them(host: Host) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from karmada.kube.server.app import ApiServer
 from tests.support.custom_kinds import definition, version
 from tests.support.eventually import LIMIT, eventually
+from tests.support.objects import kube_object
 from tests.support.rights import binding, user
 from tests.support.wire import Answer, Http
 from tests.support.workloads import one_container, workload
@@ -61,13 +62,7 @@ def pod(name: str = "p", node: str = "", labels: dict[str, str] | None = None, *
 
 
 def widget(name: str = "w", spec: Any = None, **more: Any) -> Any:
-    return {
-        "apiVersion": "example.io/v1",
-        "kind": "Widget",
-        "metadata": {"name": name},
-        "spec": {"size": 1} if spec is None else spec,
-        **more,
-    }
+    return kube_object("example.io/v1", "Widget", name, spec={"size": 1} if spec is None else spec, **more)
 
 
 WIDGET_SCHEMA: Any = {

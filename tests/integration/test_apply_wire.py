@@ -28,6 +28,7 @@ from tests.integration.samples import (
     revision,
     widget,
 )
+from tests.support.objects import kube_object
 from tests.support.wire import Http
 
 
@@ -227,12 +228,9 @@ async def test_status_applied_to_a_pod_keeps_its_owners_but_takes_labels(http: H
     uid = ok(await http("GET", f"{CONFIGMAPS}/o"))["metadata"]["uid"]
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": uid}
     ok(await http("POST", PODS, pod(ownerReferences=[owner])), 201)
-    body = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "p", "labels": {"x": "y"}, "ownerReferences": [owner | {"controller": True}]},
-        "status": {"message": "hello"},
-    }
+    body = kube_object(
+        "v1", "Pod", "p", labels={"x": "y"}, ownerReferences=[owner | {"controller": True}], status={"message": "hello"}
+    )
     applied = ok(await apply(http, f"{PODS}/p/status", body, "kubelet"))
     assert applied["metadata"]["ownerReferences"] == [owner]
     assert (applied["metadata"]["labels"], applied["status"]["message"]) == ({"x": "y"}, "hello")
@@ -248,7 +246,7 @@ async def test_a_status_cannot_be_applied_to_nothing(http: Http) -> None:
 
 async def test_a_scale_applied_owns_the_replicas_of_its_parent(http: Http) -> None:
     created = ok(await apply(http, f"{DEPLOYMENTS}/web", deployment(), "owner"), 201)
-    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web"}, "spec": {"replicas": 6}}
+    scale = kube_object("autoscaling/v1", "Scale", "web", spec={"replicas": 6})
     refused(
         await apply(http, f"{DEPLOYMENTS}/web/scale", scale, "hpa"),
         409,

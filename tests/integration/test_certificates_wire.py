@@ -15,6 +15,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.support.callers import Caller, encoded, server_with_clock, signing_request, user_certificate
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 from tests.support.rights import role
 from tests.support.wire import Answer, Http
 
@@ -29,11 +30,8 @@ SERVING_USAGES = ["digital signature", "key encipherment", "server auth"]
 
 def csr(name: str, pem: bytes, signer: str = CLIENT, usages: list[str] | None = None, **spec: Any) -> Obj:
     wanted = CLIENT_USAGES if usages is None else usages
-    return {
-        "apiVersion": "certificates.k8s.io/v1",
-        "kind": "CertificateSigningRequest",
-        "metadata": {"name": name},
-        "spec": {"request": encoded(pem), "signerName": signer, "usages": wanted, **spec},
+    return kube_object("certificates.k8s.io/v1", "CertificateSigningRequest", name) | {
+        "spec": {"request": encoded(pem), "signerName": signer, "usages": wanted, **spec}
     }
 
 

@@ -17,6 +17,7 @@ from karmada.kube.server.http import front
 from tests.integration.samples import BINDINGS, CONFIGMAPS, configmap, editors, ok
 from tests.integration.streams import watching
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 from tests.support.wire import Http
 
 SCHEMAS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
@@ -48,18 +49,10 @@ PRESENT = ("False", "Found", f"{_REFERENCE} and it exists")
 
 
 async def test_a_flow_schema_reports_whether_its_level_is_missing(http: Http) -> None:
-    schema = {
-        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-        "kind": "FlowSchema",
-        "metadata": {"name": "own"},
-        "spec": {"priorityLevelConfiguration": {"name": "own"}, "matchingPrecedence": 500},
+    schema = kube_object("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "own") | {
+        "spec": {"priorityLevelConfiguration": {"name": "own"}, "matchingPrecedence": 500}
     }
-    level = {
-        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-        "kind": "PriorityLevelConfiguration",
-        "metadata": {"name": "own"},
-        "spec": {"type": "Exempt"},
-    }
+    level = kube_object("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "own", spec={"type": "Exempt"})
 
     async def reports(wanted: tuple[str, ...]) -> None:
         async def check() -> bool:

@@ -32,6 +32,7 @@ from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.controllers.garbage_collector import GarbageCollector
 from tests.support.custom_kinds import definition
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 from tests.support.running import run_server
 
 WIDGETS = GVR("gc.example.com", "v1", "widgets")
@@ -322,7 +323,7 @@ async def test_a_right_uid_under_a_wrong_name_does_not_count(world: World) -> No
 
 
 async def test_an_owner_in_another_namespace_counts_as_absent(world: World) -> None:
-    await world.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
+    await world.client.create(NAMESPACES, kube_object("v1", "Namespace", "elsewhere"))
     owner = await world.make("owner", namespace="elsewhere")
     await world.make("lost", owned_by(owner))
     await eventually(lambda: world.gone(CONFIG_MAPS, "lost"))
@@ -344,8 +345,7 @@ async def test_a_cluster_scoped_owner_owns_in_every_namespace(world: World) -> N
 async def test_a_cluster_scoped_object_with_a_namespaced_owner_is_left_alone(world: World) -> None:
     owner = await world.make("owner")
     for name, reference in (("of-existing", owned_by(owner)), ("of-missing", owned_by(owner, uid="missing"))):
-        meta = {"name": name, "ownerReferences": [reference]}
-        role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": meta}
+        role = kube_object("rbac.authorization.k8s.io/v1", "ClusterRole", name, ownerReferences=[reference])
         made = await world.client.create(CLUSTER_ROLES, role)
         await eventually(lambda uid=made["metadata"]["uid"]: uid in world.collector.graph.nodes)
     await eventually(lambda: world.collector.queue.idle)
@@ -391,7 +391,7 @@ async def test_a_kind_added_at_run_time_owns_and_is_owned(world: World) -> None:
 
 async def test_deleting_a_definition_takes_what_its_objects_own_along(world: World) -> None:
     await serve(world, definition(WIDGETS.group, "Widget"))
-    widget = {"apiVersion": "gc.example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}}
+    widget = kube_object("gc.example.com/v1", "Widget", "w", "default")
     owner = await world.client.create(WIDGETS, widget)
     await world.make("child", owned_by(owner))
     await world.settled()
@@ -403,11 +403,7 @@ async def test_deleting_a_definition_takes_what_its_objects_own_along(world: Wor
 async def test_a_definition_that_goes_and_comes_back_is_followed_again(world: World) -> None:
     for _ in range(2):
         await serve(world, definition(WIDGETS.group, "Widget"))
-        widget = {
-            "apiVersion": "gc.example.com/v1",
-            "kind": "Widget",
-            "metadata": {"name": "w", "namespace": "default"},
-        }
+        widget = kube_object("gc.example.com/v1", "Widget", "w", "default")
         owner = await world.client.create(WIDGETS, widget)
         await world.make("child", owned_by(owner))
         await world.client.delete(WIDGETS, "w", "default")
@@ -527,11 +523,9 @@ async def test_what_a_stopped_server_left_undone_is_done_after_the_next_start(
         owner = await make(f"{policy.lower()}-owner")
         await make(f"{policy.lower()}-child", owned_by(owner, block=True))
         await client.delete(CONFIG_MAPS, f"{policy.lower()}-owner", "default", propagation=policy)
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}}
+    namespace = kube_object("v1", "Namespace", "going")
     await client.create(NAMESPACES, namespace)
-    await client.create(
-        CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "going"}}
-    )
+    await client.create(CONFIG_MAPS, kube_object("v1", "ConfigMap", "c", "going"))
     await client.delete(NAMESPACES, "going")
     await first.stop()
 

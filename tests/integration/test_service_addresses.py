@@ -7,16 +7,12 @@ from typing import Any
 
 from karmada.kube.server.app import ApiServer
 from tests.integration.samples import SERVICES, interleave, ok, patch, quiet_revision, refused, revision
+from tests.support.objects import kube_object
 from tests.support.wire import Http
 
 
 def service(name: str = "s", **spec: Any) -> Any:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": name},
-        "spec": {"ports": [{"port": 80}], **spec},
-    }
+    return kube_object("v1", "Service", name, spec={"ports": [{"port": 80}], **spec})
 
 
 async def test_a_service_is_given_an_address(http: Http) -> None:

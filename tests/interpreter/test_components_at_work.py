@@ -11,6 +11,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from tests.interpreter.workloads import CustomKinds
 from tests.support.custom_kinds import definition, version
+from tests.support.objects import kube_object
 
 FLINK = GVR("flink.apache.org", "v1beta1", "flinkdeployments")
 ONE_CLUSTER = {
@@ -22,10 +23,7 @@ ONE_CLUSTER = {
 def flink(name: str, tasks: int) -> Obj:
     """One job manager and as many task managers, of three CPUs each."""
     needs = {"resource": {"cpu": 3, "memory": "1Gi"}}
-    return {
-        "apiVersion": "flink.apache.org/v1beta1",
-        "kind": "FlinkDeployment",
-        "metadata": {"name": name, "namespace": "default"},
+    return kube_object("flink.apache.org/v1beta1", "FlinkDeployment", name, "default") | {
         "spec": {
             "jobManager": {"replicas": 1, **needs},
             "taskManager": {"replicas": tasks, **needs},

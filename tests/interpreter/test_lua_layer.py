@@ -18,23 +18,18 @@ from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
-WEB: Obj = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "web", "namespace": "shop", "labels": {}},
-    "spec": {"replicas": 3, "template": {"spec": {"volumes": [{"emptyDir": {}}], "containers": []}}},
+WEB: Obj = kube_object("apps/v1", "Deployment", "web", "shop", labels={}) | {
+    "spec": {"replicas": 3, "template": {"spec": {"volumes": [{"emptyDir": {}}], "containers": []}}}
 }
 
 
 def customization(name: str = "a", target: GVK = DEPLOYMENT, **scripts: Any) -> Obj:
     rules = {RULES[operation]: {"luaScript": script} for operation, script in scripts.items()}
-    return {
-        "apiVersion": "config.karmada.io/v1alpha1",
-        "kind": "ResourceInterpreterCustomization",
-        "metadata": {"name": name},
-        "spec": {"target": {"apiVersion": target.api_version, "kind": target.kind}, "customizations": rules},
+    return kube_object("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", name) | {
+        "spec": {"target": {"apiVersion": target.api_version, "kind": target.kind}, "customizations": rules}
     }
 
 

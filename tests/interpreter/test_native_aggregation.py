@@ -20,17 +20,13 @@ from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.decode import normalize
+from tests.support.objects import kube_object
 
 EARLY, LATE, LATEST = "2024-01-01T00:00:00Z", "2024-01-01T12:00:00Z", "2024-02-01T00:00:00Z"
 
 
 def template(gvk: GVK, status: Obj | None = None, spec: Obj | None = None, generation: int = 2) -> Obj:
-    made: Obj = {
-        "apiVersion": gvk.api_version,
-        "kind": gvk.kind,
-        "metadata": {"name": "web", "generation": generation},
-        "spec": spec or {},
-    }
+    made: Obj = kube_object(gvk.api_version, gvk.kind, "web", generation=generation, spec=spec or {})
     return made if status is None else {**made, "status": status}
 
 

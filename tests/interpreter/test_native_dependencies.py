@@ -9,6 +9,7 @@ import pytest
 from karmada.interpreter.dependencies import pod_dependencies, verify_dependencies
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 
 def refs(**names: list[str]) -> list[Obj]:
@@ -106,7 +107,7 @@ TEMPLATE = {"template": {"spec": POD}}
 
 
 def obj(api_version: str, kind: str, spec: Obj) -> Obj:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "web", "namespace": "ns"}, "spec": spec}
+    return kube_object(api_version, kind, "web", "ns", spec=spec)
 
 
 @pytest.mark.parametrize(
@@ -143,11 +144,7 @@ def test_an_ingress_with_a_certificate_without_a_name_fails(native: Any) -> None
 
 
 def test_an_imported_service_depends_on_its_stand_in_and_its_addresses(native: Any) -> None:
-    imported = {
-        "apiVersion": "multicluster.x-k8s.io/v1alpha1",
-        "kind": "ServiceImport",
-        "metadata": {"name": "web", "namespace": "ns1"},
-    }
+    imported = kube_object("multicluster.x-k8s.io/v1alpha1", "ServiceImport", "web", "ns1")
     assert native.get_dependencies(imported) == [
         {"apiVersion": "v1", "kind": "Service", "namespace": "ns1", "name": "derived-web"},
         {

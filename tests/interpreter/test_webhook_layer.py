@@ -24,6 +24,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.addresses.service_routing import Address, Unroutable
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 from tests.support.tls_backend import TlsBackend, authority, service, serving
 
 WORKLOAD = GVK("workload.example.io", "v1alpha1", "Workload")
@@ -52,13 +53,7 @@ def configuration(name: str, *hooks: Obj) -> Obj:
 
 
 def workload(**spec: Any) -> Obj:
-    metadata = {"name": "nginx", "namespace": "default"}
-    return {
-        "apiVersion": "workload.example.io/v1alpha1",
-        "kind": "Workload",
-        "metadata": metadata,
-        "spec": {"replicas": 1, **spec},
-    }
+    return kube_object("workload.example.io/v1alpha1", "Workload", "nginx", "default", spec={"replicas": 1, **spec})
 
 
 class Answers:

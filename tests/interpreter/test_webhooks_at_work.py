@@ -28,6 +28,7 @@ from karmada.kube.runtime import events
 from karmada.kube.server.auth.pki import SERVER_USAGES
 from tests.interpreter.workloads import CUSTOMIZATIONS, MEMBERS, WORKLOADS, CustomKinds, customization, played, workload
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 from tests.support.propagation import config_map
 from tests.support.tls_backend import TlsBackend, authority
 
@@ -39,10 +40,7 @@ def configuration(port: int, kind: str = "Workload", **more: Any) -> Obj:
     ca = base64.b64encode(authority().cert_pem).decode()
     group = "workload.example.io" if kind == "Workload" else "apps"
     rule = {"operations": ["*"], "apiGroups": [group], "apiVersions": ["*"], "kinds": [kind]}
-    return {
-        "apiVersion": CONFIGURATIONS.api_version,
-        "kind": "ResourceInterpreterWebhookConfiguration",
-        "metadata": {"name": "examples"},
+    return kube_object(CONFIGURATIONS.api_version, "ResourceInterpreterWebhookConfiguration", "examples") | {
         "webhooks": [
             {
                 "name": "workloads.example.com",

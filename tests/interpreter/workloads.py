@@ -13,6 +13,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.types import Obj
 from tests.support.custom_kinds import definition, version
+from tests.support.objects import kube_object
 from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import policy
 
@@ -46,19 +47,13 @@ def workload_kind() -> Obj:
 
 
 def workload(name: str = "app", replicas: int = 4, **spec: Any) -> Obj:
-    return {
-        "apiVersion": "workload.example.io/v1alpha1",
-        "kind": "Workload",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"replicas": replicas, "config": "settings", **spec},
+    return kube_object("workload.example.io/v1alpha1", "Workload", name, "default") | {
+        "spec": {"replicas": replicas, "config": "settings", **spec}
     }
 
 
 def customization(name: str = "workload", **scripts: str) -> Obj:
-    return {
-        "apiVersion": ResourceInterpreterCustomization.gvk.api_version,
-        "kind": "ResourceInterpreterCustomization",
-        "metadata": {"name": name},
+    return kube_object(ResourceInterpreterCustomization.gvk.api_version, "ResourceInterpreterCustomization", name) | {
         "spec": {
             "target": {"apiVersion": "workload.example.io/v1alpha1", "kind": "Workload"},
             "customizations": {field: {"luaScript": script} for field, script in scripts.items()},

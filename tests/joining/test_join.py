@@ -23,6 +23,7 @@ from karmada.members.access import access_of
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import LIMIT, eventually
 from tests.support.member_server import MemberServer, member_server
+from tests.support.objects import kube_object
 
 ROLE = "karmada-controller-manager:karmada-m1"
 SYSTEM = {"karmada.io/system": "true"}
@@ -192,9 +193,9 @@ async def test_a_dry_run_calls_webhooks_and_changes_nothing(plane: ControlPlane,
 
 
 async def test_what_is_there_is_used_as_it_is(plane: ControlPlane, member: MemberServer) -> None:
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-cluster"}}
+    namespace = kube_object("v1", "Namespace", "karmada-cluster")
     await member.client.create(NAMESPACES, namespace)
-    role: Obj = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": ROLE}}
+    role: Obj = kube_object("rbac.authorization.k8s.io/v1", "ClusterRole", ROLE)
     await member.client.create(CLUSTER_ROLES, {**role, "rules": []})
     await join(plane.client, member.client, joining(member))
     assert not (await member.client.get(CLUSTER_ROLES, ROLE)).get("rules")
@@ -206,7 +207,7 @@ async def test_a_secret_that_an_earlier_attempt_left_gets_the_tokens_of_now(
     plane: ControlPlane, member: MemberServer
 ) -> None:
     for name in ("m1", "m1-impersonator"):
-        old = {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "karmada-cluster", "name": name}}
+        old = kube_object("v1", "Secret", name, "karmada-cluster")
         await plane.client.create(SECRETS, {**old, "data": {"token": "b2xk", "kubeconfig": "b2xk"}})
     cluster = await join(plane.client, member.client, joining(member))
     assert cluster is not None
@@ -302,12 +303,9 @@ async def test_a_joined_cluster_is_seen_at_once(plane: ControlPlane, member: Mem
 
 
 async def test_a_secret_of_a_cluster_that_is_gone_is_made_anew(plane: ControlPlane, member: MemberServer) -> None:
-    keeper = await plane.client.create(
-        SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "karmada-cluster", "name": "keeper"}}
-    )
+    keeper = await plane.client.create(SECRETS, kube_object("v1", "Secret", "keeper", "karmada-cluster"))
     owner = {"apiVersion": "v1", "kind": "Secret", "name": "keeper", "uid": keeper["metadata"]["uid"]}
-    metadata = {"namespace": "karmada-cluster", "name": "m1", "ownerReferences": [owner]}
-    old = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"token": "b2xk"}}
+    old = kube_object("v1", "Secret", "m1", "karmada-cluster", ownerReferences=[owner], data={"token": "b2xk"})
     await plane.client.create(SECRETS, old)
     await join(plane.client, member.client, joining(member))
     secret = await plane.client.get(SECRETS, "m1", "karmada-cluster")

@@ -27,6 +27,7 @@ from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 from tests.support.member_server import MemberServer, member_server
+from tests.support.objects import kube_object
 
 ROLE = "karmada-controller-manager:karmada-m1"
 
@@ -60,12 +61,9 @@ async def joined(plane: ControlPlane, member: MemberServer) -> None:
 
 async def held(plane: ControlPlane, name: str = "w") -> None:
     """A Work that nobody lets go."""
-    work = {
-        "apiVersion": "work.karmada.io/v1alpha1",
-        "kind": "Work",
-        "metadata": {"namespace": "karmada-es-m1", "name": name, "finalizers": ["karmada.io/execution-controller"]},
-        "spec": {"workload": {"manifests": []}},
-    }
+    work = kube_object(
+        "work.karmada.io/v1alpha1", "Work", name, "karmada-es-m1", finalizers=["karmada.io/execution-controller"]
+    ) | {"spec": {"workload": {"manifests": []}}}
     await plane.client.create(Work.gvr, work)
 
 

@@ -10,6 +10,7 @@ from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.metrics.load import Setting
 from karmada.rehearsal.network import State
+from tests.support.objects import kube_object
 from tests.support.played_fleet import PlayedFleet
 
 MEMBERS = ("m1", "m2")
@@ -31,11 +32,8 @@ class MeasuredFleet(PlayedFleet):
     async def run_pods(self, member: str, *names: str, namespace: str = "default", load: str = "cpu=100m") -> None:
         """Pods labelled app=web that use this much."""
         for name in names:
-            pod = {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": name, "labels": {"app": "web"}, "annotations": {"sim.io/load": load}},
-                "spec": {"containers": [{"name": "c", "image": "nginx"}]},
+            pod = kube_object("v1", "Pod", name, labels={"app": "web"}, annotations={"sim.io/load": load}) | {
+                "spec": {"containers": [{"name": "c", "image": "nginx"}]}
             }
             await self.fleet.members[member].client.create(PODS, pod, namespace)
         await self.fleet.run(60)

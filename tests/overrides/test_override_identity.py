@@ -8,6 +8,7 @@ import pytest
 
 from karmada.kube.objects.types import Obj
 from karmada.overrides.errors import OverrideError
+from tests.support.objects import kube_object
 from tests.support.overriding import applied, config_map, cop, op, rule
 
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -18,10 +19,7 @@ def replaced(path: str, value: Any = "x") -> Obj:
 
 
 def role_binding() -> Obj:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"namespace": "default", "name": "viewers"},
+    return kube_object("rbac.authorization.k8s.io/v1", "RoleBinding", "viewers", "default") | {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
         "subjects": [],
     }
@@ -52,7 +50,7 @@ def test_a_namespaced_policy_leaves_a_role_binding_to_its_role() -> None:
 
 
 def guarded(api_version: str, kind: str, **content: Any) -> Obj:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"namespace": "default", "name": "g"}, **content}
+    return kube_object(api_version, kind, "g", "default", **content)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from karmada.overrides.errors import OverrideError
 from karmada.overrides.hook import COMPONENT, Override, override_with
 from karmada.overrides.triggers import Triggers
 from tests.support.control_plane import ControlPlane, running
+from tests.support.objects import kube_object
 from tests.support.overriding import DEPLOYMENTS, cop, deployment, op, rule
 
 POLICIES = Path(__file__).parent / "data" / "policies.yaml"
@@ -143,11 +144,8 @@ async def test_nothing_is_reported_or_annotated_when_nothing_is_applied(plane: C
 async def test_changes_wake_the_bindings_they_concern(plane: ControlPlane, part: Part) -> None:
     for name, clusters in (("web", ["m1"]), ("db", ["m2"])):
         resource = {**DEPLOYMENTS, "namespace": "default", "name": name, "uid": name}
-        binding = {
-            "apiVersion": ResourceBinding.gvk.api_version,
-            "kind": "ResourceBinding",
-            "metadata": {"name": f"{name}-deployment", "namespace": "default"},
-            "spec": {"resource": resource, "clusters": [{"name": cluster} for cluster in clusters]},
+        binding = kube_object(ResourceBinding.gvk.api_version, "ResourceBinding", f"{name}-deployment", "default") | {
+            "spec": {"resource": resource, "clusters": [{"name": cluster} for cluster in clusters]}
         }
         await plane.client.create(ResourceBinding.gvr, binding)
     await plane.until(lambda: len(plane.context.informers.of(ResourceBinding.gvr)) == 2)

@@ -25,6 +25,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.members.switching import Open, over_network
 from tests.support.events import events_of
+from tests.support.objects import kube_object
 from tests.support.running import run_server
 
 
@@ -58,12 +59,7 @@ class ControlPlane:
 
     async def add_cluster(self, name: str, mode: str = "Push", **spec: object) -> Obj:
         """A Cluster without anything behind it."""
-        obj = {
-            "apiVersion": Cluster.gvk.api_version,
-            "kind": "Cluster",
-            "metadata": {"name": name},
-            "spec": {"syncMode": mode, **spec},
-        }
+        obj = kube_object(Cluster.gvk.api_version, "Cluster", name, spec={"syncMode": mode, **spec})
         return await self.client.create(Cluster.gvr, obj)
 
     async def set_ready(self, name: str, status: str, reason: str = "Test") -> Obj:

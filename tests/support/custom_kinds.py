@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 ANYTHING: Obj = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
@@ -28,10 +29,7 @@ def definition(
 ) -> Obj:
     """Without versions, there is a v1 whose objects may be anything."""
     plural = plural or f"{kind.lower()}s"
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
+    return kube_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"{plural}.{group}") | {
         "spec": {
             "group": group,
             "scope": scope,

@@ -15,6 +15,7 @@ from aiohttp import web
 from karmada.api.cluster import Cluster
 from karmada.kube.client.client import Client
 from karmada.kube.objects.gvrs import SECRETS
+from tests.support.objects import kube_object
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -55,17 +56,13 @@ async def fake_member() -> AsyncIterator[FakeMember]:
 async def register(client: Client, name: str, endpoint: str, *, token: str = "sesame", **spec: Any) -> None:
     """A Cluster with the Secrets that joining makes."""
     data = {"token": base64.b64encode(token.encode()).decode()}
-    metadata = {"namespace": "default", "name": name}
-    await client.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+    await client.create(SECRETS, kube_object("v1", "Secret", name, "default", data=data))
     ref = {"impersonatorSecretRef": {"namespace": "default", "name": name}}
     await client.create(
         Cluster.gvr,
-        {
-            "apiVersion": Cluster.gvk.api_version,
-            "kind": "Cluster",
-            "metadata": {"name": name},
-            "spec": {"syncMode": "Push", "apiEndpoint": endpoint, **ref, **spec},
-        },
+        kube_object(
+            Cluster.gvk.api_version, "Cluster", name, spec={"syncMode": "Push", "apiEndpoint": endpoint, **ref, **spec}
+        ),
     )
 
 

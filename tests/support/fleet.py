@@ -41,6 +41,7 @@ from karmada.kube.server.http.results import Result
 from karmada.overrides.hook import Override
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 from tests.support.workloads import one_container, workload
 
 TEMPLATES = (DEPLOYMENTS, CONFIG_MAPS, JOBS, SERVICES)
@@ -245,11 +246,7 @@ class Fleet:
     async def join(self, member: TestMember, *, ready: bool = True) -> None:
         self.members[member.name] = member
         data = {"token": encoded(TOKEN), "caBundle": encoded(member.server.pki.ca.cert_pem)}
-        secret = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": member.name, "namespace": "karmada-cluster"},
-        }
+        secret = kube_object("v1", "Secret", member.name, "karmada-cluster")
         await self.client.create(SECRETS, {**secret, "data": data})
         ref = {"namespace": "karmada-cluster", "name": member.name}
         await self.plane.add_cluster(member.name, apiEndpoint=member.server.url, secretRef=ref)

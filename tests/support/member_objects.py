@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 CORDONED: Obj = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
@@ -26,8 +27,7 @@ def pod(name: str, where: str = "", phase: str = "Running", *, namespace: str = 
     spec: Obj = {"containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}
     if where:
         spec["nodeName"] = where
-    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": phase}}
+    return kube_object("v1", "Pod", name, namespace, uid=f"uid-{name}", spec=spec, status={"phase": phase})
 
 
 def unschedulable_pod(name: str, owner: Obj, since: str, reason: str = "Unschedulable") -> Obj:
@@ -43,11 +43,8 @@ def unschedulable_pod(name: str, owner: Obj, since: str, reason: str = "Unschedu
 
 
 def deployment(name: str, *, image: str = "web:1", namespace: str = "default") -> Obj:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}"},
-        "spec": {"selector": {"matchLabels": {"app": name}}, "template": _template(name, image)},
+    return kube_object("apps/v1", "Deployment", name, namespace, uid=f"uid-{name}") | {
+        "spec": {"selector": {"matchLabels": {"app": name}}, "template": _template(name, image)}
     }
 
 

@@ -16,6 +16,7 @@ from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, E
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from tests.support.control_plane import ControlPlane, assemble
+from tests.support.objects import kube_object
 from tests.support.workloads import one_container, workload
 
 POLICIES = PropagationPolicy.gvr
@@ -81,20 +82,14 @@ def placed(*clusters: str) -> Obj:
 
 
 def policy(name: str = "pp", *selectors: Obj, namespace: str = "default", **spec: Any) -> Obj:
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"resourceSelectors": list(selectors or (selecting(),)), "placement": placed("m1"), **spec},
+    return kube_object("policy.karmada.io/v1alpha1", "PropagationPolicy", name, namespace) | {
+        "spec": {"resourceSelectors": list(selectors or (selecting(),)), "placement": placed("m1"), **spec}
     }
 
 
 def cluster_policy(name: str = "cpp", *selectors: Obj, **spec: Any) -> Obj:
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "ClusterPropagationPolicy",
-        "metadata": {"name": name},
-        "spec": {"resourceSelectors": list(selectors or (selecting(),)), "placement": placed("m1"), **spec},
+    return kube_object("policy.karmada.io/v1alpha1", "ClusterPropagationPolicy", name) | {
+        "spec": {"resourceSelectors": list(selectors or (selecting(),)), "placement": placed("m1"), **spec}
     }
 
 

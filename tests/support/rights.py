@@ -5,20 +5,18 @@ from __future__ import annotations
 from karmada.kube.client.client import Client
 from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 RBAC = "rbac.authorization.k8s.io"
 
 
 def role(name: str, *rules: Obj) -> Obj:
-    return {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": list(rules)}
+    return kube_object(f"{RBAC}/v1", "ClusterRole", name, rules=list(rules))
 
 
 def binding(name: str, *subjects: Obj, to: str = "") -> Obj:
     """To the role of the same name if none is given."""
-    return {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
+    return kube_object(f"{RBAC}/v1", "ClusterRoleBinding", name) | {
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": to or name},
         "subjects": list(subjects),
     }

@@ -19,6 +19,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.auth.pki import SERVER_USAGES, CertificateAuthority, KeyPair
 from karmada.kube.server.registry import Registry
+from tests.support.objects import kube_object
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -128,16 +129,12 @@ def resource_of(obj: Obj) -> Resource:
 
 
 def service(name: str, namespace: str, **spec: Any) -> Obj:
-    meta = {"name": name, "namespace": namespace}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
+    return kube_object("v1", "Service", name, namespace, spec=spec)
 
 
 def endpoint_slice(service_name: str, namespace: str, port: int, *, ready: bool = True, port_name: str = "") -> Obj:
     labels = {"kubernetes.io/service-name": service_name}
-    return {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": f"{service_name}-abc", "namespace": namespace, "labels": labels},
+    return kube_object("discovery.k8s.io/v1", "EndpointSlice", f"{service_name}-abc", namespace, labels=labels) | {
         "addressType": "IPv4",
         "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": ready}}],
         "ports": [{"name": port_name, "port": port, "protocol": "TCP"}],

@@ -25,24 +25,18 @@ from tests.support.background import Background
 from tests.support.custom_kinds import definition, version
 from tests.support.eventually import eventually_blocking
 from tests.support.kubectl_plane import Plane, plane
+from tests.support.objects import kube_object
 from tests.support.rights import binding, role, user
 
 MANAGED = {"karmada.io/managed": "true"}
 
 
 def config_map(name: str, labels: dict[str, str] | None = None, **data: str) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": "default", "labels": labels or {}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    return kube_object("v1", "ConfigMap", name, "default", labels=labels or {}, data=data)
 
 
 def pod(name: str) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": "default"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {"containers": [{"name": "c", "image": "i"}]},
-    }
+    return kube_object("v1", "Pod", name, "default", spec={"containers": [{"name": "c", "image": "i"}]})
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from karmada.cli.changing.editor import Rejected
 from karmada.cli.commands.interpret import interpret
 from karmada.cli.commands.interpret_edit import from_lua, to_lua
+from tests.support.objects import kube_object
 
 SCRIPTS = {
     "retention": """\
@@ -75,10 +76,7 @@ HEALTH = ["-f", "all.yaml", "--operation", "InterpretHealth"]
 
 
 def customization(**scripts: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "config.karmada.io/v1alpha1",
-        "kind": "ResourceInterpreterCustomization",
-        "metadata": {"name": "example"},
+    return kube_object("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "example") | {
         "spec": {
             "target": {"apiVersion": "apps/v1", "kind": "Deployment"},
             "customizations": {rule: {"luaScript": script} for rule, script in scripts.items()},

@@ -14,6 +14,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import NAMESPACES
 from tests.support.background import Background
 from tests.support.kubectl_plane import Plane, plane
+from tests.support.objects import kube_object
 
 PODS, CLUSTERS = GVR("", "v1", "pods"), GVR("cluster.karmada.io", "v1alpha1", "clusters")
 NO_IMPERSONATOR = "warning: cluster(bare) is skipped: it has no spec.impersonatorSecretRef; join it"
@@ -23,21 +24,13 @@ Run = Callable[..., Result]
 
 
 def cluster(name: str, mode: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "cluster.karmada.io/v1alpha1",
-        "kind": "Cluster",
-        "metadata": {"name": name},
-        "spec": {"syncMode": mode, "apiEndpoint": "https://127.0.0.1:1"},
-    }
+    return kube_object(
+        "cluster.karmada.io/v1alpha1", "Cluster", name, spec={"syncMode": mode, "apiEndpoint": "https://127.0.0.1:1"}
+    )
 
 
 def pod(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"containers": [{"name": "c", "image": "i"}]},
-    }
+    return kube_object("v1", "Pod", name, "default", spec={"containers": [{"name": "c", "image": "i"}]})
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +43,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
             background.run(members[name].create(PODS, pod(one)))
         found.create(CLUSTERS, cluster("bare", "Push"))
         found.create(CLUSTERS, cluster("pulls", "Pull"))
-        empty = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "empty"}}
+        empty = kube_object("v1", "Namespace", "empty")
         found.create(NAMESPACES, empty)
         background.run(members["m1"].create(NAMESPACES, empty))
         yield found

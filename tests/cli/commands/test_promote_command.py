@@ -27,6 +27,7 @@ from karmada.kube.objects.gvrs import CLUSTER_ROLES, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.background import Background
 from tests.support.kubectl_plane import plane as serving_plane
+from tests.support.objects import kube_object
 
 CONFIG_MAPS, SECRETS, NAMESPACES = (GVR("", "v1", name) for name in ("configmaps", "secrets", "namespaces"))
 POLICIES, CLUSTER_POLICIES = PropagationPolicy.gvr, ClusterPropagationPolicy.gvr
@@ -46,7 +47,7 @@ class World:
         self._count += 1
         name = f"shop{self._count}"
         for client in (self.here, self.there):
-            self.do(client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+            self.do(client.create(NAMESPACES, kube_object("v1", "Namespace", name)))
         return name
 
     def do(self, work: Any) -> Any:
@@ -91,11 +92,8 @@ def said(result: Result) -> tuple[int, str, str]:
 
 def web(namespace: str, **pod: Any) -> Obj:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "a", "image": "b"}], **pod}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": namespace, "finalizers": ["example.com/x"]},
-        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+    return kube_object("apps/v1", "Deployment", "web", namespace, finalizers=["example.com/x"]) | {
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     }
 
 
@@ -141,12 +139,7 @@ def test_promote_brings_a_resource_and_a_policy(world: World) -> None:
 
 
 def test_promote_of_a_cluster_scoped_resource_by_a_kubeconfig(world: World) -> None:
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "looks:at"},
-        "rules": [],
-    }
+    role = kube_object("rbac.authorization.k8s.io/v1", "ClusterRole", "looks:at", rules=[])
     world.do(world.there.create(CLUSTER_ROLES, role))
     context = yaml.safe_load(world.member_kubeconfig.read_text())["current-context"]
     by_file = ["--cluster-kubeconfig", str(world.member_kubeconfig), "--cluster-context", context]
@@ -250,8 +243,8 @@ def test_customizations_report_what_a_resource_depends_on(world: World) -> None:
         )
     )
     world.do(world.there.create(CONFIG_MAPS, config("needed", namespace)))
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": namespace}}
-    secret["metadata"] |= {"annotations": {"needs": "needed"}}  # type: ignore[operator]
+    secret = kube_object("v1", "Secret", "s", namespace)
+    secret["metadata"] |= {"annotations": {"needs": "needed"}}
     world.do(world.there.create(SECRETS, secret))
     result = world.run(promote, "secret", "s", "-n", namespace, "-C", "member1", "-d")
     assert result.stdout.splitlines()[:2] == [
@@ -265,10 +258,7 @@ def test_customizations_report_what_a_resource_depends_on(world: World) -> None:
 def test_a_customization_of_the_server_is_edited(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gvr = ResourceInterpreterCustomization.gvr
     before = "function InterpretHealth(o)\n  return true\nend\n"
-    obj = {
-        "apiVersion": "config.karmada.io/v1alpha1",
-        "kind": "ResourceInterpreterCustomization",
-        "metadata": {"name": "edited"},
+    obj = kube_object("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "edited") | {
         "spec": {
             "target": {"apiVersion": "v1", "kind": "Node"},
             "customizations": {"healthInterpretation": {"luaScript": before}},
@@ -346,10 +336,9 @@ def test_promotions_that_cannot_be(world: World, words: list[str], refusal: str)
 
 
 def test_what_belongs_to_the_cluster_alone_stays_there() -> None:
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "s", "uid": "u", "annotations": {"work.karmada.io/conflict-resolution": "abort"}},
+    service = kube_object(
+        "v1", "Service", "s", uid="u", annotations={"work.karmada.io/conflict-resolution": "abort"}
+    ) | {
         "spec": {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ports": []},
         "status": {},
     }
@@ -359,7 +348,7 @@ def test_what_belongs_to_the_cluster_alone_stays_there() -> None:
         "metadata": {"name": "s", "annotations": {"work.karmada.io/conflict-resolution": "abort"}},
         "spec": {"ports": []},
     }
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"ttlSecondsAfterFinished": 5}}
+    job = kube_object("batch/v1", "Job", "j", spec={"ttlSecondsAfterFinished": 5})
     assert tidied(job)["spec"] == {"ttlSecondsAfterFinished": 5}
 
 

@@ -35,6 +35,7 @@ from karmada.prediction.failing import DEAD_CLUSTERS
 from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.service.estimates import PATH
 from tests.interpreter.workloads import workload, workload_kind
+from tests.support.objects import kube_object
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
 
@@ -86,17 +87,14 @@ def template(replicas: int | None = 6, name: str = "web", **pod: Any) -> Obj:
     }
     if replicas is not None:
         spec["replicas"] = replicas
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+    return kube_object("apps/v1", "Deployment", name, spec=spec)
 
 
 def policy(where: Obj, name: str = "trial", kind: str = "PropagationPolicy", **spec: Any) -> Obj:
     selectors = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {"resourceSelectors": selectors, "placement": where, **spec},
-    }
+    return kube_object(
+        "policy.karmada.io/v1alpha1", kind, name, spec={"resourceSelectors": selectors, "placement": where, **spec}
+    )
 
 
 async def everything(plane: Scheduling) -> list[Obj]:
@@ -291,7 +289,7 @@ def reference(name: str) -> Obj:
 
 
 def rebalancer(*names: str) -> Obj:
-    head = {"apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer", "metadata": {"name": "again"}}
+    head = kube_object("apps.karmada.io/v1alpha1", "WorkloadRebalancer", "again")
     return {**head, "spec": {"workloads": [reference(name) for name in names]}}
 
 
@@ -376,7 +374,7 @@ async def test_a_rebalance_of_nothing_known_is_refused(trying: Trying) -> None:
 async def test_what_makes_no_sense_is_said(trying: Trying) -> None:
     assert (await trying("--fail", "m9")).output == 'error: cluster "m9" is not joined (known: m1, m2)\n'
     assert (await trying()).output == "error: there are no bindings: give resources and policies with -f\n"
-    ship: Obj = {"apiVersion": "harbour/v1", "kind": "Ship", "metadata": {"name": "s"}}
+    ship: Obj = kube_object("harbour/v1", "Ship", "s")
     assert 'no matches for kind "Ship" in version "harbour/v1"' in (await trying(ship=ship)).output
     assert "spec is incomplete" in (await trying(kind={**workload_kind(), "spec": {"group": "harbour"}})).output
     assert "nowhere.yaml" in (await trying("-f", "nowhere.yaml")).output
@@ -396,7 +394,7 @@ async def test_kinds_and_namespaces_of_the_files_are_known(plane: Scheduling, tr
     own["spec"]["resourceSelectors"] = [{"apiVersion": "workload.example.io/v1alpha1", "kind": "Workload"}]
     ship = workload(replicas=2)
     ship["metadata"]["namespace"] = "harbour"
-    space: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "harbour"}}
+    space: Obj = kube_object("v1", "Namespace", "harbour")
     files = {"space": space, "ship": ship, "kind": workload_kind(), "wide": wide, "own": own}
     result = await trying("-o", "json", **files)
     assert result.exit_code == 0, result.output

@@ -21,6 +21,7 @@ from karmada.joining.pull.tokens import Malformed, Token, from_secret, to_secret
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvrs import SECRETS
 from tests.support.control_plane import ControlPlane, running
+from tests.support.objects import kube_object
 
 GROUP = "system:bootstrappers:karmada:default-cluster-token"
 
@@ -105,10 +106,7 @@ async def test_tokens_are_deleted_whole_or_by_their_id(plane: ControlPlane) -> N
 
 async def test_a_secret_that_holds_no_token_is_reported_and_left_out(plane: ControlPlane) -> None:
     await said(plane, "token", "create")
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "bootstrap-token-broken", "namespace": "kube-system"},
+    secret = kube_object("v1", "Secret", "bootstrap-token-broken", "kube-system") | {
         "type": "bootstrap.kubernetes.io/token",
         "stringData": {"token-id": "abcdef"},
     }

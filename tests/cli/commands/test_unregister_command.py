@@ -16,6 +16,7 @@ from karmada.joining.join import cluster_id_of
 from karmada.joining.pull.objects import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 from tests.support.registering import PHASES, Pair, registering_pair
 
 
@@ -44,11 +45,8 @@ async def registered(pair: Pair) -> Pair:
 
 
 def work(name: str, *finalizers: str) -> Obj:
-    return {
-        "apiVersion": Work.gvk.api_version,
-        "kind": "Work",
-        "metadata": {"name": name, "namespace": "karmada-es-m1", "finalizers": list(finalizers)},
-        "spec": {"workload": {"manifests": []}},
+    return kube_object(Work.gvk.api_version, "Work", name, "karmada-es-m1", finalizers=list(finalizers)) | {
+        "spec": {"workload": {"manifests": []}}
     }
 
 

@@ -20,13 +20,11 @@ from karmada.cli.targeting.connect import Failure
 from karmada.kube.objects.go_json import to_json
 from karmada.kube.objects.go_values import go_value
 from karmada.kube.schema.yamlio import load_yaml
+from tests.support.objects import kube_object
 
-WEB: dict[str, Any] = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "web", "managedFields": [{"manager": "m"}], "labels": {"app": "web"}},
-    "spec": {"replicas": 2, "list": ["a", "b"]},
-}
+WEB: dict[str, Any] = kube_object(
+    "apps/v1", "Deployment", "web", managedFields=[{"manager": "m"}], labels={"app": "web"}
+) | {"spec": {"replicas": 2, "list": ["a", "b"]}}
 LIST = {
     "apiVersion": "v1",
     "kind": "List",

@@ -18,13 +18,11 @@ from click.testing import CliRunner, Result
 
 from karmada.cli.commands.attach import attach
 from karmada.cli.commands.exec import exec_
+from tests.support.objects import kube_object
 from tests.support.terminals import TerminalSession
 
 SUCCESS: dict[str, Any] = {"metadata": {}, "status": "Success"}
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "p", "namespace": "default"},
+POD = kube_object("v1", "Pod", "p", "default") | {
     "spec": {"containers": [{"name": "c", "tty": True, "stdin": True}], "restartPolicy": "Never"},
     "status": {"phase": "Running"},
 }

@@ -18,6 +18,7 @@ from karmada.kube.objects.types import Obj
 from karmada.overrides.hook import Overridden
 from tests.support.eventually import eventually
 from tests.support.fleet import Fleet, config_map, deployment, fleet, manifest, until
+from tests.support.objects import kube_object
 
 DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
 DUPLICATED = {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}
@@ -90,12 +91,7 @@ async def test_every_target_gets_one_work_with_all_its_marks(two: Fleet) -> None
 
 
 async def test_bindings_without_a_namespace_work_the_same_way(two: Fleet) -> None:
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "sys:x"},
-        "rules": [],
-    }
+    role = kube_object("rbac.authorization.k8s.io/v1", "ClusterRole", "sys:x", rules=[])
     template = await two.propagate(CLUSTER_ROLES, role, ["m1"])
     work = await two.until_work("m1", template)
     binding = await two.binding("sys.x-clusterrole", "")
@@ -314,7 +310,7 @@ async def test_a_work_whose_cluster_has_no_space_yet_is_made_when_it_has(two_alo
     event = ("Warning", "SyncWorkFailed", 'namespaces "karmada-es-m9" not found')
     await until(lambda: _reported(two_alone, "settings-configmap", event))
     assert event in await two_alone.events("settings")
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-m9"}}
+    space = kube_object("v1", "Namespace", "karmada-es-m9")
 
     await two_alone.client.create(NAMESPACES, space)
     await two_alone.until_work("m9", template)

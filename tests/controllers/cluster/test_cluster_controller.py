@@ -19,6 +19,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import remove_finalizer
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 
 FINALIZER = "karmada.io/cluster-controller"
 NOT_READY, UNREACHABLE = "cluster.karmada.io/not-ready", "cluster.karmada.io/unreachable"
@@ -81,10 +82,7 @@ def work(name: str = "w", **metadata: object) -> Obj:
 
 
 def binding(kind: str = "ResourceBinding", *clusters: str, **spec: object) -> Obj:
-    obj: Obj = {
-        "apiVersion": "work.karmada.io/v1alpha2",
-        "kind": kind,
-        "metadata": {"name": "web-deployment"},
+    obj: Obj = kube_object("work.karmada.io/v1alpha2", kind, "web-deployment") | {
         "spec": {
             "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "web"},
             "clusters": [{"name": name} for name in clusters],

@@ -27,6 +27,7 @@ from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 
 TOKEN = "a-long-secret"
 NAMESPACE = "karmada-cluster"
@@ -116,11 +117,8 @@ class Plane:
             secret = credentials(member) if secret is None else secret
         if secret is not None:
             await self.client.create(SECRETS, secret_of(name, secret))
-        cluster = {
-            "apiVersion": Cluster.gvk.api_version,
-            "kind": "Cluster",
-            "metadata": {"name": name, "finalizers": list(finalizers)},
-            "spec": {"syncMode": "Push", "secretRef": {"namespace": NAMESPACE, "name": name}, **spec},
+        cluster = kube_object(Cluster.gvk.api_version, "Cluster", name, finalizers=list(finalizers)) | {
+            "spec": {"syncMode": "Push", "secretRef": {"namespace": NAMESPACE, "name": name}, **spec}
         }
         return await self.known(await self.client.create(Cluster.gvr, cluster))
 
@@ -168,8 +166,7 @@ def credentials(member: FakeMember) -> Obj:
 
 
 def secret_of(name: str, data: Obj) -> Obj:
-    meta = {"namespace": NAMESPACE, "name": name}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data}
+    return kube_object("v1", "Secret", name, NAMESPACE, data=data)
 
 
 def make_server(folder: Path, name: str, clock: FakeClock | None = None) -> ApiServer:

@@ -21,6 +21,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller
 from tests.support.control_plane import ControlPlane, running
 from tests.support.custom_kinds import definition, version
+from tests.support.objects import kube_object
 from tests.support.propagation import deployment
 
 CREATED = parse_time("2024-01-01T00:30:00Z")
@@ -43,10 +44,7 @@ def rule(name: str = "morning", **fields: Any) -> Obj:
 
 
 def cron(*rules: Obj, kind: str = "Deployment", api_version: str = "apps/v1", target: str = "web") -> Obj:
-    return {
-        "apiVersion": CronFederatedHPA.gvk.api_version,
-        "kind": "CronFederatedHPA",
-        "metadata": {"name": "cron", "namespace": "default"},
+    return kube_object(CronFederatedHPA.gvk.api_version, "CronFederatedHPA", "cron", "default") | {
         "spec": {
             "scaleTargetRef": {"apiVersion": api_version, "kind": kind, "name": target},
             "rules": list(rules) or [rule()],
@@ -55,10 +53,7 @@ def cron(*rules: Obj, kind: str = "Deployment", api_version: str = "apps/v1", ta
 
 
 def federated(low: int = 1, high: int = 10) -> Obj:
-    return {
-        "apiVersion": FederatedHPA.gvk.api_version,
-        "kind": "FederatedHPA",
-        "metadata": {"name": "fhpa", "namespace": "default"},
+    return kube_object(FederatedHPA.gvk.api_version, "FederatedHPA", "fhpa", "default") | {
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
             "minReplicas": low,
@@ -184,7 +179,7 @@ async def test_nothing_outside_the_namespace_is_scaled(plane: ControlPlane) -> N
     farms = GVR("example.io", "v1", "farms")
     await plane.client.create(CRDS, crd)
     await rest(plane)
-    farm = {"apiVersion": "example.io/v1", "kind": "Farm", "metadata": {"name": "web"}, "spec": {"replicas": 1}}
+    farm = kube_object("example.io/v1", "Farm", "web", spec={"replicas": 1})
     await plane.client.create(farms, farm)
     await create(plane, cron(kind="Farm", api_version="example.io/v1"))
     await until(plane, "2024-01-02T00:00:00Z")

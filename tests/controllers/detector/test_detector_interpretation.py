@@ -14,6 +14,7 @@ from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from tests.support.control_plane import running
+from tests.support.objects import kube_object
 from tests.support.propagation import (
     BINDINGS,
     CLUSTER_BINDINGS,
@@ -125,12 +126,7 @@ async def test_priorities_and_groups_come_with_their_gates_and_only_in_namespace
     placement = {**placed("m1"), "workloadAffinity": {"affinity": {"groupByLabelKey": "app"}}}
     priority = {"priorityClassSource": "KubePriorityClass", "priorityClassName": "high"}
     rules: Any = {"placement": placement, "schedulePriority": priority}
-    high = {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": "high"},
-        "value": 1000,
-    }
+    high = kube_object("scheduling.k8s.io/v1", "PriorityClass", "high", value=1000)
     objects = (
         deployment(labels={"app": "a"}),
         cluster_role("mine", labels={"app": "a"}),

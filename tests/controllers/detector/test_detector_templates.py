@@ -9,6 +9,7 @@ import pytest
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 from tests.support.propagation import (
     BINDINGS,
     CLUSTER_BINDINGS,
@@ -133,7 +134,7 @@ async def test_of_several_policies_one_counts(plane: Propagation, policies: list
 
 
 async def test_a_policy_of_another_namespace_selects_nothing_here(plane: Propagation) -> None:
-    await plane.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    await plane.client.create(NAMESPACES, kube_object("v1", "Namespace", "other"))
     await plane.apply(config_map(), policy("pp", ALL, namespace="other"))
     assert await plane.claim(CONFIG_MAPS, "settings") is None
 
@@ -165,7 +166,7 @@ async def test_a_claimed_template_stays_with_its_policy_when_a_better_one_comes(
 )
 async def test_reserved_and_skipped_namespaces_are_left_alone(plane: Propagation, namespace: str, name: str) -> None:
     if await plane.find(NAMESPACES, namespace, "") is None:
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        body = kube_object("v1", "Namespace", namespace)
         await plane.client.create(NAMESPACES, body)
     await plane.apply(cluster_policy("wide", ALL), config_map(namespace=namespace))
     assert await plane.claim(CONFIG_MAPS, "settings", namespace) is None
@@ -275,21 +276,13 @@ def guestbook_crd() -> Obj:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"kind": "Guestbook", "plural": "guestbooks", "singular": "guestbook", "listKind": "GuestbookList"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "guestbooks.webapp.my.domain"},
-        "spec": {"group": "webapp.my.domain", "scope": "Namespaced", "names": names, "versions": [version]},
+    return kube_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "guestbooks.webapp.my.domain") | {
+        "spec": {"group": "webapp.my.domain", "scope": "Namespaced", "names": names, "versions": [version]}
     }
 
 
 def guestbook(name: str = "d8") -> Obj:
-    return {
-        "apiVersion": "webapp.my.domain/v1",
-        "kind": "Guestbook",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"size": 2},
-    }
+    return kube_object("webapp.my.domain/v1", "Guestbook", name, "default", spec={"size": 2})
 
 
 async def test_a_kind_that_appears_is_propagated_at_once_and_again_after_it_was_gone(plane: Propagation) -> None:

@@ -16,6 +16,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
 from tests.support.eventually import eventually
 from tests.support.fleet import Fleet, TestMember, brief, condition, config_map, deployment, until, until_none
+from tests.support.objects import kube_object
 
 QUOTAS = GVR("", "v1", "resourcequotas")
 ADMISSION_POLICIES = GVR("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies")
@@ -151,12 +152,7 @@ async def test_labels_and_annotations_of_the_member_stay_and_ours_go_when_they_w
 
 async def test_what_a_member_decides_is_retained(two: Fleet) -> None:
     member = two.members["m1"]
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"namespace": "default", "name": "web"},
-        "spec": {"ports": [{"port": 80}], "selector": {"app": "web"}},
-    }
+    service = kube_object("v1", "Service", "web", "default", spec={"ports": [{"port": 80}], "selector": {"app": "web"}})
     template = await two.propagate(SERVICES, service, ["m1"])
     await two.until_work("m1", template, is_applied)
     before = await member.get(SERVICES, "web")
@@ -218,7 +214,7 @@ async def test_a_suspended_work_leaves_the_object_as_it_is(two: Fleet) -> None:
 
 async def test_a_missing_namespace_is_reported_and_retried(two: Fleet) -> None:
 
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    space = kube_object("v1", "Namespace", "shop")
     await two.client.create(NAMESPACES, space)
     template = await two.propagate(CONFIG_MAPS, config_map(namespace="shop"), ["m1"])
     work = await two.until_work("m1", template, lambda w: condition(w, "Applied") == "False")
@@ -231,16 +227,9 @@ async def test_a_missing_namespace_is_reported_and_retried(two: Fleet) -> None:
 async def test_a_work_with_several_manifests_counts_them(two: Fleet) -> None:
     member = two.members["m1"]
     manifests = [config_map("one"), config_map("two", namespace="nowhere")]
-    work = {
-        "apiVersion": Work.gvk.api_version,
-        "kind": "Work",
-        "metadata": {
-            "namespace": "karmada-es-m1",
-            "name": "by-hand",
-            "finalizers": ["karmada.io/execution-controller"],
-        },
-        "spec": {"workload": {"manifests": manifests}},
-    }
+    work = kube_object(
+        Work.gvk.api_version, "Work", "by-hand", "karmada-es-m1", finalizers=["karmada.io/execution-controller"]
+    ) | {"spec": {"workload": {"manifests": manifests}}}
     await two.client.create(Work.gvr, work)
 
     async def look() -> Obj | None:
@@ -257,11 +246,8 @@ async def test_a_store_that_went_back_counts_the_same_generations_again_for_othe
         "labels": {MANAGED: TRUE},
         "annotations": {WORK_NAMESPACE: "karmada-es-m1", WORK_NAME: "by-hand"},
     }
-    work = {
-        "apiVersion": Work.gvk.api_version,
-        "kind": "Work",
-        "metadata": {"namespace": "karmada-es-m1", "name": "by-hand", "finalizers": [EXECUTION_FINALIZER]},
-        "spec": {"workload": {"manifests": [config_map("again", {"a": "1"}, **marks)]}},
+    work = kube_object(Work.gvk.api_version, "Work", "by-hand", "karmada-es-m1", finalizers=[EXECUTION_FINALIZER]) | {
+        "spec": {"workload": {"manifests": [config_map("again", {"a": "1"}, **marks)]}}
     }
     await two.client.create(Work.gvr, work)
 
@@ -372,16 +358,11 @@ async def test_deleting_spares_objects_that_lost_their_mark(two: Fleet, taken_ov
 @pytest.mark.parametrize("overwrite", [True, False])
 async def test_an_object_whose_create_is_refused_for_another_reason_is_still_found(two: Fleet, overwrite: bool) -> None:
     member = two.members["m1"]
-    await member.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "full"}})
-    await two.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "full"}})
+    await member.client.create(NAMESPACES, kube_object("v1", "Namespace", "full"))
+    await two.client.create(NAMESPACES, kube_object("v1", "Namespace", "full"))
     try:
         await member.client.create(CONFIG_MAPS, config_map(data={"own": "yes"}, namespace="full"))
-        quota = {
-            "apiVersion": "v1",
-            "kind": "ResourceQuota",
-            "metadata": {"namespace": "full", "name": "none"},
-            "spec": {"hard": {"count/configmaps": "0"}},
-        }
+        quota = kube_object("v1", "ResourceQuota", "none", "full", spec={"hard": {"count/configmaps": "0"}})
         await member.client.create(QUOTAS, quota)
         await member.client.patch(
             QUOTAS, "none", "full", {"status": {"hard": quota["spec"]["hard"]}}, subresource="status"
@@ -424,20 +405,14 @@ async def test_a_refused_create_of_an_object_that_does_not_exist_reports_the_ref
 def _refuse_creates_of(name: str) -> list[tuple[GVR, Obj]]:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
     api = "admissionregistration.k8s.io/v1"
-    policy = {
-        "apiVersion": api,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": "no-creates"},
+    policy = kube_object(api, "ValidatingAdmissionPolicy", "no-creates") | {
         "spec": {
             "matchConstraints": {"resourceRules": [rule]},
             "validations": [{"expression": f"object.metadata.name != '{name}'", "message": "no creates here"}],
         },
     }
-    binding = {
-        "apiVersion": api,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": "no-creates"},
-        "spec": {"policyName": "no-creates", "validationActions": ["Deny"]},
+    binding = kube_object(api, "ValidatingAdmissionPolicyBinding", "no-creates") | {
+        "spec": {"policyName": "no-creates", "validationActions": ["Deny"]}
     }
     return [(ADMISSION_POLICIES, policy), (ADMISSION_POLICY_BINDINGS, binding)]
 
@@ -455,12 +430,7 @@ async def eventually_refused(member: TestMember) -> None:
 
 async def test_a_work_of_an_older_name_is_replaced_without_touching_the_object(two: Fleet) -> None:
     member = two.members["m1"]
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "team:Readers"},
-        "rules": [],
-    }
+    role = kube_object("rbac.authorization.k8s.io/v1", "ClusterRole", "team:Readers", rules=[])
     template = await two.propagate(CLUSTER_ROLES, role, ["m1"])
     work = await two.until_work("m1", template, is_applied)
     before = await member.get(CLUSTER_ROLES, "team:Readers", "")

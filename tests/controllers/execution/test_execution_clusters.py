@@ -37,6 +37,7 @@ from tests.support.fleet import (
     new_server,
     until,
 )
+from tests.support.objects import kube_object
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -140,9 +141,7 @@ async def test_a_cluster_that_hangs_while_it_is_removed_is_released_once_it_is_n
 
 async def test_clusters_in_mode_pull_are_left_to_their_agents(two_alone: Fleet) -> None:
     await two_alone.plane.add_cluster("pulled", "Pull")
-    await two_alone.client.create(
-        NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-pulled"}}
-    )
+    await two_alone.client.create(NAMESPACES, kube_object("v1", "Namespace", "karmada-es-pulled"))
     await two_alone.plane.set_ready("pulled", "True")
     template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["pulled"])
     work = await two_alone.until_work("pulled", template)
@@ -193,9 +192,7 @@ async def test_a_dead_member_is_tried_now_and_then_and_not_once_for_every_work(t
 
 async def test_a_cluster_without_access_says_why(two_alone: Fleet) -> None:
     await two_alone.plane.add_cluster("m3")
-    await two_alone.client.create(
-        NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-m3"}}
-    )
+    await two_alone.client.create(NAMESPACES, kube_object("v1", "Namespace", "karmada-es-m3"))
     await two_alone.plane.set_ready("m3", "True")
     template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["m3"])
     work = await two_alone.until_work("m3", template, lambda w: condition(w, "Applied"))

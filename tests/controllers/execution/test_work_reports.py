@@ -14,6 +14,7 @@ from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, JOBS, NAMESPACES
 from karmada.kube.objects.types import Obj
 from tests.support.eventually import eventually
 from tests.support.fleet import Fleet, brief, condition, config_map, deployment
+from tests.support.objects import kube_object
 
 RUNNING = {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1}
 
@@ -109,7 +110,7 @@ async def test_a_deleted_object_comes_back(two: Fleet) -> None:
 async def test_a_deleted_object_that_cannot_come_back_is_reported(two: Fleet) -> None:
     member = two.members["m1"]
 
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    space = kube_object("v1", "Namespace", "shop")
     for client in (two.client, member.client):
         await client.create(NAMESPACES, space)
     template = await two.propagate(CONFIG_MAPS, config_map(namespace="shop"), ["m1"])
@@ -244,12 +245,9 @@ async def test_status_flows_again_after_a_member_was_away(two: Fleet) -> None:
 
 async def test_jobs_report_what_their_clusters_say(two: Fleet) -> None:
     pod = {"containers": [{"name": "c", "image": "busybox"}], "restartPolicy": "Never"}
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"namespace": "default", "name": "sum"},
-        "spec": {"parallelism": 1, "completions": 1, "template": {"spec": pod}},
-    }
+    job = kube_object(
+        "batch/v1", "Job", "sum", "default", spec={"parallelism": 1, "completions": 1, "template": {"spec": pod}}
+    )
     template = await two.client.create(JOBS, job)
     await two.bind(template, {"m1": 1}, replicas=1)
     await two.until_work("m1", template, is_applied)

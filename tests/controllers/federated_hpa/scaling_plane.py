@@ -36,6 +36,7 @@ from karmada.kube.server.http.inprocess import InProcess
 from karmada.rehearsal.network import InMemoryTransport, Network
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 from tests.support.propagation import deployment
 
 HPAS = FederatedHPA.gvr
@@ -144,7 +145,7 @@ class ScalingPlane:
     # what is scaled
 
     async def join(self, name: str) -> None:
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "karmada-cluster"}}
+        secret = kube_object("v1", "Secret", name, "karmada-cluster")
         await self.client.create(SECRETS, {**secret, "stringData": {"token": "t"}})
         await self.plane.add_cluster(
             name,
@@ -178,12 +179,9 @@ class ScalingPlane:
         self, name: str, clusters: list[str], *, namespace: str = "default", labels: dict[str, str] | None = None
     ) -> None:
         resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": name}
-        binding = {
-            "apiVersion": ResourceBinding.gvk.api_version,
-            "kind": "ResourceBinding",
-            "metadata": {"name": f"{name}-deployment", "namespace": namespace, "labels": labels or POLICY},
-            "spec": {"resource": resource, "clusters": [{"name": cluster} for cluster in clusters]},
-        }
+        binding = kube_object(
+            ResourceBinding.gvk.api_version, "ResourceBinding", f"{name}-deployment", namespace, labels=labels or POLICY
+        ) | {"spec": {"resource": resource, "clusters": [{"name": cluster} for cluster in clusters]}}
         await self.client.create(BINDINGS, binding)
         informer = self.plane.context.informers.of(BINDINGS)
         await eventually(lambda: informer.get(Key(namespace, f"{name}-deployment")))
@@ -214,12 +212,7 @@ class ScalingPlane:
         container = {"name": "web", "image": "nginx", "resources": {"requests": {"cpu": "100m"}}}
         await client.create(
             PODS,
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": name, "namespace": namespace, "labels": {"app": app}},
-                "spec": {"containers": [container]},
-            },
+            kube_object("v1", "Pod", name, namespace, labels={"app": app}, spec={"containers": [container]}),
         )
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": started}
         status = {"phase": "Running", "startTime": started, "conditions": [ready]}
@@ -246,11 +239,8 @@ class ScalingPlane:
 
     async def autoscaler(self, name: str = "web", *, namespace: str = "default", **spec: Any) -> None:
         target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-        made = {
-            "apiVersion": FederatedHPA.gvk.api_version,
-            "kind": "FederatedHPA",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 20, "metrics": [CPU], **spec},
+        made = kube_object(FederatedHPA.gvk.api_version, "FederatedHPA", name, namespace) | {
+            "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 20, "metrics": [CPU], **spec}
         }
         await self.client.create(HPAS, made)
 
@@ -338,7 +328,7 @@ async def scaling_plane(folder: Path, *names: str, settings: Settings | None = N
             await server.start()
             stack.push_async_callback(server.stop)
             members[name] = Member(name, server, Network(clock))
-            account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+            account = kube_object("v1", "ServiceAccount", "default")
             await members[name].client.create(ACCOUNTS, account, "default")
         plane = await stack.enter_async_context(
             running(folder / "plane", parts, clock=clock, settings=settings, open_member=open_member)

@@ -9,6 +9,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import deployment, placed, policy, selecting
 
@@ -18,11 +19,8 @@ RESOURCE_QUOTAS = GVR("", "v1", "resourcequotas")
 
 def quota(overall: Obj, name: str = "team", **assigned: Obj) -> Obj:
     assignments = [{"clusterName": cluster, "hard": hard} for cluster, hard in assigned.items()]
-    return {
-        "apiVersion": FederatedResourceQuota.gvk.api_version,
-        "kind": "FederatedResourceQuota",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"overall": overall, "staticAssignments": assignments},
+    return kube_object(FederatedResourceQuota.gvk.api_version, "FederatedResourceQuota", name, "default") | {
+        "spec": {"overall": overall, "staticAssignments": assignments}
     }
 
 

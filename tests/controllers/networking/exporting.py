@@ -14,6 +14,7 @@ from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.gvrs import DEPLOYMENTS, SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.rehearsal.network import State
+from tests.support.objects import kube_object
 from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import cluster_policy, deployment, placed, policy, selecting
 
@@ -21,25 +22,18 @@ MEMBERS = ("m1", "m2", "m3")
 
 
 def service(name: str = "serve") -> Obj:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
+    return kube_object("v1", "Service", name, "default") | {
+        "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]}
     }
 
 
 def export(name: str = "serve") -> Obj:
-    metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": ServiceExport.gvk.api_version, "kind": "ServiceExport", "metadata": metadata}
+    return kube_object(ServiceExport.gvk.api_version, "ServiceExport", name, "default")
 
 
 def import_of(name: str = "serve", **spec: Any) -> Obj:
-    return {
-        "apiVersion": ServiceImport.gvk.api_version,
-        "kind": "ServiceImport",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"type": "ClusterSetIP", "ports": [{"port": 80, "protocol": "TCP"}], **spec},
+    return kube_object(ServiceImport.gvk.api_version, "ServiceImport", name, "default") | {
+        "spec": {"type": "ClusterSetIP", "ports": [{"port": 80, "protocol": "TCP"}], **spec}
     }
 
 

@@ -16,6 +16,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import INGRESSES
 from karmada.kube.objects.types import Obj
 from tests.controllers.networking.exporting import ServingFleet, service
+from tests.support.objects import kube_object
 from tests.support.played_fleet import started
 from tests.support.propagation import placed, policy, selecting
 
@@ -32,12 +33,9 @@ def rules(*names: str) -> list[Obj]:
 
 
 def ingress(**spec: Any) -> Obj:
-    return {
-        "apiVersion": MultiClusterIngress.gvk.api_version,
-        "kind": "MultiClusterIngress",
-        "metadata": {"name": "web", "namespace": "default", "annotations": {"example.com/a": "b"}},
-        "spec": spec,
-    }
+    return kube_object(
+        MultiClusterIngress.gvk.api_version, "MultiClusterIngress", "web", "default", annotations={"example.com/a": "b"}
+    ) | {"spec": spec}
 
 
 @pytest.mark.parametrize(
@@ -160,10 +158,7 @@ def test_backends_that_no_cluster_has_together_are_a_condition(fleet: ServingFle
 
 def test_a_backend_may_be_shared_by_a_multi_cluster_service(fleet: ServingFleet) -> None:
     async def scenario() -> None:
-        sharing = {
-            "apiVersion": MultiClusterService.gvk.api_version,
-            "kind": "MultiClusterService",
-            "metadata": {"name": "front", "namespace": "default"},
+        sharing = kube_object(MultiClusterService.gvk.api_version, "MultiClusterService", "front", "default") | {
             "spec": {
                 "types": ["CrossCluster"],
                 "providerClusters": [{"name": "m1"}],
@@ -188,11 +183,8 @@ def test_no_traffic_goes_to_a_cluster_that_a_remedy_blocks(fleet: ServingFleet) 
         assert where(fleet) == ["m1", "m2"], "with all of them blocked, somebody has to answer"
 
     async def block(fleet: ServingFleet, name: str) -> None:
-        remedy = {
-            "apiVersion": "remedy.karmada.io/v1alpha1",
-            "kind": "Remedy",
-            "metadata": {"name": name},
-            "spec": {"clusterAffinity": {"clusterNames": [name]}, "actions": ["TrafficControl"]},
+        remedy = kube_object("remedy.karmada.io/v1alpha1", "Remedy", name) | {
+            "spec": {"clusterAffinity": {"clusterNames": [name]}, "actions": ["TrafficControl"]}
         }
         await fleet.create(remedy)
         await fleet.run()

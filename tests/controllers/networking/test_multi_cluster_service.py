@@ -18,6 +18,7 @@ from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, SECRETS, SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.rehearsal.network import State
 from tests.controllers.networking.exporting import ServingFleet, service
+from tests.support.objects import kube_object
 from tests.support.played_fleet import started
 from tests.support.propagation import deployment, placed, policy, selecting
 
@@ -52,10 +53,7 @@ def made_for_services(fleet: ServingFleet, cluster: str) -> list[str]:
 
 def offered(providers: tuple[str, ...] = (), consumers: tuple[str, ...] = (), **spec: Any) -> Obj:
     named = {"providerClusters": providers, "consumerClusters": consumers}
-    return {
-        "apiVersion": MultiClusterService.gvk.api_version,
-        "kind": "MultiClusterService",
-        "metadata": {"name": "serve", "namespace": "default"},
+    return kube_object(MultiClusterService.gvk.api_version, "MultiClusterService", "serve", "default") | {
         "spec": {
             "types": ["CrossCluster"],
             **{field: [{"name": name} for name in names] for field, names in named.items() if names},
@@ -291,10 +289,9 @@ def test_one_slice_may_be_exported_and_offered(fleet: ServingFleet) -> None:
 
 def hand_made(address: str, of: str = "serve") -> Obj:
     """An EndpointSlice that somebody wrote, with a name that every cluster may have."""
-    return {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": "by-hand", "namespace": "default", "labels": {"kubernetes.io/service-name": of}},
+    return kube_object(
+        "discovery.k8s.io/v1", "EndpointSlice", "by-hand", "default", labels={"kubernetes.io/service-name": of}
+    ) | {
         "addressType": "IPv4",
         "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
         "ports": [{"port": 8080}],

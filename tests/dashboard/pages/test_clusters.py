@@ -9,6 +9,7 @@ from karmada.dashboard.pages.clusters import conditions_of, node_of, resources_o
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from tests.support.dashboard_client import DashboardPlane
+from tests.support.objects import kube_object
 
 
 def test_the_common_resources_come_first() -> None:
@@ -49,12 +50,9 @@ def test_nodes_are_ready_cordoned_or_not_ready(ready: str, spec: Obj, label: str
 async def test_a_cluster_that_does_not_respond_is_shown_and_its_nodes_are_not(plane: DashboardPlane) -> None:
     await plane.client.create(
         Cluster.gvr,
-        {
-            "apiVersion": Cluster.gvk.api_version,
-            "kind": "Cluster",
-            "metadata": {"name": "a"},
-            "spec": {"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1"},
-        },
+        kube_object(
+            Cluster.gvk.api_version, "Cluster", "a", spec={"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1"}
+        ),
     )
     event = {
         "metadata": {"name": "e", "namespace": "default"},

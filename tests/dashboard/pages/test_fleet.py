@@ -8,13 +8,11 @@ from karmada.api.cluster import Cluster
 from karmada.dashboard.pages.fleet import CARDS, UNPLACED, fleet_of, ordered, tile_of
 from karmada.kube.objects.types import Obj
 from tests.support.dashboard_client import DashboardPlane
+from tests.support.objects import kube_object
 
 
 def cluster(name: str, *, ready: str = "True", cpu: str = "0", **spec: object) -> Obj:
-    return {
-        "apiVersion": Cluster.gvk.api_version,
-        "kind": "Cluster",
-        "metadata": {"name": name},
+    return kube_object(Cluster.gvk.api_version, "Cluster", name) | {
         "spec": {"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1", **spec},
         "status": {
             "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": f"2026-01-01T00:00:0{len(name)}Z"}],

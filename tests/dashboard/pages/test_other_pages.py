@@ -17,14 +17,12 @@ from karmada.dashboard.pages.scaling import autoscaler_of, cron_of, number_of, r
 from karmada.dashboard.pages.search import link_of, query_of
 from karmada.kube.objects.times import rfc3339
 from tests.support.dashboard_client import DashboardPlane
+from tests.support.objects import kube_object
 
 CPU = {"type": "Utilization", "averageUtilization": 60}
 RPS = {"type": "AverageValue", "averageValue": "1k"}
 NOW = 1_700_000_000.0
-HPA: Any = {
-    "apiVersion": FederatedHPA.gvk.api_version,
-    "kind": "FederatedHPA",
-    "metadata": {"name": "web", "namespace": "default"},
+HPA: Any = kube_object(FederatedHPA.gvk.api_version, "FederatedHPA", "web", "default") | {
     "spec": {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
         "minReplicas": 2,

@@ -14,29 +14,28 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.dashboard_client import DashboardPlane
+from tests.support.objects import kube_object
 from tests.support.workloads import one_container, workload
 
 REF = Ref(DEPLOYMENTS, "Deployment", "apps/v1", "default", "web")
 TEMPLATE = workload(
     "Deployment", "web", 5, one_container("nginx"), selector={"app": "web", "tier": "a"}, namespace="default"
 )
-BINDING: Obj = {
-    "apiVersion": ResourceBinding.gvk.api_version,
-    "kind": "ResourceBinding",
-    "metadata": {
-        "name": "web-deployment",
-        "namespace": "default",
-        "annotations": {
-            "propagationpolicy.karmada.io/name": "everything",
-            "propagationpolicy.karmada.io/namespace": "default",
-        },
+BINDING: Obj = kube_object(
+    ResourceBinding.gvk.api_version,
+    "ResourceBinding",
+    "web-deployment",
+    "default",
+    annotations={
+        "propagationpolicy.karmada.io/name": "everything",
+        "propagationpolicy.karmada.io/namespace": "default",
     },
-    "spec": {
+    spec={
         "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web", "uid": "1"},
         "replicas": 5,
         "clusters": [{"name": "m1", "replicas": 3}, {"name": "m2", "replicas": 2}],
     },
-}
+)
 SCHEDULED = {"type": "Scheduled", "status": "True", "reason": "Success", "message": "", "lastTransitionTime": None}
 
 
@@ -51,15 +50,12 @@ async def bound(plane: DashboardPlane) -> None:
     await client.update_status(ResourceBinding.gvr, {**made, "status": status})
     for name in ("m1", "m2"):
         spec = {"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1"}
-        cluster = {"apiVersion": Cluster.gvk.api_version, "kind": "Cluster", "metadata": {"name": name}, "spec": spec}
+        cluster = kube_object(Cluster.gvk.api_version, "Cluster", name, spec=spec)
         await client.create(Cluster.gvr, cluster)
     await client.create(GVR("", "v1", "namespaces"), {"metadata": {"name": "karmada-es-m1"}})
-    work = {
-        "apiVersion": Work.gvk.api_version,
-        "kind": "Work",
-        "metadata": {"name": work_name(REF), "namespace": "karmada-es-m1"},
-        "spec": {"workload": {"manifests": [TEMPLATE]}},
-    }
+    work = kube_object(
+        Work.gvk.api_version, "Work", work_name(REF), "karmada-es-m1", spec={"workload": {"manifests": [TEMPLATE]}}
+    )
     await client.create(Work.gvr, work)
 
 

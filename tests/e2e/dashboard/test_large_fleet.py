@@ -14,6 +14,7 @@ from karmada.kube.objects.types import Obj
 from tests.support.background import Background
 from tests.support.browser import NARROW, WIDE, tab
 from tests.support.dashboard_client import DashboardPlane, dashboard_plane
+from tests.support.objects import kube_object
 
 FEW, MANY = 14, 240
 _REGIONS = (("aws", "eu-central-1"), ("aws", "us-east-1"), ("gcp", "europe-west4"), ("onprem", "frankfurt"))
@@ -40,10 +41,7 @@ def _cluster(number: int, random: Random) -> Obj:
         "memory": f"{nodes * 60 * used:.0f}Gi",
         "pods": f"{nodes * 70 * used:.0f}",
     }
-    return {
-        "apiVersion": Cluster.gvk.api_version,
-        "kind": "Cluster",
-        "metadata": {"name": f"{region}-{number:03d}"},
+    return kube_object(Cluster.gvk.api_version, "Cluster", f"{region}-{number:03d}") | {
         "spec": {
             "syncMode": "Pull" if provider == "onprem" else "Push",
             "apiEndpoint": f"https://10.0.{number}.1:6443",

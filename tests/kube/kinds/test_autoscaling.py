@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from karmada.kube.kinds import autoscaling_v1 as v1
 from karmada.kube.kinds.autoscaling import HORIZONTAL_POD_AUTOSCALER as V2
 from karmada.kube.objects.copying import copy_json
+from tests.support.objects import kube_object
 
 TARGET = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
 
 
 def hpa(**spec: Any) -> dict[str, Any]:
-    found = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "h", "namespace": "ns"},
+    found = kube_object("autoscaling/v2", "HorizontalPodAutoscaler", "h", "ns") | {
         "spec": {"scaleTargetRef": dict(TARGET), "maxReplicas": 5, **spec},
         "status": {"desiredReplicas": 0},
     }
@@ -164,12 +162,9 @@ def test_a_round_trip_through_v1_loses_nothing(others: list[dict[str, Any]], per
 
 
 def test_a_v1_object_without_a_target_gets_the_default_of_v2() -> None:
-    found = {
-        "apiVersion": "autoscaling/v1",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "h"},
-        "spec": {"scaleTargetRef": dict(TARGET), "maxReplicas": 3},
-    }
+    found = kube_object(
+        "autoscaling/v1", "HorizontalPodAutoscaler", "h", spec={"scaleTargetRef": dict(TARGET), "maxReplicas": 3}
+    )
     v1.HORIZONTAL_POD_AUTOSCALER_V1.default(found)
     stored = v1.to_v2(found)
     assert stored["spec"]["metrics"] == [utilization("cpu", 80)]

@@ -16,15 +16,13 @@ from karmada.kube.kinds.customresourcedefinition import (
 )
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 AT = "spec.versions[0]"
 
 
 def make(**spec: Any) -> Obj:
-    crd: Obj = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
+    crd: Obj = kube_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "widgets.example.com") | {
         "spec": {
             "group": "example.com",
             "scope": "Namespaced",

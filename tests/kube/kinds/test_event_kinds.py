@@ -8,11 +8,9 @@ import pytest
 
 from karmada.kube.kinds import events
 from karmada.kube.objects.copying import copy_json
+from tests.support.objects import kube_object
 
-CORE = {
-    "apiVersion": "v1",
-    "kind": "Event",
-    "metadata": {"name": "e", "namespace": "ns"},
+CORE = kube_object("v1", "Event", "e", "ns") | {
     "involvedObject": {"kind": "Pod", "name": "p", "namespace": "ns", "uid": "u"},
     "reason": "Started",
     "message": "it runs",
@@ -24,10 +22,7 @@ CORE = {
     "reportingComponent": "kubelet",
     "reportingInstance": "n1",
 }
-NEW = {
-    "apiVersion": "events.k8s.io/v1",
-    "kind": "Event",
-    "metadata": {"name": "e", "namespace": "ns"},
+NEW = kube_object("events.k8s.io/v1", "Event", "e", "ns") | {
     "regarding": {"kind": "Pod", "name": "p", "namespace": "ns"},
     "reason": "Started",
     "note": "it runs",

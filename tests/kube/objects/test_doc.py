@@ -16,16 +16,14 @@ from karmada.kube.objects.codec import ZlibDictionary
 from karmada.kube.objects.doc import Compressor, Doc, SharedObject, assert_unmutated, parse_custom
 from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.objects.types import Obj
+from tests.support.objects import kube_object
 
 
 def deployment(number: int) -> Obj:
     container = {"name": "web", "image": "nginx:1.27", "env": [{"name": f"V{n}", "value": "x" * n} for n in range(20)]}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": f"web-{number}", "uid": f"0000-{number:06d}", "labels": {"app": f"web-{number}"}},
-        "spec": {"replicas": number, "template": {"spec": {"containers": [container]}}},
-    }
+    return kube_object(
+        "apps/v1", "Deployment", f"web-{number}", uid=f"0000-{number:06d}", labels={"app": f"web-{number}"}
+    ) | {"spec": {"replicas": number, "template": {"spec": {"containers": [container]}}}}
 
 
 def packed(obj: Obj) -> Doc:

@@ -28,6 +28,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.kube.runtime.sample_controller import CONFIG_MAPS, SECRETS, Copier
 from tests.support.eventually import LIMIT, eventually
+from tests.support.objects import kube_object
 
 DEPLOYMENTS = GVR("apps", "v1", "deployments")
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -69,15 +70,12 @@ def client(connect: Callable[[], Client]) -> Client:
 
 
 def config_map(name: str, **data: str) -> Obj:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data}
+    return kube_object("v1", "ConfigMap", name, "default", data=data)
 
 
 def deployment(name: str) -> Obj:
     labels = {"app": name}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "default"},
+    return kube_object("apps/v1", "Deployment", name, "default") | {
         "spec": {
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
@@ -195,7 +193,7 @@ async def test_a_custom_resource_is_found_as_soon_as_it_is_served(client: Client
     informer = Informer(client, kind, "default")
     informer.start()
     await asyncio.wait_for(informer.wait_synced(), LIMIT)
-    widget = {"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}}
+    widget = kube_object("example.io/v1", "Widget", "w", "default")
     await client.create(kind, widget)
     await eventually(lambda: informer.get(Key("default", "w")))
     await informer.stop()

@@ -24,14 +24,11 @@ from karmada.kube.runtime.events import (
     _is_busy,
 )
 from tests.support.fake_api import FakeApi
+from tests.support.objects import kube_object
 
 Outcomes = Sequence[ApiError | ConnectionFailed | None]
-POD: Obj = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "web", "namespace": "ns", "uid": "u1", "resourceVersion": "7"},
-}
-NODE: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "u2"}}
+POD: Obj = kube_object("v1", "Pod", "web", "ns", uid="u1", resourceVersion="7")
+NODE: Obj = kube_object("v1", "Node", "n1", uid="u2")
 
 
 @pytest.fixture

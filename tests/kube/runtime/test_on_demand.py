@@ -12,15 +12,12 @@ from karmada.kube.objects.shapes import BARE_DOCS, METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache, DocCache
 from karmada.kube.runtime.keys import Key, key_of
+from tests.support.objects import kube_object
 
 
 def config_map(name: str, colour: str = "red", namespace: str = "default") -> Obj:
-    metadata: Obj = {"name": name, "namespace": namespace, "uid": name, "managedFields": [{"manager": "x"}]}
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": metadata,
-        "data": {"colour": colour, "text": "a" * 600},
+    return kube_object("v1", "ConfigMap", name, namespace, uid=name, managedFields=[{"manager": "x"}]) | {
+        "data": {"colour": colour, "text": "a" * 600}
     }
 
 

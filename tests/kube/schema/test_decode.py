@@ -19,13 +19,13 @@ from karmada.kube.schema import walk
 from karmada.kube.schema.builtin import OBJECT_META, Definitions
 from karmada.kube.schema.decode import DecodeError, duplicate_fields, normalize, parse_json
 from karmada.kube.schema.node import Node
+from tests.support.objects import kube_object
 
 DEFS = Definitions.load()
 
-DEPLOYMENT: Obj = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "web", "namespace": "default", "labels": {"app": "web"}, "annotations": {"note": "x" * 900}},
+DEPLOYMENT: Obj = kube_object(
+    "apps/v1", "Deployment", "web", "default", labels={"app": "web"}, annotations={"note": "x" * 900}
+) | {
     "spec": {
         "replicas": 3,
         "selector": {"matchLabels": {"app": "web"}},
@@ -385,10 +385,7 @@ class TestCustomResources:
     )
 
     def test_only_unknown_fields_go(self) -> None:
-        obj = {
-            "apiVersion": "e/v1",
-            "kind": "E",
-            "metadata": {"name": "a", "labels": {}},
+        obj = kube_object("e/v1", "E", "a", labels={}) | {
             "bad": 1,
             "spec": {
                 "size": "wrong type",

@@ -18,6 +18,7 @@ from karmada.kube.schema.protobuf import MAGIC, UnknownMessage, decode, encode
 from karmada.kube.schema.walk import DecodeError
 from karmada.kube.schema.wire import message_of, wire_table
 from tests.support.arbitrary_objects import values
+from tests.support.objects import kube_object
 
 DEFS = Definitions.load()
 
@@ -117,12 +118,9 @@ KUBECTL: dict[str, tuple[str, Obj]] = {
         "6b3873000a130a027631120d5265736f7572636551756f7461124b0a180a017112001a0764656661756c7422002a0032"
         "0038004200122d0a0a0a0363707512030a01310a120a066d656d6f727912080a06313533364d690a0b0a04706f647312"
         "030a01321a001a002200",
-        {
-            "apiVersion": "v1",
-            "kind": "ResourceQuota",
-            "metadata": {"name": "q", "namespace": "default"},
-            "spec": {"hard": {"cpu": "1", "memory": "1536Mi", "pods": "2"}},
-        },
+        kube_object(
+            "v1", "ResourceQuota", "q", "default", spec={"hard": {"cpu": "1", "memory": "1536Mi", "pods": "2"}}
+        ),
     ),
     "budget": (
         "6b3873000a200a09706f6c6963792f76311213506f6444697372757074696f6e427564676574123d0a180a017012001a"
@@ -152,12 +150,7 @@ KUBECTL: dict[str, tuple[str, Obj]] = {
     "secret": (
         "6b3873000a0c0a027631120653656372657412240a180a017312001a0764656661756c7422002a003200380042001206"
         "0a01701201711a001a002200",
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "s", "namespace": "default"},
-            "data": {"p": "cQ=="},
-        },
+        kube_object("v1", "Secret", "s", "default", data={"p": "cQ=="}),
     ),
 }
 
@@ -173,10 +166,9 @@ def test_bodies_of_kubectl_are_understood(name: str) -> None:
 def test_protobuf_and_json_lead_to_the_same_object() -> None:
     _, _, obj = decode(bytes.fromhex(KUBECTL["deployment"][0]), DEFS)
     container = {"name": "nginx", "image": "nginx", "ports": [{"containerPort": 80}]}
-    from_json = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "default", "labels": {"app": "web"}, "creationTimestamp": None},
+    from_json = kube_object(
+        "apps/v1", "Deployment", "web", "default", labels={"app": "web"}, creationTimestamp=None
+    ) | {
         "spec": {
             "replicas": 0,
             "selector": {"matchLabels": {"app": "web"}},

@@ -12,6 +12,7 @@ from karmada.kube.sim.scheduler.messages import Texts
 from karmada.kube.sim.scheduler.nodes import Node
 from karmada.kube.sim.scheduler.pods import Interned, PodInfo
 from karmada.kube.sim.scheduler.state import ClusterState
+from tests.support.objects import kube_object
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -34,13 +35,9 @@ def node(
     spec: Obj = {"taints": taints or []}
     if unschedulable:
         spec["unschedulable"] = True
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {HOSTNAME: name, **(labels or {})}},
-        "spec": spec,
-        "status": {"allocatable": allocatable},
-    }
+    return kube_object(
+        "v1", "Node", name, labels={HOSTNAME: name, **(labels or {})}, spec=spec, status={"allocatable": allocatable}
+    )
 
 
 def pod(

@@ -18,6 +18,7 @@ from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.podlife import PodLife
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 
 HASH = "controller-revision-hash"
 
@@ -25,10 +26,7 @@ HASH = "controller-revision-hash"
 def daemon_set(image: str = "agent:1", *, strategy: Obj | None = None, pod: Obj | None = None, **spec: Any) -> Obj:
     containers = [{"name": "c", "image": image}]
     template = {"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": containers, **(pod or {})}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "agent", "namespace": "default"},
+    return kube_object("apps/v1", "DaemonSet", "agent", "default") | {
         "spec": {
             "selector": {"matchLabels": {"app": "agent"}},
             "template": template,
@@ -76,7 +74,7 @@ class Cluster:
         return status
 
     async def add_node(self, name: str, *, labels: Obj | None = None, taints: list[Obj] | None = None) -> Obj:
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels or {}}}
+        node = kube_object("v1", "Node", name, labels=labels or {})
         await self.client.create(NODES, node)
         return await self.taint(name, *(taints or ()))
 
@@ -176,7 +174,7 @@ async def test_a_pod_that_waits_for_a_node_that_is_gone_is_removed(tmp_path: Pat
     async with running(tmp_path, lambda context: [DaemonSets(context)]) as harness:
         pods = harness.context.informers.of(PODS)
         for name in "ab":
-            await harness.client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+            await harness.client.create(NODES, kube_object("v1", "Node", name))
             await harness.client.patch(NODES, name, "", {"spec": {"taints": None}})
         await harness.client.create(DAEMON_SETS, daemon_set())
         await eventually(lambda: len(pods) == 2)
@@ -351,7 +349,7 @@ async def test_orphaned_pods_are_taken_over_by_a_set_that_matches_them(cluster: 
 
 
 async def test_a_refused_pod_is_reported_and_retried(cluster: Cluster) -> None:
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": "default"}}
+    quota = kube_object("v1", "ResourceQuota", "none", "default")
     await cluster.client.create(QUOTAS, {**quota, "spec": {"hard": {"pods": "0"}}})
     await cluster.create(daemon_set())
     queue = cluster.harness.manager.controllers["daemonset"].queue

@@ -9,6 +9,7 @@ from karmada.kube.sim.controllers.endpointslice import EndpointSlices
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.passing import after, settled
 from tests.kube.sim.service_objects import COALESCED, pod, running_pod, service, slices
+from tests.support.objects import kube_object
 
 
 def parts(context: Context) -> list[Reconciler]:
@@ -151,10 +152,7 @@ async def test_more_than_a_hundred_endpoints_are_spread_over_slices(tmp_path: Pa
 async def test_slices_of_other_managers_are_left_alone(tmp_path: Path) -> None:
     async with running(tmp_path, parts) as cluster:
         labels = {"kubernetes.io/service-name": "web", "endpointslice.kubernetes.io/managed-by": "karmada"}
-        foreign = {
-            "apiVersion": "discovery.k8s.io/v1",
-            "kind": "EndpointSlice",
-            "metadata": {"name": "member2-web", "namespace": "default", "labels": labels},
+        foreign = kube_object("discovery.k8s.io/v1", "EndpointSlice", "member2-web", "default", labels=labels) | {
             "addressType": "IPv4",
             "endpoints": [{"addresses": ["10.10.0.1"]}],
         }

@@ -19,6 +19,7 @@ from karmada.kube.sim.controllers.hpa import HorizontalPodAutoscalers
 from tests.kube.sim.harness import Harness, running
 from tests.support.custom_kinds import definition, version
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 
 NOW = 1_700_000_000.0
 LABELS = {"app": "web"}
@@ -65,8 +66,7 @@ class Scaled:
     async def deployment(self, replicas: int) -> None:
         template = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}
         spec = {"replicas": replicas, "selector": {"matchLabels": LABELS}, "template": template}
-        meta = {"name": "web", "namespace": "default"}
-        made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
+        made = kube_object("apps/v1", "Deployment", "web", "default", spec=spec)
         await self.cluster.client.create(DEPLOYMENTS, made)
         await self.pods(replicas)
 
@@ -96,8 +96,7 @@ class Scaled:
     async def autoscaler(self, name: str = "web", target: Obj | None = None, **spec: Any) -> None:
         reference = target or {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
         body = {"scaleTargetRef": reference, "maxReplicas": 10, "metrics": [CPU], **spec}
-        meta = {"name": name, "namespace": "default"}
-        made = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": meta, "spec": body}
+        made = kube_object("autoscaling/v2", "HorizontalPodAutoscaler", name, "default", spec=body)
         await self.cluster.client.create(AUTOSCALERS, made)
 
     def status(self, name: str = "web") -> Obj:
@@ -321,8 +320,7 @@ async def test_custom_resources_scale_through_their_scale_subresource(scaled: Sc
     crd = definition("example.com", "Fleet", version(subresources={"scale": scale, "status": {}}))
     client, fleets = scaled.cluster.client, GVR("example.com", "v1", "fleets")
     await client.create(CRDS, crd)
-    meta = {"name": "f", "namespace": "default"}
-    fleet = {"apiVersion": "example.com/v1", "kind": "Fleet", "metadata": meta, "spec": {"size": 2}}
+    fleet = kube_object("example.com/v1", "Fleet", "f", "default", spec={"size": 2})
     known = scaled.cluster.context.informers.of(CRDS)
     await known.until(
         lambda: has_condition(known.list()[0]["status"]["conditions"], "Established") if known.list() else False

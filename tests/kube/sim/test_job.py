@@ -22,6 +22,7 @@ from karmada.kube.sim.controllers.job_tally import MAX_UNCOUNTED, tally, wanted_
 from karmada.kube.sim.profile import INSTANT, Profile
 from tests.kube.sim.harness import Harness, running
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 
 TEMPLATE: Obj = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}
 
@@ -39,7 +40,7 @@ class Work:
         self.cluster = cluster
 
     async def create(self, **spec: Any) -> Obj:
-        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "default"}}
+        job = kube_object("batch/v1", "Job", "j", "default")
         self.made = await self.cluster.client.create(JOBS, {**job, "spec": {"template": TEMPLATE, **spec}})
         return self.made
 
@@ -263,7 +264,7 @@ async def test_a_refused_pod_is_reported_and_retried(cluster: Harness, work: Wor
     emitted = [event for event in await work.emitted("FailedCreate") if event[1] == "FailedCreate"]
     assert emitted[0][0] == "Warning"
     assert emitted[0][2].startswith("Error creating: pods ")
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "default"}}
+    account = kube_object("v1", "ServiceAccount", "nobody", "default")
     await cluster.client.create(GVR("", "v1", "serviceaccounts"), account)
     await cluster.clock.advance(30)
     await work.pods_live(1)
@@ -526,17 +527,14 @@ async def test_a_new_controller_takes_over_in_the_middle(tmp_path: Path) -> None
         cluster.context.informers.of(JOBS)
         cluster.context.informers.of(PODS)
         job = await work.create(completions=2)
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": "j-done",
-                "namespace": "default",
-                "labels": job["spec"]["template"]["metadata"]["labels"],
-                "finalizers": [TRACKING],
-            },
-            "spec": TEMPLATE["spec"],
-        }
+        pod = kube_object(
+            "v1",
+            "Pod",
+            "j-done",
+            "default",
+            labels=job["spec"]["template"]["metadata"]["labels"],
+            finalizers=[TRACKING],
+        ) | {"spec": TEMPLATE["spec"]}
         made = await cluster.client.create(PODS, pod)
         await work.end(made)
         status = {"uncountedTerminatedPods": {"succeeded": [made["metadata"]["uid"]]}, "active": 1}

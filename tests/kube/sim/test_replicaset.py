@@ -22,6 +22,7 @@ from karmada.kube.sim.profile import INSTANT, Profile
 from tests.kube.sim.harness import running
 from tests.kube.sim.workload_pods import Look, ReadyPods, pod_template, workload
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 
 
 class Cluster(Look):
@@ -224,7 +225,7 @@ async def test_deleting_a_replicaset_takes_its_pods_along(tmp_path: Path, policy
 
 async def test_a_quota_that_refuses_pods_shows_as_replica_failure_until_it_is_lifted(tmp_path: Path) -> None:
     async with cluster_of(tmp_path) as cluster:
-        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}}
+        quota = kube_object("v1", "ResourceQuota", "q", "default")
         await cluster.cluster.client.create(QUOTAS, quota | {"spec": {"hard": {"pods": "1"}}})
         await cluster.allow(1)
         await cluster.make(3)
@@ -244,7 +245,7 @@ async def test_a_quota_that_refuses_pods_shows_as_replica_failure_until_it_is_li
 
 async def test_a_pod_that_an_ending_namespace_refuses_is_no_reason_to_complain(tmp_path: Path) -> None:
     async with running(tmp_path, lambda context: [context.recorder("test")]) as cluster:
-        await cluster.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "old"}})
+        await cluster.client.create(NAMESPACES, kube_object("v1", "Namespace", "old"))
         template = workload("ReplicaSet", 0)
         template["metadata"] = {"name": "web", "namespace": "old", "finalizers": ["example.com/keep"]}
         owner = await cluster.client.create(REPLICA_SETS, template)
@@ -282,11 +283,8 @@ async def test_a_large_set_is_counted_from_time_to_time_only(tmp_path: Path) -> 
 
 async def test_a_replication_controller_does_the_same(tmp_path: Path) -> None:
     async with cluster_of(tmp_path) as cluster:
-        rc = {
-            "apiVersion": "v1",
-            "kind": "ReplicationController",
-            "metadata": {"name": "web", "namespace": "default"},
-            "spec": {"replicas": 2, "selector": {"app": "web"}, "template": pod_template()},
+        rc = kube_object("v1", "ReplicationController", "web", "default") | {
+            "spec": {"replicas": 2, "selector": {"app": "web"}, "template": pod_template()}
         }
         await cluster.cluster.client.create(REPLICATION_CONTROLLERS, rc)
         await cluster.until_ready(2, REPLICATION_CONTROLLERS)

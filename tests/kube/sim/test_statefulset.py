@@ -19,6 +19,7 @@ from karmada.kube.sim.controllers.statefulset import StatefulSets
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.podlife import PodLife
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 
 HASH = "controller-revision-hash"
 
@@ -30,10 +31,7 @@ def stateful_set(replicas: int = 3, *, image: str = "nginx:1", claims: bool = Fa
         container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
         claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         more["volumeClaimTemplates"] = [{"metadata": {"name": "data", "labels": {"kind": "disk"}}, "spec": claim}]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": "web", "namespace": "default"},
+    return kube_object("apps/v1", "StatefulSet", "web", "default") | {
         "spec": {
             "replicas": replicas,
             "serviceName": "nginx",
@@ -435,8 +433,7 @@ async def test_orphaned_pods_are_taken_over_by_a_set_that_matches_them(cluster: 
 
 async def test_an_adopted_pod_gets_the_labels_of_its_place(cluster: Cluster) -> None:
     spec = stateful_set()["spec"]["template"]["spec"]
-    metadata = {"name": "web-0", "namespace": "default", "labels": {"app": "web"}}
-    await cluster.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    await cluster.client.create(PODS, kube_object("v1", "Pod", "web-0", "default", labels={"app": "web"}, spec=spec))
     await cluster.create(stateful_set(1, updateStrategy={"type": "OnDelete"}))
     label = "statefulset.kubernetes.io/pod-name"
     await eventually(lambda: any(label in pod["metadata"]["labels"] for pod in cluster.pods.values()))
@@ -458,7 +455,7 @@ async def test_pods_of_others_are_left_alone(cluster: Cluster) -> None:
 
 
 async def test_a_refused_pod_is_reported_and_retried(cluster: Cluster) -> None:
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": "default"}}
+    quota = kube_object("v1", "ResourceQuota", "none", "default")
     await cluster.client.create(QUOTAS, {**quota, "spec": {"hard": {"pods": "0"}}})
     await cluster.create(stateful_set(1))
 

@@ -15,6 +15,7 @@ from karmada.kube.sim.profile import INSTANT, Profile, StorageClass
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.passing import after, settled
 from tests.kube.sim.service_objects import pod
+from tests.support.objects import kube_object
 
 ATTRIBUTES_CLASSES = GVR("storage.k8s.io", "v1", "volumeattributesclasses")
 NETWORK = "sim.io/network"
@@ -24,24 +25,21 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 def claim(name: str = "data", size: str = "1Gi", **spec: Any) -> Obj:
     wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **spec}
-    metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": wanted}
+    return kube_object("v1", "PersistentVolumeClaim", name, "default", spec=wanted)
 
 
 def volume(name: str, size: str = "5Gi", *, labels: dict[str, str] | None = None, **spec: Any) -> Obj:
     wanted = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}, **spec}
-    metadata: Obj = {"name": name, "labels": labels or {}}
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": wanted}
+    return kube_object("v1", "PersistentVolume", name, labels=labels or {}, spec=wanted)
 
 
 def storage_class(name: str, provisioner: str = "sim.io/local", **fields: Any) -> Obj:
-    metadata: Obj = {"name": name, "annotations": fields.pop("annotations", {})}
-    made: Obj = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata}
+    made: Obj = kube_object("storage.k8s.io/v1", "StorageClass", name, annotations=fields.pop("annotations", {}))
     return {**made, "provisioner": provisioner, **fields}
 
 
 def attributes_class(name: str) -> Obj:
-    made: Obj = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "metadata": {"name": name}}
+    made: Obj = kube_object("storage.k8s.io/v1", "VolumeAttributesClass", name)
     return {**made, "driverName": "disk.example.com", "parameters": {"iops": "100"}}
 
 
@@ -199,7 +197,7 @@ async def test_immediate_classes_get_their_volume_after_a_while(tmp_path: Path) 
 async def test_delayed_binding_waits_for_the_scheduler(tmp_path: Path) -> None:
     async with running(tmp_path, volume_controllers) as cluster:
         labels = {"kubernetes.io/hostname": "host-1"}
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": labels}}
+        node = kube_object("v1", "Node", "n1", labels=labels)
         await cluster.client.create(NODES, node)
         await cluster.client.create(STORAGE_CLASSES, storage_class("late", volumeBindingMode="WaitForFirstConsumer"))
         await cluster.client.create(CLAIMS, claim(storageClassName="late"))
@@ -233,7 +231,7 @@ async def test_with_delayed_binding_a_free_volume_must_reach_the_node(tmp_path: 
         await cluster.client.create(STORAGE_CLASSES, late)
         for name in ("n1", "n2"):
             labels = {"kubernetes.io/hostname": name}
-            node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+            node = kube_object("v1", "Node", name, labels=labels)
             await cluster.client.create(NODES, node)
             here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [name]}
             affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}

@@ -17,6 +17,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import KUBELET, Context
 from tests.kube.sim.harness import Harness
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 
 
 class ReadyPods(Reconciler):
@@ -50,7 +51,7 @@ class ReadyPods(Reconciler):
 
     async def _begin(self, pod: Obj, key: Key) -> None:
         if not pod["spec"].get("nodeName"):
-            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": key.name}}
+            binding = kube_object("v1", "Binding", key.name)
             target = {"target": {"kind": "Node", "name": "n1"}}
             await self._client.create_subresource(PODS, key.name, key.namespace, "binding", binding | target)
             return
@@ -65,10 +66,7 @@ def pod_template(image: str = "nginx:1", app: str = "web") -> Obj:
 
 
 def workload(kind: str, replicas: int = 1, *, name: str = "web", image: str = "nginx:1", **spec: Any) -> Obj:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": "default"},
+    return kube_object("apps/v1", kind, name, "default") | {
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": name}},

@@ -25,6 +25,7 @@ from karmada.kube.server.storage.packing import PACKED, pack, unpack
 from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.storage.sqlite_log import FORMAT
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
+from tests.support.objects import kube_object
 
 KEY = "work.karmada.io/works/karmada-es-member1/web-5d8f9"
 
@@ -32,7 +33,7 @@ KEY = "work.karmada.io/works/karmada-es-member1/web-5d8f9"
 def work(number: int = 1) -> bytes:
     container = {"name": "web", "image": f"registry.example.com/web:{number}", "imagePullPolicy": "IfNotPresent"}
     spec = {"replicas": number, "template": {"spec": {"containers": [container], "restartPolicy": "Always"}}}
-    manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": f"web-{number}"}, "spec": spec}
+    manifest = kube_object("apps/v1", "Deployment", f"web-{number}", spec=spec)
     metadata = {"namespace": "karmada-es-member1", "name": f"web-{number}", "uid": os.urandom(16).hex()}
     body = {"spec": {"workload": {"manifests": [manifest] * 3}}}
     return orjson.dumps({"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work", "metadata": metadata, **body})
@@ -73,10 +74,7 @@ def test_an_object_that_resembles_the_usual_ones_takes_a_fifth() -> None:
 def test_an_event_is_packed_with_a_dictionary_of_its_own() -> None:
     about = {"kind": "Work", "namespace": "karmada-es-m9", "name": "shop-6f7d", "uid": str(uuid.uuid4())}
     managed = {"manager": "karmada-controller-manager", "fieldsV1": {"f:reason": {}, "f:message": {}, "f:count": {}}}
-    event = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": "shop-6f7d.18e", "managedFields": [managed], "uid": str(uuid.uuid4())},
+    event = kube_object("v1", "Event", "shop-6f7d.18e", managedFields=[managed], uid=str(uuid.uuid4())) | {
         "involvedObject": about,
         "reason": "SyncSucceed",
         "message": "Sync work(karmada-es-m9/shop-6f7d) to cluster(m9) successful.",

@@ -28,6 +28,7 @@ from karmada.kube.sim.kubelet.connector import PodConnector
 from karmada.kube.sim.metrics.load import LoadModel
 from karmada.kube.sim.profile import Profile
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 
 BASE = "/api/v1/namespaces/default"
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -52,7 +53,7 @@ class Cluster:
     ) -> Obj:
         """A pod that has been running for a minute."""
         containers = spec.pop("containers", [{"name": "c", "image": "nginx"}])
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}}}
+        body = kube_object("v1", "Pod", name, labels={"app": name})
         assigned = {"nodeName": node} if node else {}
         made = await self.client.create(
             PODS, {**body, "spec": {**assigned, "containers": containers, **spec}}, "default"
@@ -119,12 +120,7 @@ async def cluster(folder: Path) -> AsyncIterator[Cluster]:
         named = GVR("", "v1", "serviceaccounts").group_resource
         await eventually(lambda: accounts.get(named, "default", "default"))
         status = {"addresses": [{"type": "InternalIP", "address": "172.18.0.2"}]}
-        node = {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": "n1", "labels": {"type": "sim"}},
-            "status": status,
-        }
+        node = kube_object("v1", "Node", "n1", labels={"type": "sim"}, status=status)
         made = await client.create(NODES, node)
         await context.until_seen(load.nodes, [made])
         yield Cluster(server, clock, client, https, context, load, connector)

@@ -17,6 +17,7 @@ from karmada.kube.sim.processes.loopback import claim_any, in_block
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from tests.kube.sim.whole_cluster import Whole, whole_cluster
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 
 SERVER = Path(__file__).with_name("known_server.py")
 TABLE = ImageTable(
@@ -50,20 +51,12 @@ def pod(name: str, **fields: Any) -> Obj:
     """A pod with one container of the known image; `container` changes it."""
     container = {"name": "main", "image": "known/server:1", **fields.pop("container", {})}
     spec = {"terminationGracePeriodSeconds": 5, "containers": [container], **fields}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
-        "spec": spec,
-    }
+    return kube_object("v1", "Pod", name, "default", labels={"app": name}, spec=spec)
 
 
 def service(name: str, port: int = 80, target: int = 8080, **spec: Any) -> Obj:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"selector": {"app": name}, "ports": [{"port": port, "targetPort": target}], **spec},
+    return kube_object("v1", "Service", name, "default") | {
+        "spec": {"selector": {"app": name}, "ports": [{"port": port, "targetPort": target}], **spec}
     }
 
 

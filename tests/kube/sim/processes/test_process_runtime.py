@@ -20,6 +20,7 @@ from karmada.kube.sim.processes.loopback import claim_any, in_block
 from tests.kube.sim.processes.process_cluster import SMALL, fetch, fetched, log_of, pod, process_cluster, service
 from tests.kube.sim.whole_cluster import Whole
 from tests.support.eventually import eventually
+from tests.support.objects import kube_object
 
 
 @pytest.fixture
@@ -466,10 +467,7 @@ async def test_a_service_leads_to_addresses_of_other_clusters(cluster: Whole) ->
     await cluster.admin.create(SERVICES, {**far, "spec": {"ports": far["spec"]["ports"]}})
     labels = {"kubernetes.io/service-name": "far"}
     target = {"kind": "Pod", "namespace": "default", "name": "same"}
-    slices = {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": "other-cluster", "namespace": "default", "labels": labels},
+    slices = kube_object("discovery.k8s.io/v1", "EndpointSlice", "other-cluster", "default", labels=labels) | {
         "addressType": "IPv4",
         "endpoints": [{"addresses": [address], "targetRef": target}],
         "ports": [{"port": 8080}],

@@ -11,6 +11,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import DELETE, UPDATE
 from karmada.kube.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from tests.kube.server.admission.webhooks.hooks import Hooks, config_map, deployment, patching, refusal, run, write
+from tests.support.objects import kube_object
 
 # the request
 
@@ -50,7 +51,7 @@ async def test_a_delete_has_no_object_and_a_create_no_old_one(hooks: Hooks, vali
 
 async def test_the_review_of_a_namespace_has_its_own_name(hooks: Hooks, validating: ValidatingWebhooks) -> None:
     hooks.configure("Validating", "a", hooks.hook("see"))
-    await run(validating, write({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
+    await run(validating, write(kube_object("v1", "Namespace", "shop")))
     [(_, review)] = hooks.requests
     assert review["request"]["namespace"] == "shop"
 
@@ -123,7 +124,7 @@ def test_namespaces_are_cluster_scoped(
     hooks: Hooks, validating: ValidatingWebhooks, scope: str, expected: bool
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("see", rules=[rule(resources=["namespaces"], scope=scope)]))
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    namespace = kube_object("v1", "Namespace", "shop")
     assert validating.handles(write(namespace)) is expected
 
 
@@ -139,7 +140,7 @@ async def test_the_namespace_selector_looks_at_the_namespace_of_the_object(
 ) -> None:
     selector = {"matchLabels": {"env": "prod"}}
     hooks.configure("Validating", "a", hooks.hook("see", namespaceSelector=selector))
-    hooks.state.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}})
+    hooks.state.put(kube_object("v1", "Namespace", "shop", labels=labels))
     await run(validating, write(config_map()))
     assert len(hooks.requests) == received
 
@@ -150,10 +151,8 @@ async def test_namespaces_are_selected_by_their_own_new_labels_and_other_cluster
     selector = {"matchLabels": {"env": "prod"}}
     hooks.configure("Validating", "a", hooks.hook("see", namespaceSelector=selector))
     for labels in ({"env": "prod"}, {"env": "test"}):
-        await run(
-            validating, write({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}})
-        )
-    await run(validating, write({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}))
+        await run(validating, write(kube_object("v1", "Namespace", "shop", labels=labels)))
+    await run(validating, write(kube_object("v1", "Node", "n1")))
     assert [review["request"]["kind"]["kind"] for _, review in hooks.requests] == ["Namespace", "Node"]
 
 
@@ -179,8 +178,7 @@ async def test_the_object_selector_looks_at_the_new_and_at_the_old_object(
 
 def autoscaler(api_version: str) -> Obj:
     spec = {"scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}, "maxReplicas": 3}
-    meta = {"name": "web", "namespace": "shop"}
-    return {"apiVersion": api_version, "kind": "HorizontalPodAutoscaler", "metadata": meta, "spec": spec}
+    return kube_object(api_version, "HorizontalPodAutoscaler", "web", "shop", spec=spec)
 
 
 async def test_an_equivalent_rule_sees_the_object_in_the_version_it_names(

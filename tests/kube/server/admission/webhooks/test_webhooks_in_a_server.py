@@ -14,6 +14,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.kube.server.admission.webhooks.hooks import Hooks, config_map, labelling, respond
+from tests.support.objects import kube_object
 
 
 @pytest.fixture
@@ -27,21 +28,13 @@ async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
 @pytest.fixture
 async def api(server: ApiServer) -> Client:
     client = server.client()
-    await client.create(
-        GVR("", "v1", "namespaces"), {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
-    )
+    await client.create(GVR("", "v1", "namespaces"), kube_object("v1", "Namespace", "shop"))
     return client
 
 
 async def configure(api: Client, kind: str, *hooks: Obj) -> None:
     gvr = GVR("admissionregistration.k8s.io", "v1", f"{kind.lower()}webhookconfigurations")
-    meta = {"name": "hooks"}
-    obj = {
-        "apiVersion": gvr.api_version,
-        "kind": f"{kind}WebhookConfiguration",
-        "metadata": meta,
-        "webhooks": list(hooks),
-    }
+    obj = kube_object(gvr.api_version, f"{kind}WebhookConfiguration", "hooks", webhooks=list(hooks))
     await api.create(gvr, obj)
 
 
