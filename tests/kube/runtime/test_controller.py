@@ -29,7 +29,7 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.metrics import Metrics
-from karmada.kube.runtime.predicates import deleted, field_changed
+from karmada.kube.runtime.predicates import field_changed
 from tests.support.eventually import LIMIT, eventually
 from tests.support.fake_api import FakeApi
 
@@ -90,8 +90,9 @@ async def test_every_object_there_and_every_change_reaches_reconcile(client: Cli
     await eventually(lambda: recorder.keys == ["before", "after", "before"])
 
 
-async def test_a_predicate_keeps_changes_away_that_do_not_matter(client: Client, run: Any) -> None:
-    recorder = Recorder(Watch(PODS, when=field_changed("spec")))
+@pytest.mark.parametrize("watch", [Watch(PODS, changed=("spec",)), Watch(PODS, when=field_changed("spec"))])
+async def test_changes_that_do_not_matter_trigger_nothing(client: Client, run: Any, watch: Watch) -> None:
+    recorder = Recorder(watch)
     await run(recorder)
     await client.create(PODS, pod("a"))
     await eventually(lambda: recorder.keys == ["a"])
@@ -101,8 +102,23 @@ async def test_a_predicate_keeps_changes_away_that_do_not_matter(client: Client,
     await eventually(lambda: recorder.keys == ["a", "a", "b"])
 
 
+async def test_only_objects_with_the_value_trigger_a_reconcile_before_the_change_or_after_it(
+    client: Client, run: Any
+) -> None:
+    await client.create(PODS, pod("before", phase="Ready"))
+    recorder = Recorder(Watch(PODS, having=(lambda obj: [obj["status"]["phase"]], "Ready")))
+    await run(recorder)
+    await eventually(lambda: recorder.keys == ["before"])
+    await client.create(PODS, pod("a"))
+    for phase, keys in (("Ready", ["before", "a"]), ("Failed", ["before", "a", "a"]), ("Gone", ["before", "a", "a"])):
+        await client.patch(PODS, "a", "ns", {"status": {"phase": phase}})
+        await eventually(lambda keys=keys: recorder.keys == keys)
+    await client.create(PODS, pod("b", phase="Ready"))
+    await eventually(lambda: recorder.keys == ["before", "a", "a", "b"])
+
+
 async def test_a_mapping_is_called_with_the_old_and_the_new_object(client: Client, run: Any) -> None:
-    recorder = Recorder(Watch(CONFIG_MAPS, when=deleted), Watch(PODS, map_to=config_of))
+    recorder = Recorder(Watch(CONFIG_MAPS, on=("DELETED",)), Watch(PODS, map_to=config_of))
     await run(recorder)
     await client.create(PODS, pod("a", "one"))
     await eventually(lambda: recorder.keys == ["one"])

@@ -11,7 +11,8 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.informer import Handler, Informer
+from karmada.kube.runtime.event_filter import Handler
+from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from tests.support.eventually import LIMIT, eventually

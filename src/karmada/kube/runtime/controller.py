@@ -1,7 +1,7 @@
 """Controllers: a reconciler turns a key into a result; a `Controller` does everything around that.
 
-A reconciler declares what it watches: a resource, a predicate for the changes that matter, and a mapping from the
-changed object to keys. `Controller` subscribes to the shared informers, puts the keys into its queue and runs
+A reconciler declares what it watches: a resource, the changes that matter, and a mapping from the changed object to
+keys. `Controller` subscribes to the shared informers, puts the keys into its queue and runs
 `reconcile` in up to N workers, never twice at once for a key. A failed key is retried with back-off; a result may
 requeue the key after some time. Keys may be divided into lanes, each with N workers, so that one that hangs blocks only
 its own (see queue).
@@ -26,7 +26,8 @@ from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.back_off import BackOff
-from karmada.kube.runtime.informer import Handler, Informer
+from karmada.kube.runtime.event_filter import ALL, EventFilter, EventType, Handler, Subscription, Values, concerned
+from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of, name_of
 from karmada.kube.runtime.logging import Logger, get_logger
@@ -111,7 +112,16 @@ class Watch:
     """
 
     resource: GVR | GVK
+    on: tuple[EventType, ...] = ALL
+    changed: tuple[str, ...] = ()
+    """Modifications trigger it only if one of these fields differs: "spec", "metadata.deletionTimestamp"."""
+    having: tuple[Values, str] | None = None
+    """Objects trigger it only if this function gave them this value before the change, or does so after it.
+
+    Where many watch a resource, and each few of its objects, they share one function.
+    """
     when: Predicate = always
+    """Decides what the three above leave open."""
     map_to: Mapper = own_key
     namespace: str = ""
     label_selector: str = ""
@@ -127,6 +137,10 @@ class Watch:
     """Enqueues keys, in place of `map_to`, where these are found by going through many objects: in slices (see
     Informer.scan), in a task of the controller, for one change after the other. Objects that exist at the start
     trigger none, since all keys are queued then."""
+
+    @property
+    def filter(self) -> EventFilter:
+        return EventFilter(self.on, self.changed, self.having)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +253,7 @@ class Controller:
         self._starting = True
         for watch, informer in self.sources:
             informer.start()
-            self._unsubscribe.append(informer.subscribe(self._handler(watch, informer)))
+            self._unsubscribe.append(informer.subscribe(self._handler(watch, informer), watch.filter))
 
     async def start(self) -> None:
         """Start the workers once the informers have synced; unless it has subscribed, with all existing objects queued.
@@ -351,10 +365,11 @@ class Controller:
         for watch, informer in self.sources:
             if watch.walk is not None:
                 continue
-            handle, own = self._handler(watch, informer, gained), watch.map_to is own_key
+            subscriptions = [Subscription(self._handler(watch, informer, gained), watch.filter)]
+            own = watch.map_to is own_key
             for key in informer.keys():  # noqa: SIM118 - no dict: it gives objects
                 obj = informer.get(key) if not own or gained(key) else None
-                if obj is not None:
+                for handle in () if obj is None else concerned(subscriptions, None, obj):
                     handle(None, obj)
                 if turn.is_over():
                     await turn.next()

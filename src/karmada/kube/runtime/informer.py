@@ -8,11 +8,11 @@ restored or replaced server), it takes the latest state whatever its version.
 What this process writes is taken in when the server has returned it (`wrote`): reads, indexes and handlers have it from
 then on, so nobody acts twice because a cache lags, and what the server sends of the object until then is dropped.
 
-Handlers are plain functions `(old, new)`: an added object has no old, a deleted one no new. They run inside the
-informer's one task, or where something is written, in order, without a task or a queue per event; they must be quick
-and must not wait (a controller's handlers put a key into a queue). A handler that fails is logged and gets the next
-event all the same. The objects are those the transport returned, so over the in-process transport they are the
-server's own.
+Handlers are plain functions `(old, new)`: an added object has no old, a deleted one no new. They are called for the
+changes that concern them (see event_filter), inside the informer's one task, or where something is written, in order,
+without a task or a queue per event; they must be quick and must not wait (a controller's handlers put a key into a
+queue). A handler that fails is logged and gets the next event all the same. The objects are those the transport
+returned, so over the in-process transport they are the server's own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import builtins
 import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import TypeAlias
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
@@ -33,13 +32,12 @@ from karmada.kube.objects.selectors import parse_labels
 from karmada.kube.objects.shapes import WHOLE, Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache, DocCache, IndexFn
+from karmada.kube.runtime.event_filter import EVERYTHING, EventFilter, Handler, Subscription, concerned
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.reflector import EVENTS_IN_A_ROW, Reflector, WatchFailed
 from karmada.kube.runtime.time_slice import TimeSlice, in_slices
 from karmada.kube.runtime.versions import number, version
-
-Handler: TypeAlias = Callable[[Obj | None, Obj | None], None]
 
 log = get_logger("informer")
 
@@ -72,9 +70,9 @@ class Informer(Reflector):
         self.history = 0
         """Raised whenever the server may be another one, so that versions cannot be compared with those before."""
         self._client = client
-        self._handlers: list[Handler] = []
-        self._undelivered: list[Handler] = []
-        """Handlers that have not been called for the existing objects."""
+        self._subscriptions: list[Subscription] = []
+        self._undelivered: list[Subscription] = []
+        """Those whose handlers have not been called for the existing objects."""
         self.delivering = False
         """True if handlers are being called for an object that existed before they were there."""
         self._synced = asyncio.Event()
@@ -170,27 +168,29 @@ class Informer(Reflector):
 
         Returns a function that takes the handler away again.
         """
-        remove = self._add(handler)
+        subscription = Subscription(handler, EVERYTHING)
+        remove = self._add(subscription)
         for key in self.cache.keys():  # noqa: SIM118 - no dict: it gives objects
-            self._deliver(key, (handler,))
+            self._deliver(self.cache.glance(key), (subscription,))
         return remove
 
     @property
     def has_handlers(self) -> bool:
-        return bool(self._handlers)
+        return bool(self._subscriptions)
 
-    def subscribe(self, handler: Handler) -> Callable[[], None]:
+    def subscribe(self, handler: Handler, wanted: EventFilter = EVERYTHING) -> Callable[[], None]:
         """Add a handler for which existing objects are delivered by `deliver_existing`, to all such ones at once."""
-        self._undelivered.append(handler)
-        return self._add(handler)
+        subscription = Subscription(handler, wanted)
+        self._undelivered.append(subscription)
+        return self._add(subscription)
 
     async def deliver_existing(self) -> None:
-        handlers, self._undelivered = self._undelivered, []
-        if not handlers:
+        waiting, self._undelivered = self._undelivered, []
+        if not waiting:
             return
         turn = TimeSlice()
         for key in self.cache.keys():  # noqa: SIM118 - no dict: it gives objects
-            self._deliver(key, handlers)
+            self._deliver(self.cache.glance(key), waiting)
             if turn.is_over():
                 await turn.next()
 
@@ -199,37 +199,32 @@ class Informer(Reflector):
 
         Whoever takes it delivers all of them, no faster than they are reconciled: they are kept parsed.
         """
-        handlers, self._undelivered = self._undelivered, []
-        return (lambda key: self._call_for(self.cache.get(key), handlers)) if handlers else None
+        waiting, self._undelivered = self._undelivered, []
+        return (lambda key: self._deliver(self.cache.get(key), waiting)) if waiting else None
 
-    def _deliver(self, key: Key, handlers: Iterable[Handler]) -> None:
-        self._call_for(self.cache.glance(key), handlers)
-
-    def _call_for(self, obj: Obj | None, handlers: Iterable[Handler]) -> None:
+    def _deliver(self, obj: Obj | None, subscriptions: Iterable[Subscription]) -> None:
         if obj is not None:
             self.delivering = True
-            self._call(handlers, None, obj)
+            self._notify(None, obj, subscriptions)
             self.delivering = False
 
-    def _add(self, handler: Handler) -> Callable[[], None]:
-        self._handlers = [*self._handlers, handler]
+    def _add(self, subscription: Subscription) -> Callable[[], None]:
+        self._subscriptions = [*self._subscriptions, subscription]
 
         def remove() -> None:
-            self._handlers = [h for h in self._handlers if h is not handler]
-            self._undelivered = [h for h in self._undelivered if h is not handler]
+            self._subscriptions = [one for one in self._subscriptions if one is not subscription]
+            self._undelivered = [one for one in self._undelivered if one is not subscription]
 
         return remove
 
-    def _call(self, handlers: Iterable[Handler], old: Obj | None, new: Obj | None) -> None:
-        for handler in handlers:
+    def _notify(self, old: Obj | None, new: Obj | None, subscriptions: Iterable[Subscription] | None = None) -> None:
+        """Call the handlers that a change concerns; those of all who have subscribed, if not of these."""
+        for handler in concerned(self._subscriptions if subscriptions is None else subscriptions, old, new):
             try:
                 handler(old, new)
             except Exception as error:
                 obj = new if new is not None else old
                 log.exception("A handler failed", error, resource=self._named, key=str(key_of(obj)) if obj else "")
-
-    def _notify(self, old: Obj | None, new: Obj | None) -> None:
-        self._call(self._handlers, old, new)
 
     # own writes
 

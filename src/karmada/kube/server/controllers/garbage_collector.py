@@ -25,7 +25,8 @@ from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GVR, GroupKind, GroupResource, GroupVersion
 from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.informer import Handler, Informer
+from karmada.kube.runtime.event_filter import Handler
+from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import WorkQueue

@@ -17,7 +17,8 @@ from karmada.kube.objects.gvrs import QUOTAS
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
-from karmada.kube.runtime.informer import Handler, Informer
+from karmada.kube.runtime.event_filter import Handler
+from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import set_status

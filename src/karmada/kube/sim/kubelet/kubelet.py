@@ -21,8 +21,8 @@ from karmada.kube.objects.podstate import is_terminal, node_name
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.event_filter import Handler
 from karmada.kube.runtime.events import WARNING
-from karmada.kube.runtime.informer import Handler
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.sim.behaviours import Behaviours, Outcome
 from karmada.kube.sim.context import KUBELET, Context

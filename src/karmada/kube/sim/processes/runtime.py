@@ -17,7 +17,7 @@ from karmada.kube.client.pod_streams import STDERR, STDOUT
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.informer import Handler
+from karmada.kube.runtime.event_filter import Handler
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait

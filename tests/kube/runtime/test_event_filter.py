@@ -1,0 +1,81 @@
+"""Filters: which handlers a change concerns, and that what several look at is looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.event_filter import EVERYTHING, EventFilter, Subscription, concerned
+
+
+def obj(spec: Any = None, **metadata: Any) -> Obj:
+    return {"metadata": {"name": "a", **metadata}, "spec": spec}
+
+
+def colour(obj: Obj) -> Iterable[str]:
+    return [obj["metadata"]["labels"]["colour"]] if "labels" in obj["metadata"] else ()
+
+
+ONE = obj(1, generation=1)
+RED, BLUE = (obj(1, labels={"colour": name}) for name in ("red", "blue"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "old", "new", "expected"),
+    [
+        (EVERYTHING, ONE, ONE, True),
+        (EventFilter(on=("ADDED",)), None, ONE, True),
+        (EventFilter(on=("ADDED",)), ONE, ONE, False),
+        (EventFilter(on=("MODIFIED",)), ONE, ONE, True),
+        (EventFilter(on=("ADDED", "MODIFIED")), ONE, None, False),
+        (EventFilter(on=("DELETED",)), ONE, None, True),
+        (EventFilter(on=("DELETED",)), None, ONE, False),
+        (EventFilter(changed=("spec",)), None, ONE, True),
+        (EventFilter(changed=("spec",)), ONE, None, True),
+        (EventFilter(changed=("spec",)), ONE, obj(1, generation=2), False),
+        (EventFilter(changed=("spec",)), ONE, obj(2), True),
+        (EventFilter(changed=("metadata.generation", "spec")), ONE, obj(1, generation=2), True),
+        (EventFilter(changed=("metadata.generation", "spec")), ONE, obj(2, generation=1), True),
+        (EventFilter(changed=("metadata.deletionTimestamp",)), ONE, obj(1, deletionTimestamp="t"), True),
+        (EventFilter(changed=("metadata.labels",)), obj(), obj(labels={}), False),
+        (EventFilter(changed=("metadata.labels",)), obj(), RED, True),
+        (EventFilter(changed=("spec.a",)), obj({"a": 1}), obj({"a": 1, "b": 2}), False),
+        (EventFilter(changed=("spec.a",)), obj({"a": 1}), obj(None), True),
+        (EventFilter(changed=("spec.a",)), obj({"a": 0}), obj({}), True),
+        (EventFilter(changed=("spec.a",)), obj({"a": {}}), obj({}), True),
+        (EventFilter(having=(colour, "red")), RED, BLUE, True),
+        (EventFilter(having=(colour, "red")), BLUE, RED, True),
+        (EventFilter(having=(colour, "red")), RED, None, True),
+        (EventFilter(having=(colour, "red")), None, BLUE, False),
+        (EventFilter(having=(colour, "red")), ONE, ONE, False),
+        (EventFilter(having=(colour, "red"), changed=("spec",)), RED, RED, False),
+        (EventFilter(having=(colour, "red"), on=("DELETED",)), None, RED, False),
+    ],
+)
+def test_a_filter_says_which_changes_concern_a_handler(
+    wanted: EventFilter, old: Obj | None, new: Obj | None, expected: bool
+) -> None:
+    def handler(_old: Obj | None, _new: Obj | None) -> None:
+        raise AssertionError("it is found, not called")
+
+    assert concerned([Subscription(handler, wanted)], old, new) == ([handler] if expected else [])
+
+
+def test_handlers_are_found_in_their_order_and_what_they_share_is_computed_once_for_each_object() -> None:
+    computed: list[Obj] = []
+
+    def counted(obj: Obj) -> Iterable[str]:
+        computed.append(obj)
+        return colour(obj)
+
+    handlers = [lambda old, new, n=n: None for n in range(5)]  # noqa: ARG005
+    colours = ("red", "blue", "green", "red", "blue")
+    subscriptions = [
+        Subscription(handler, EventFilter(having=(counted, name)))
+        for handler, name in zip(handlers, colours, strict=True)
+    ]
+    assert concerned(subscriptions, RED, BLUE) == [handlers[0], handlers[1], handlers[3], handlers[4]]
+    assert computed == [RED, BLUE]
