@@ -10,6 +10,7 @@ from karmada.kube.kinds.inventory import builtin_resources, group_priority, vers
 from karmada.kube.kinds.metadata import metadata_errors
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.gvk import GVK, GroupResource, GroupVersion
+from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.decode import normalize
 from karmada.kube.server.addresses.allocator import Allocator
@@ -43,6 +44,22 @@ def find(resources: dict[GVK, Resource], version: str, kind: str) -> Resource:
 def test_names(resources: dict[GVK, Resource], version: str, kind: str, plural: str, short: tuple[str, ...]) -> None:
     found = find(resources, version, kind)
     assert (found.plural, found.short_names, found.singular) == (plural, short, kind.lower())
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "subresource", "fields", "left"),
+    [
+        ("apps/v1", "Deployment", "", {"f:spec": {}, "f:status": {}}, {"f:spec": {}}),
+        ("apps/v1", "Deployment", "status", {"f:metadata": {"f:labels": {}}, "f:status": {}}, {"f:status": {}}),
+        ("apps/v1", "Deployment", "scale", {"f:spec": {}, "f:status": {}}, {"f:spec": {}, "f:status": {}}),
+        ("v1", "ConfigMap", "", {"f:data": {}, "f:status": {}}, {"f:data": {}, "f:status": {}}),
+    ],
+)
+def test_an_endpoint_owns_the_fields_that_it_writes(
+    resources: dict[GVK, Resource], version: str, kind: str, subresource: str, fields: Obj, left: Obj
+) -> None:
+    reset = find(resources, version, kind).reset_of(subresource)
+    assert (fields if reset is None else reset.keep(fields)) == left
 
 
 def test_every_schema_is_there(resources: dict[GVK, Resource]) -> None:

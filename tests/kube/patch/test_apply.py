@@ -12,7 +12,7 @@ from karmada.kube.objects.errors import ApiError, BadRequest, Conflict
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.apply import LAST_APPLIED, apply
-from karmada.kube.patch.managedfields import entries_of, reset_of, update_managers, with_entries
+from karmada.kube.patch.managedfields import MAIN, entries_of, status_reset, update_managers, with_entries
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.node import Node
 
@@ -340,9 +340,9 @@ def test_the_configuration_must_have_the_version_of_the_endpoint_and_no_managed_
 
 def test_the_main_endpoint_does_not_own_status() -> None:
     config = {**deployment(replicas=1), "status": {"replicas": 5}}
-    obj = ssa(None, config, reset=reset_of("", has_status=True))
+    obj = ssa(None, config, reset=MAIN)
     assert fields_of(obj, "me") == {"f:spec": {"f:replicas": {}}}
-    applied = ssa(obj, config, "me", T2, subresource="status", reset=reset_of("status", has_status=True))
+    applied = ssa(obj, config, "me", T2, subresource="status", reset=status_reset())
     entries = {entry.get("subresource", ""): entry["fieldsV1"] for entry in entries_of(applied)}
     assert entries == {"": {"f:spec": {"f:replicas": {}}}, "status": {"f:status": {"f:replicas": {}}}}
 

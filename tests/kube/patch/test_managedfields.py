@@ -12,12 +12,14 @@ from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.fieldset import intersection
 from karmada.kube.patch.managedfields import (
+    CUSTOM_STATUS,
+    MAIN,
     MAX_UPDATE_ENTRIES,
     after_admission,
     entries_of,
     intern_fields,
-    reset_of,
     same_but_times,
+    status_reset,
     update_managers,
     with_entries,
 )
@@ -91,7 +93,7 @@ def test_creating_a_deployment_owns_all_but_identity_and_what_the_type_always_ha
         manager="kubectl-client-side-apply",
         api_version="apps/v1",
         now=T1,
-        reset=reset_of("", has_status=True),
+        reset=MAIN,
     )
     port = 'k:{"containerPort":80,"protocol":"TCP"}'
     container: Any = {
@@ -258,7 +260,7 @@ def test_admission_may_change_the_list_validly() -> None:
 
 def test_the_main_endpoint_leaves_status_alone_and_the_status_endpoint_the_rest() -> None:
     def put(old: Obj, new: Obj, subresource: str, now: str) -> list[Obj]:
-        reset = reset_of(subresource, has_status=True, status_keeps=("labels",))
+        reset = status_reset(("labels",)) if subresource else MAIN
         return update_managers(
             old, new, DEPLOYMENT, manager="m", api_version="apps/v1", now=now, subresource=subresource, reset=reset
         )
@@ -298,7 +300,7 @@ def test_a_custom_status_endpoint_owns_nothing_but_status() -> None:
         now=T2,
         subresource="status",
         custom=True,
-        reset=reset_of("status", has_status=True, custom=True),
+        reset=CUSTOM_STATUS,
     )
     assert entries[1]["fieldsV1"] == {"f:status": {".": {}, "f:y": {}}}
 

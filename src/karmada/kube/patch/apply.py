@@ -12,7 +12,7 @@ How a server handles an apply patch, in the request's version:
 2. Fill in defaults in a copy of `merged`, run admission, validation and storage as for a PUT (or a create). Do not
    call `update_managers`: what defaults and admission add has no owner. Then `after_admission` and `same_but_times` as
    for any other write.
-3. /status: the same with subresource="status" and its `reset_of`. /scale: build a configuration of the parent that
+3. /status: the same with subresource="status" and its `reset`. /scale: build a configuration of the parent that
    holds nothing but apiVersion, kind, name, namespace and the replicas, and apply it with subresource="scale".
 """
 

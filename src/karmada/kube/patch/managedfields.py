@@ -9,8 +9,8 @@ defaults filled in (see patch.apply for the apply patch):
 
 - create: `entries = update_managers(None, new, node, ...)` after decoding and defaulting, before admission.
 - PUT and JSON, merge or strategic patch: `update_managers(old, new, node, ...)` after defaulting, before admission and
-  before what the endpoint must not change is put back. `reset=reset_of(...)` leaves that part out here.
-- /status: the same with subresource="status" and its own `reset_of`.
+  before what the endpoint must not change is put back. `reset` (of the Resource) leaves that part out here.
+- /status: the same with subresource="status" and its own `reset`.
 - /scale: the same on the parent object with its new replicas and subresource="scale".
 - the result goes into metadata.managedFields (`with_entries`); an empty list means: drop the member.
 - after mutating admission: `after_admission` puts entries back that a webhook broke.
@@ -58,24 +58,15 @@ class Reset:
 
 
 _STATUS: Final[FieldSet] = {"f:status": LEAF}
-_MAIN_RESET: Final = Reset(exclude=_STATUS)
-_CUSTOM_STATUS_RESET: Final = Reset(only=_STATUS)
-
-
-def reset_of(
-    subresource: str, *, has_status: bool, custom: bool = False, status_keeps: tuple[str, ...] = ()
-) -> Reset | None:
-    """Return what an endpoint does not write: main ignores status where /status exists, and /status the rest.
-
-    `status_keeps` names the metadata that /status does not write, besides the spec.
-    """
-    if subresource == "status":
-        return _CUSTOM_STATUS_RESET if custom else _status_reset(status_keeps)
-    return _MAIN_RESET if has_status and not subresource else None
+MAIN: Final = Reset(exclude=_STATUS)
+"""What a write to the object itself does not own where it has a status of its own endpoint."""
+CUSTOM_STATUS: Final = Reset(only=_STATUS)
+"""What a write to /status of a custom resource does not own."""
 
 
 @cache
-def _status_reset(keeps: tuple[str, ...]) -> Reset:
+def status_reset(keeps: tuple[str, ...] = ()) -> Reset:
+    """Return what a write to /status does not own: the spec, and the metadata that it `keeps`."""
     exclude: FieldSet = {"f:spec": LEAF}
     if keeps:
         exclude["f:metadata"] = {f"f:{key}": LEAF for key in keeps}
@@ -102,24 +93,42 @@ def update_managers(
     if old is not None and not entries:
         return entries  # Ownership of this object is not tracked; the first apply will begin with it.
     root = root_place(node, custom)
+    me = (manager or "unknown", UPDATE, api_version, subresource)
     try:
         changed, removed = (created(root, new), LEAF) if old is None else compare(root, old, new)
+        changed = _owned(changed, reset) if changed else changed
+        removed = _owned(removed, reset) if removed else removed
+        if entries and (changed or removed):
+            return _moved(entries, changed, removed, me, now)
+        return [make_entry(*me, now, changed)] if changed else entries
     except RecursionError:
         return entries  # Too deep for a field set; whether it may be stored is decided elsewhere.
-    changed, removed = _owned(changed, reset), _owned(removed, reset)
-    if not changed and not removed:
-        return entries
-    writer = make_entry(manager, UPDATE, api_version, subresource, now, changed)
-    if not entries:
-        return [writer] if changed else entries  # as most creates
-    return _move(entries, changed, removed, writer)
 
 
 def _owned(fields: FieldSet, reset: Reset | None) -> FieldSet:
     """Return what of these a writer may own."""
-    if fields and reset is not None:
-        fields = reset.keep(fields)
-    return without_system_fields(fields) if fields else fields
+    return without_system_fields(fields if reset is None else reset.keep(fields))
+
+
+def _moved(
+    entries: list[Obj], changed: FieldSet, removed: FieldSet, me: tuple[str, str, str, str], now: str
+) -> list[Obj]:
+    """Add the changed paths to the writer's entry; remove them and the removed ones from all other entries."""
+    mine: Obj | None = None
+    out = []
+    for entry in entries:
+        if mine is None and entry.get("manager") == me[0] and identity(entry) == me:
+            mine = entry
+            continue
+        left = release(entry, changed, removed)
+        if left is not None:
+            out.append(left)
+    kept = None if mine is None else release(mine, LEAF, removed)
+    if changed:
+        out.append(make_entry(*me, now, changed if kept is None else union(kept["fieldsV1"], changed)))
+    elif kept is not None:
+        out.append(kept)
+    return sort_entries(_cap(out) if len(out) > MAX_UPDATE_ENTRIES else out)
 
 
 _interned: dict[bytes, FieldSet] = {}
@@ -129,7 +138,10 @@ _MAX_INTERNED_BYTES: Final = 8192
 
 def intern_fields(fields: FieldSet) -> FieldSet:
     """Return the one shared copy of a set: objects of a kind have the same few, and each is kilobytes of dicts."""
-    key = orjson.dumps(fields)
+    try:
+        key = orjson.dumps(fields)
+    except TypeError as error:
+        raise RecursionError(str(error)) from None
     found = _interned.get(key)
     if found is not None:
         return found
@@ -221,24 +233,6 @@ def _why_invalid(entry: Any) -> str | None:
     return None if valid(entry.get("fieldsV1", {})) else "invalid fieldsV1"
 
 
-def _move(entries: list[Obj], changed: FieldSet, removed: FieldSet, writer: Obj) -> list[Obj]:
-    """Add the changed paths to the writer's entry; remove them and the removed ones from all other entries."""
-    out = []
-    me = identity(writer)
-    previous: Obj | None = None
-    for entry in entries:
-        if previous is None and entry.get("manager") == me[0] and identity(entry) == me:
-            previous = entry
-            continue
-        left = release(entry, changed, removed)
-        if left is not None:
-            out.append(left)
-    mine = _merge_own(previous, changed, removed, writer)
-    if mine is not None:
-        out.append(mine)
-    return sort_entries(_cap(out))
-
-
 def release(entry: Obj, changed: FieldSet, removed: FieldSet) -> Obj | None:
     """Return the entry without these paths; itself if it had none of them, None if nothing is left."""
     fields = entry.get("fieldsV1") or LEAF
@@ -248,16 +242,6 @@ def release(entry: Obj, changed: FieldSet, removed: FieldSet) -> Obj | None:
     if not left:
         return None
     return entry if left is fields else {**entry, "fieldsV1": intern_fields(left)}
-
-
-def _merge_own(previous: Obj | None, changed: FieldSet, removed: FieldSet, writer: Obj) -> Obj | None:
-    if previous is None:
-        return writer if changed else None
-    kept = release(previous, LEAF, removed)
-    if not changed:
-        return kept
-    fields = changed if kept is None else union(kept["fieldsV1"], changed)
-    return {**writer, "fieldsV1": intern_fields(fields)}
 
 
 def _age(entry: Obj) -> str:
@@ -270,8 +254,6 @@ def _cap(entries: list[Obj]) -> list[Obj]:
     Going from the oldest on, the second of a version and those after it join the bucket of that version, which the
     first one becomes; its time is that of the youngest in it.
     """
-    if len(entries) <= MAX_UPDATE_ENTRIES:
-        return entries
     updates = [entry for entry in entries if entry.get("operation") == UPDATE]
     surplus = len(updates) - MAX_UPDATE_ENTRIES
     if surplus <= 0:

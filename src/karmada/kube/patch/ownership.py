@@ -23,35 +23,32 @@ def added(place: Place | None, value: Any) -> FieldSet:
     """Return the subtree of a value that was not there: all its paths and itself."""
     if place is None or not value:
         return LEAF
-    out = _paths_below(place, value)
+    out: FieldSet = {}
+    kind = place.kind
+    if value.__class__ is dict:
+        if kind == STRUCT:
+            fields = place.fields
+            for name, item in value.items():
+                key, child, _ = fields[name]
+                out[key] = added(child, item) if child is not None and item else LEAF
+        elif kind in (MAP, ANY_KIND):
+            child = ANY if kind == ANY_KIND else place.values
+            for name, item in value.items():
+                out["f:" + name] = added(child, item) if child is not None and item else LEAF
+    elif value.__class__ is list:
+        if kind == KEYED:
+            out = _items(place, value, added)
+        elif kind == SET:
+            out = {member_key(item): LEAF for item in value}
     if not out:
         return LEAF
     out["."] = LEAF
     return out
 
 
-def _paths_below(place: Place, value: Any) -> FieldSet:
-    """Return a fresh dict of all paths strictly below a value; empty when there are none."""
-    kind = place.kind
-    if value.__class__ is dict:
-        if kind == STRUCT:
-            out: FieldSet = {}
-            fields = place.fields
-            for name, item in value.items():
-                key, child, _ = fields[name]
-                out[key] = added(child, item) if child is not None and item else LEAF
-            return out
-        if kind in (MAP, ANY_KIND):
-            child = ANY if kind == ANY_KIND else place.values
-            if child is None:
-                return {"f:" + name: LEAF for name in value}
-            return {"f:" + name: added(child, item) for name, item in value.items()}
-    elif value.__class__ is list:
-        if kind == KEYED:
-            return _items(place, value, added)
-        if kind == SET:
-            return {member_key(item): LEAF for item in value}
-    return {}
+def _below(place: Place, value: Any) -> FieldSet:
+    """Return all paths strictly below a value; empty when there are none."""
+    return {key: below for key, below in added(place, value).items() if key != "."}
 
 
 def _items(place: Place, items: list[Any], of_item: Any) -> FieldSet:
@@ -81,9 +78,9 @@ def created(place: Place, value: Any) -> FieldSet:
             if item or not exists:
                 out[key] = LEAF
         elif not exists:
-            out[key] = added(child, item)
-        else:
-            below = created(child, item) if child.kind == STRUCT else _paths_below(child, item)
+            out[key] = added(child, item) if item else LEAF
+        elif item:
+            below = created(child, item) if child.kind == STRUCT else _below(child, item)
             if below:
                 out[key] = below
     return out
@@ -136,7 +133,7 @@ def _differ(place: Place, old: Any, new: Any) -> tuple[FieldSet | None, FieldSet
     before: Any = form() if old is None else old
     now: Any = form() if new is None else new
     if before.__class__ is not form or now.__class__ is not form:
-        return added(place, new), _paths_below(place, old)
+        return added(place, new), _below(place, old)
     if place.kind == KEYED:
         more, less = _compare_items(place, before, now)
     elif place.kind == SET:
@@ -147,7 +144,7 @@ def _differ(place: Place, old: Any, new: Any) -> tuple[FieldSet | None, FieldSet
 
 
 def _compare_members(place: Place, old: list[Any], new: list[Any]) -> tuple[FieldSet, FieldSet]:
-    before, now = _paths_below(place, old), _paths_below(place, new)
+    before, now = _below(place, old), _below(place, new)
     changed = {key: LEAF for key in now if key not in before}
     return changed, {key: LEAF for key in before if key not in now}
 
@@ -179,7 +176,7 @@ def _compare_one(place: Place, key: str, old: list[Any], new: list[Any], changed
         return
     changed[key] = LEAF if len(new) > 1 else added(child, new[0])
     if len(old) == 1 and child is not None:
-        below = _paths_below(child, old[0])
+        below = _below(child, old[0])
         if below:
             removed[key] = below
 

@@ -22,7 +22,7 @@ from karmada.kube.server.handlers.group_creates import GroupCreates
 from karmada.kube.server.handlers.patching import APPLY, Patcher, patch_or_create, patch_type, update_or_create
 from karmada.kube.server.handlers.reads import Reads
 from karmada.kube.server.handlers.scale import Scaling
-from karmada.kube.server.handlers.subresources import projection, reset_for
+from karmada.kube.server.handlers.subresources import projection
 from karmada.kube.server.handlers.writes import Change, Writes, WriteScope, check_uid
 from karmada.kube.server.http.bodies import Bodies
 from karmada.kube.server.http.options import (
@@ -244,7 +244,7 @@ class Handlers:
         return patcher, options
 
     def _resource_patcher(self, request: Request, resource: Resource) -> tuple[Patcher, WriteOptions]:
-        reset = reset_for(resource, request.info.subresource)
+        reset = resource.reset_of(request.info.subresource)
         return self._patcher(
             request,
             resource.gvk,

@@ -11,7 +11,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.patch.managedfields import update_managers
 from karmada.kube.patch.mergepatch import apply_merge_patch
 from karmada.kube.runtime.follow_ups import FollowUp
-from karmada.kube.server.handlers.subresources import reset_for
 
 
 def fold(resource: Resource, obj: Obj, follow_up: FollowUp, now: str) -> None:
@@ -36,7 +35,7 @@ def _track(resource: Resource, before: Obj, after: Obj, manager: str, now: str, 
         now=now,
         subresource=subresource,
         custom=resource.custom,
-        reset=reset_for(resource, subresource),
+        reset=resource.reset_of(subresource),
     )
     if entries:
         after["metadata"]["managedFields"] = entries

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from karmada.kube.kinds.resource import Resource, Subresource
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.managedfields import Reset, reset_of
 
 _METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
 
@@ -20,16 +19,6 @@ def projection(resource: Resource, part: Subresource) -> Callable[[Obj, Obj], Ob
     if part.project is not None:
         return part.project
     return (lambda live, body: project_status(resource, live, body)) if part.name == "status" else None
-
-
-def reset_for(resource: Resource, subresource: str) -> Reset | None:
-    """Return the fields that a write to this endpoint does not own."""
-    return reset_of(
-        subresource,
-        has_status=resource.has_status,
-        custom=resource.custom,
-        status_keeps=resource.strategy.status_keeps,
-    )
 
 
 def project_status(resource: Resource, live: Obj, body: Obj) -> Obj:

@@ -41,7 +41,6 @@ from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.handlers.fencing import Fencing
 from karmada.kube.server.handlers.follow_ups import fold
-from karmada.kube.server.handlers.subresources import reset_for
 from karmada.kube.server.handlers.system_fields import (
     SYSTEM_FIELDS,
     carry_over,
@@ -337,7 +336,7 @@ class Writes:
             now=rfc3339(self._clock.now()),
             subresource=scope.subresource,
             custom=resource.custom,
-            reset=reset_for(resource, scope.subresource),
+            reset=resource.reset_of(scope.subresource),
         )
         if managers:
             new["metadata"]["managedFields"] = managers
