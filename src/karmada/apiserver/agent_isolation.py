@@ -46,7 +46,6 @@ class AgentIsolation(Plugin):
     """`restrict` is for every request, the plug-in for what is created."""
 
     name = "AgentIsolation"
-    static = True
     mutates = False
 
     def __init__(self, reader: Reader) -> None:

@@ -26,7 +26,6 @@ class ClusterCredentials(Plugin):
     """Admission plug-in for Clusters."""
 
     name = "ClusterCredentials"
-    static = True
     mutates = False
 
     def __init__(self, rights: Decides, *, allow_insecure: bool = False) -> None:

@@ -21,6 +21,8 @@ class Probe(Plugin):
     def __init__(self, name: str, log: list[str], wanted: bool = True) -> None:
         self.name = name
         self.wanted = wanted
+        self.generation = 0
+        self.depends_on = (self,)
         self._log = log
 
     def handles(self, _attributes: Attributes) -> bool:
@@ -57,20 +59,39 @@ def test_webhooks_have_their_places(reader: Any) -> None:
     assert names[-2:] == ["Mine", "ResourceQuota"]
 
 
-async def test_dynamic_plugins_are_evaluated_for_each_request(attributes_of: AttributesOf) -> None:
+async def test_a_plugin_is_evaluated_again_when_what_it_depends_on_has_changed(attributes_of: AttributesOf) -> None:
     log: list[str] = []
     probe = Probe("MutatingAdmissionWebhook", log)
     chain = Chain([probe])
     assert await chain.admit(attributes_of("CREATE", "pods", {}))
     await chain.validate(attributes_of("CREATE", "pods", {}))
     name = probe.name
-    assert log == [f"{name}?", f"{name}.admit", f"{name}?", f"{name}.validate"]
+    assert log == [f"{name}?", f"{name}.admit", f"{name}.validate"]
     probe.wanted = False
+    probe.generation += 1
     assert not await chain.admit(attributes_of("CREATE", "pods", {}))
     assert log[-1] == f"{name}?"
 
 
-async def test_static_plugins_are_evaluated_once(attributes_of: AttributesOf, reader: Any) -> None:
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"operation": "UPDATE", "old": {}},
+        {"plural": "configmaps"},
+        {"subresource": "status"},
+        {"namespace": ""},
+    ],
+)
+async def test_a_plugin_is_evaluated_for_each_sort_of_request(attributes_of: AttributesOf, other: Any) -> None:
+    log: list[str] = []
+    chain = Chain([Probe("Any", log, wanted=False)])
+    for given in ({}, other, {"name": "of no interest"}):
+        arguments = {"operation": "CREATE", "plural": "pods", "obj": {}, **given}
+        await chain.admit(attributes_of(**arguments))
+    assert log == ["Any?", "Any?"]
+
+
+async def test_plugins_are_evaluated_once(attributes_of: AttributesOf, reader: Any) -> None:
     calls: list[str] = []
 
     class Static(BuiltinPlugin):

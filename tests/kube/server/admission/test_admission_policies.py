@@ -123,8 +123,8 @@ async def test_a_binding_narrows_where_its_policy_applies(state: State, policies
     put_binding(state, matchResources={"namespaceSelector": {"matchLabels": {"env": "test"}}})
     assert await judge(policies, write(config_map())) is None
     put_binding(state, matchResources={"resourceRules": [{**CONFIG_MAPS, "resourceNames": ["other"]}]})
-    assert not policies.handles(write(config_map()))
-    assert policies.handles(write(config_map("other")))
+    assert await judge(policies, write(config_map())) is None
+    assert await judge(policies, write(config_map("other"))) is not None
     put_binding(state, matchResources={"excludeResourceRules": [CONFIG_MAPS]})
     assert not policies.handles(write(config_map()))
 

@@ -1,9 +1,9 @@
 """The plug-ins in their order, and for every sort of request the few that handle it.
 
 Order is Kubernetes' own and matters: defaults come before the webhooks that see them, the quota comes last, when
-nothing can refuse the write any more but the store. A plug-in whose `handles` depends on nothing but resource,
-subresource and operation says so (`static`), and it is called once for each of those; that of the others (webhooks,
-policies) is called once for each write.
+nothing can refuse the write any more but the store. Which plug-ins handle a sort of write (resource, subresource,
+operation, with or without a namespace) is found once, and again when something that one of them `depends_on` has
+changed: webhook configurations, policies, the kinds that are served.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.clock import Clock, RealClock
-from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.default_ingress_class import DefaultIngressClass
 from karmada.kube.server.admission.default_toleration_seconds import DefaultTolerationSeconds
-from karmada.kube.server.admission.interface import Attributes, Plugin
+from karmada.kube.server.admission.interface import Attributes, Generation, Plugin
 from karmada.kube.server.admission.limit_ranger import LimitRanger
 from karmada.kube.server.admission.namespace_lifecycle import NamespaceLifecycle
 from karmada.kube.server.admission.plugin import BuiltinPlugin
@@ -71,26 +71,34 @@ _BUILTIN: tuple[type[BuiltinPlugin], ...] = (
     DefaultIngressClass,
 )
 
-_Key = tuple[GroupResource, str, str]
+_Key = tuple[GVK, str, str, str, bool]
 
 
 class _Steps(NamedTuple):
-    """The plug-ins that handle a write."""
+    """The plug-ins that handle a write, and among them those that have such a step."""
 
     plugins: tuple[Plugin, ...]
     admit: tuple[Plugin, ...]
     validate: tuple[Plugin, ...]
     finish: tuple[Plugin, ...]
-    may_wait: bool
-    """True if one of them is not `static`: those may call other servers."""
+
+    @classmethod
+    def of(cls, plugins: tuple[Plugin, ...]) -> _Steps:
+        return cls(
+            plugins,
+            tuple(plugin for plugin in plugins if type(plugin).admit is not Plugin.admit),
+            tuple(plugin for plugin in plugins if type(plugin).validate is not Plugin.validate),
+            tuple(plugin for plugin in plugins if type(plugin).finish is not Plugin.finish),
+        )
 
 
 class Chain:
     def __init__(self, plugins: Iterable[Plugin]) -> None:
         self._plugins: list[Plugin] = []
-        self._dynamic: list[Plugin] = []
-        self._static: dict[_Key, _Steps] = {}
-        """The plug-ins that handle such a write when no other does."""
+        self._sources: list[Generation] = []
+        self._seen: list[int] = []
+        """The generations of the sources that the steps were found at."""
+        self._steps: dict[_Key, _Steps] = {}
         for plugin in plugins:
             self.add(plugin)
 
@@ -103,66 +111,52 @@ class Chain:
         rank = _rank(plugin.name)
         at = next((i for i, other in enumerate(self._plugins) if _rank(other.name) > rank), len(self._plugins))
         self._plugins.insert(at, plugin)
-        if not plugin.static:
-            self._dynamic.append(plugin)
-        self._static.clear()
+        self._sources += plugin.depends_on
+        self._steps.clear()
 
     async def admit(self, attributes: Attributes) -> bool:
         """Call every `admit`, in order, and again on reinvocation; return whether one may have changed the object."""
-        plugins, changed = self._for(attributes).admit, False
+        plugins, changed = self._of(attributes).admit, False
         for plugin in plugins:
             await plugin.admit(attributes)
             changed = changed or plugin.mutates
-        if attributes.begin_second_round():
+        if attributes.rounds is not None and attributes.rounds.begin_second():
             for plugin in plugins:
                 await plugin.admit(attributes)
         return changed
 
     async def validate(self, attributes: Attributes) -> None:
-        for plugin in self._for(attributes).validate:
+        for plugin in (attributes.steps or self._of(attributes)).validate:
             await plugin.validate(attributes)
 
     def finish(self, attributes: Attributes, stored: bool | None) -> None:
         """Report the end of an admitted write: it was stored, was not, or (None) the outcome is unknown."""
-        for plugin in self._for(attributes).finish:
+        for plugin in (attributes.steps or self._of(attributes)).finish:
             plugin.finish(attributes, stored)
 
     def may_wait(self, attributes: Attributes) -> bool:
         """Return whether such a write is handled by a plug-in that may call another server."""
-        return self._for(attributes).may_wait
+        return any(plugin.waits for plugin in self._of(attributes).plugins)
 
     def decides_by_namespace(self, attributes: Attributes) -> bool:
         """Return whether such a create is admitted as it is, or refused, by nothing but its namespace."""
-        steps = self._for(attributes)
+        steps = self._of(attributes)
         return not steps.finish and all(plugin.by_namespace for plugin in (*steps.admit, *steps.validate))
 
-    def _for(self, attributes: Attributes) -> _Steps:
-        """Return what handles this write; it is found once and kept with the write."""
-        steps: _Steps | None = attributes.steps
+    def _of(self, attributes: Attributes) -> _Steps:
+        """Return what handles such a write, which is kept with the write."""
+        now = [source.generation for source in self._sources]
+        if now != self._seen:
+            self._seen = now
+            self._steps.clear()
+        resource = attributes.resource
+        key = (resource.gvk, resource.plural, attributes.subresource, attributes.operation, bool(attributes.namespace))
+        steps = self._steps.get(key)
         if steps is None:
-            steps = attributes.steps = self._steps_of(attributes)
+            handling = tuple(plugin for plugin in self._plugins if plugin.handles(attributes))
+            steps = self._steps[key] = _Steps.of(handling)
+        attributes.steps = steps
         return steps
-
-    def _steps_of(self, attributes: Attributes) -> _Steps:
-        key = (attributes.resource.group_resource, attributes.subresource, attributes.operation)
-        static = self._static.get(key)
-        if static is None:
-            handling = (plugin for plugin in self._plugins if plugin.static and plugin.handles(attributes))
-            static = self._static[key] = _steps(tuple(handling))
-        dynamic = [plugin for plugin in self._dynamic if plugin.handles(attributes)]
-        if not dynamic:
-            return static
-        return _steps(tuple(plugin for plugin in self._plugins if plugin in static.plugins or plugin in dynamic))
-
-
-def _steps(plugins: tuple[Plugin, ...]) -> _Steps:
-    return _Steps(
-        plugins,
-        tuple(plugin for plugin in plugins if type(plugin).admit is not Plugin.admit),
-        tuple(plugin for plugin in plugins if type(plugin).validate is not Plugin.validate),
-        tuple(plugin for plugin in plugins if type(plugin).finish is not Plugin.finish),
-        not all(plugin.static for plugin in plugins),
-    )
 
 
 def _rank(name: str) -> float:

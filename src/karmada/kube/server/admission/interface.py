@@ -7,9 +7,9 @@ A refusal is an ApiError. `handles` selects requests, so that a request pays onl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.gvk import GroupResource
@@ -69,29 +69,34 @@ class Attributes:
 
     steps: Any = None
     """Plug-ins that handle this write, kept here by the chain."""
-    _rounds: Rounds | None = None
+    rounds: Rounds | None = None
+    """Made by the first plug-in that is reinvoked."""
 
-    @property
-    def rounds(self) -> Rounds:
-        if self._rounds is None:
-            self._rounds = Rounds()
-        return self._rounds
-
-    def begin_second_round(self) -> bool:
-        """Begin the second round; return whether anything is reinvoked."""
-        return self._rounds is not None and self._rounds.begin_second()
+    def count_rounds(self) -> Rounds:
+        if self.rounds is None:
+            self.rounds = Rounds()
+        return self.rounds
 
     @property
     def group_resource(self) -> GroupResource:
         return self.resource.group_resource
 
 
+class Generation(Protocol):
+    """Something that changes."""
+
+    generation: int
+    """Rises with each change."""
+
+
 class Plugin(ABC):
     """One of the chain; most write `admit` or `validate`, and those they leave out are not called."""
 
     name: str = ""
-    static: ClassVar[bool] = False
-    """`handles` depends only on resource, subresource and operation: the chain calls it once for each combination."""
+    depends_on: Sequence[Generation] = ()
+    """What `handles` reads besides resource, subresource, operation and whether there is a namespace."""
+    waits: ClassVar[bool] = False
+    """It may call another server."""
     mutates: ClassVar[bool] = True
     """`admit` may change the object, which then gets its defaults again."""
     by_namespace: ClassVar[bool] = False
@@ -99,7 +104,7 @@ class Plugin(ABC):
 
     @abstractmethod
     def handles(self, attributes: Attributes, /) -> bool:
-        """Return whether this plug-in is called for the request."""
+        """Return whether this plug-in is called for such requests; what it `depends_on` says when to ask again."""
 
     async def admit(self, attributes: Attributes, /) -> None:  # noqa: B027
         """May change the object."""

@@ -88,7 +88,7 @@ class MutatingPolicies(PolicyPlugin[MutatingPolicy]):
     async def admit(self, attributes: Attributes) -> None:
         if attributes.obj is None:
             return
-        rounds = attributes.rounds
+        rounds = attributes.count_rounds()
         for bound in sorted(self._concerned(attributes), key=lambda bound: (bound.policy.name, bound.binding.name)):
             identity = (self.name, bound.policy.name, bound.binding.name)
             if rounds.takes(identity) and self._selected(bound, attributes):

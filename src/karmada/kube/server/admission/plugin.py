@@ -1,8 +1,6 @@
-"""What the built-in plug-ins have in common: they read current state, and what they handle is known beforehand."""
+"""What the built-in plug-ins have in common: they read current state."""
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.errors import Forbidden
@@ -12,8 +10,6 @@ from karmada.kube.server.admission.interface import Attributes, Plugin
 
 class BuiltinPlugin(Plugin):
     """One that reads current state."""
-
-    static: ClassVar[bool] = True
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader

@@ -180,7 +180,7 @@ def _by_name(objects: list[Obj]) -> list[Obj]:
 
 
 class PolicyPlugin(BuiltinPlugin, Generic[P]):
-    static = False
+    waits = True
     policies: ClassVar[GroupResource]
     bindings: ClassVar[GroupResource]
     policy: type[P]
@@ -191,12 +191,13 @@ class PolicyPlugin(BuiltinPlugin, Generic[P]):
         self._authorizer = authorizer
         self._policies = Followed(reader, self.policies, lambda raws: {p.name: p for p in map(self.policy.of, raws)})
         self._bindings = Followed(reader, self.bindings, lambda raws: [Binding.of(raw) for raw in _by_name(raws)])
+        self.depends_on = (*self._policies.sources, *self._bindings.sources, registry)
         self._known: dict[tuple[str, Resource, str, bool, str], tuple[Bound[P], ...]] = {}
         self._known_for: tuple[int, int, int] = (-1, -1, -1)
         self._names_matter = False
 
     def handles(self, attributes: Attributes) -> bool:
-        return bool(self._bindings.get() and self._concerned(attributes))
+        return bool(self._concerned(attributes)) or self._names_matter
 
     def is_exempt(self, attributes: Attributes) -> bool:
         """Return whether no policy applies to this write."""

@@ -106,7 +106,7 @@ class _CallFailed(Exception):
 
 
 class _Webhooks(BuiltinPlugin):
-    static = False
+    waits = True
     mutating: ClassVar[bool]
     configurations: ClassVar[GroupResource]
 
@@ -118,11 +118,12 @@ class _Webhooks(BuiltinPlugin):
         self._client = client
         self._authorizer = authorizer
         self._hooks = Followed(reader, self.configurations, compile_hooks)
+        self.depends_on = (*self._hooks.sources, registry)
         self._known: dict[tuple[str, Resource, str, bool], tuple[Invocation, ...]] = {}
         self._known_for: tuple[int, int] = (-1, -1)
 
     def handles(self, attributes: Attributes) -> bool:
-        return bool(self._hooks.get()) and bool(self._matched(attributes))
+        return bool(self._matched(attributes))
 
     def _matched(self, attributes: Attributes) -> tuple[Invocation, ...]:
         """Return the webhooks whose rules match."""
@@ -198,7 +199,7 @@ class MutatingWebhooks(_Webhooks):
     configurations = MUTATING
 
     async def admit(self, attributes: Attributes) -> None:
-        rounds = attributes.rounds
+        rounds = attributes.count_rounds()
         for invocation in self._matched(attributes):
             hook = invocation.hook
             if rounds.takes(hook):

@@ -46,7 +46,6 @@ class CertificateGuard(Plugin):
     """Admission plug-in for CertificateSigningRequests."""
 
     name = "CertificateSigningRequests"
-    static = True
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer

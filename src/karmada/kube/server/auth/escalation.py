@@ -225,7 +225,6 @@ class EscalationGuard(Plugin):
     """Admission plug-in: refuses roles and bindings that would grant more than their writer holds."""
 
     name = "RBACEscalation"
-    static = True
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer

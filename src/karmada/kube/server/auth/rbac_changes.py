@@ -15,11 +15,11 @@ class RbacChanges:
     def __init__(self, cache: Cache) -> None:
         self._collections = [cache.collection(resource) for resource in _RESOURCES]
         self._new = [NewChanges(collection) for collection in self._collections]
-        self._seen: list[tuple[int, int]] = []
+        self._seen: list[int] = []
 
     def __call__(self) -> Sequence[Written] | None:
         """Return what was written since the last call; None when anything may have changed."""
-        seen = [(collection.resets, collection.changed) for collection in self._collections]
+        seen = [collection.generation for collection in self._collections]
         if seen == self._seen:
             return ()
         self._seen = seen

@@ -247,12 +247,14 @@ class Cache:
         for event in events:
             if idle is not None and event.key.startswith(start):
                 idle.changed = event.revision
+                idle.generation += 1
                 continue
             parts = split_key(event.key)
             collection = self._collection(parts.group, parts.resource)
             if collection.is_idle:  # as those of the Events that follow
                 start, idle = f"{parts.group}/{parts.resource}/", collection
                 collection.changed = event.revision
+                collection.generation += 1
                 continue
             collection.apply(event, parts, now)
         if events:

@@ -58,6 +58,8 @@ class Collection:
         self.resource = resource
         self.changed = floor
         """The revision of the last change; at least that of the load, before which anything may have happened."""
+        self.generation = 0
+        """Rises with each change of the objects."""
         self.resets = 0
         """How often the content was replaced: what was derived from changes is void after that."""
         self.unloaded: Unloaded | None = None
@@ -244,6 +246,7 @@ class Collection:
 
     def load(self, entries: Sequence[Doc]) -> None:
         """Take these, which come in key order and after all that is here, as they are: no changes."""
+        self.generation += 1
         self._objects.append(entries)
         for entry in entries:
             self._compressor.add(entry)
@@ -253,6 +256,7 @@ class Collection:
         """Change the state by a write, add it to the history, and notify the subscribers."""
         if self.unloaded is not None:
             self.changed = event.revision
+            self.generation += 1
             self.unloaded.write(event, time)
             return
         previous = self._objects.get(parts.namespace, parts.name)
@@ -267,6 +271,7 @@ class Collection:
             self._objects.put(entry)
             self._compressor.add(entry)
         self.changed = change.revision
+        self.generation += 1
         self._recent.add(change)
         self._subscribers.dispatch(change)
 
@@ -283,6 +288,7 @@ class Collection:
     def reset(self, floor: int) -> None:
         """Forget everything: the store has lost what happened since."""
         self.resets += 1
+        self.generation += 1
         self._objects.clear()
         self._recent.clear(floor)
         self.changed = floor

@@ -1,7 +1,7 @@
 """Something made from all objects of a resource, made again only when one of them changed.
 
 Webhook configurations, policies and APIServices are looked at by nearly every request and hardly ever change. Over the
-watch cache a look costs two comparisons; over any other Reader the names and versions are compared.
+watch cache a look costs a comparison; over any other Reader the names and versions are compared.
 """
 
 from __future__ import annotations
@@ -23,27 +23,20 @@ class Followed(Generic[T]):
         self._resource = resource
         self._make = make
         self._seen: object = None
-        self._changed, self._resets = -1, -1
-        self._collection = reader.collection(resource) if isinstance(reader, Cache) else None
+        self.sources = (reader.collection(resource),) if isinstance(reader, Cache) else ()
+        """Where changes show; nowhere over another Reader."""
         self.generation = 0
         """Rises whenever the value was made again."""
 
     def get(self) -> T:
-        collection = self._collection
-        if collection is None:
-            self._follow_reader()
-        elif collection.changed != self._changed or collection.resets != self._resets:
-            self._changed, self._resets = collection.changed, collection.resets
-            self._remake(self._reader.list(self._resource))
+        objects: list[Obj] | None = None
+        if self.sources:
+            seen: object = self.sources[0].generation
+        else:
+            objects = self._reader.list(self._resource)
+            seen = tuple((o["metadata"]["name"], o["metadata"].get("resourceVersion")) for o in objects)
+        if seen != self._seen:
+            self._seen = seen
+            self._value = self._make(self._reader.list(self._resource) if objects is None else objects)
+            self.generation += 1
         return self._value
-
-    def _follow_reader(self) -> None:
-        objects = self._reader.list(self._resource)
-        version = tuple((o["metadata"]["name"], o["metadata"].get("resourceVersion")) for o in objects)
-        if version != self._seen:
-            self._seen = version
-            self._remake(objects)
-
-    def _remake(self, objects: list[Obj]) -> None:
-        self._value = self._make(objects)
-        self.generation += 1
