@@ -131,14 +131,14 @@ async def test_the_same_again_writes_nothing(works: Works) -> None:
 
 
 async def test_only_a_work_that_is_as_wanted_and_stays_is_known_to_be_there(plane: ControlPlane, works: Works) -> None:
-    assert not works.has(WantedWork("m1", deployment()))
+    assert works.missing(WantedWork("m1", deployment())) is not None
     _, work = await works.ensure("m1", deployment())
-    assert works.has(WantedWork("m1", deployment()))
-    assert not works.has(WantedWork("m1", deployment(labels={"new": "yes"})))
-    assert not works.has(WantedWork("m1", deployment(), labels={"new": "yes"}))
-    assert not works.has(WantedWork("m1", deployment(), suspend_dispatching=True))
+    assert works.missing(WantedWork("m1", deployment())) is None
+    assert works.missing(WantedWork("m1", deployment(labels={"new": "yes"}))) is not None
+    assert works.missing(WantedWork("m1", deployment(), labels={"new": "yes"})) is not None
+    assert works.missing(WantedWork("m1", deployment(), suspend_dispatching=True)) is not None
     await plane.client.delete(Work.gvr, work["metadata"]["name"], SPACE)
-    await eventually(lambda: not works.has(WantedWork("m1", deployment())))
+    await eventually(lambda: works.missing(WantedWork("m1", deployment())) is not None)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ async def test_an_object_whose_name_collides_with_that_of_another_gets_a_work_of
     await seen(works, first)
     await seen(works, second)
     for cluster_work, obj, marks in ((first, one, ids[0]), (second, other, ids[1])):
-        assert works.has(WantedWork("m1", obj, labels=marks))
+        assert works.missing(WantedWork("m1", obj, labels=marks)) is None
         outcome, again = await works.ensure("m1", obj, labels=marks)
         assert outcome == "unchanged"
         assert meta.key(again) == meta.key(cluster_work)

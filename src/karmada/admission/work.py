@@ -54,17 +54,9 @@ def _wrong(manifest: Obj) -> str:
 
 def record(manifest: Obj, work_id: str) -> None:
     """Write down, in place, which labels and annotations the manifest has; its Work's id is one of them."""
-    meta = _part(manifest, "metadata")
-    annotations, labels = _part(meta, "annotations"), _part(meta, "labels")
+    metadata = manifest["metadata"] = manifest.get("metadata") or {}
+    annotations = metadata["annotations"] = metadata.get("annotations") or {}
+    labels = metadata["labels"] = metadata.get("labels") or {}
     annotations[MANAGED_ANNOTATIONS] = ",".join(sorted({*annotations, MANAGED_ANNOTATIONS, MANAGED_LABELS}))
     labels[WORK_ID] = work_id
     annotations[MANAGED_LABELS] = ",".join(sorted(labels))
-
-
-def _part(holder: Obj, key: str) -> Obj:
-    found = holder.get(key)
-    if found is None:
-        found = holder[key] = {}
-    if not isinstance(found, dict):
-        raise TypeError(f"{key} must be an object")
-    return found

@@ -55,10 +55,12 @@ class AgentIsolation(Plugin):
 
     def restrict(self, request: Request) -> None:
         """Refuse or narrow a request of an agent, in place."""
-        cluster = cluster_of(request.user)
-        if cluster is None or not request.info.is_resource:
-            return
         info = request.info
+        if well_known.AGENT_GROUP not in request.user.groups or not info.is_resource:
+            return  # most requests are not of agents
+        cluster = cluster_of(request.user)
+        if cluster is None:
+            return
         resource = info.group_resource
         if well_known.cluster_of_namespace(info.namespace) not in (None, cluster):
             raise _refused(resource, info.name, request.user, cluster)

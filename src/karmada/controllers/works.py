@@ -94,16 +94,16 @@ class Works:
 
         WorkBeingDeleted when the old Work is still on its way out.
         """
-        return await self.write(WantedWork(cluster, resource, **options))
+        return await self.write(self._named(WantedWork(cluster, resource, **options))[0])
 
-    def has(self, wanted: WantedWork) -> bool:
-        """Return whether a Work is known to be as wanted: then `write` would send nothing."""
+    def missing(self, wanted: WantedWork) -> WantedWork | None:
+        """Return what is to be written, under the name that it gets; None if a Work is known to be as wanted."""
         wanted, current = self._named(wanted)
-        return current is not None and not meta.is_deleting(current) and wanted.over(current) == current
+        same = current is not None and not meta.is_deleting(current) and wanted.over(current) == current
+        return None if same else wanted
 
     async def write(self, wanted: WantedWork) -> Write:
-        """Create or update a Work; see `ensure`."""
-        wanted, _ = self._named(wanted)
+        """Create or update a Work that is `missing`; see `ensure`."""
         try:
             return await self._converge(wanted)
         except WorkOfAnother:

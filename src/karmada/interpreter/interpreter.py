@@ -70,8 +70,7 @@ class Interpreter:
         """Return whether one of the wanted operations is answered over the network, and may take long."""
         if not any(layer.remote for layer in self.layers):
             return False
-        gvk = gvk_of(obj)
-        answering = (self._layer(gvk, operation) for operation in wanted)
+        answering = (self._layer_of(obj, operation) for operation in wanted)
         return any(layer is not None and layer.remote for layer in answering)
 
     async def get_replicas(self, obj: Obj) -> Replicas:
@@ -119,11 +118,11 @@ class Interpreter:
         return self.native.interpret_health(obj) if layer is None else await layer.interpret_health(obj)
 
     def _layer_of(self, obj: Obj, operation: Operation) -> Layer | None:
-        return self._layer(gvk_of(obj), operation) if self.layers else None
-
-    def _layer(self, gvk: GVK, operation: Operation) -> Layer | None:
         """Return the first layer that answers; None leaves it to the native one."""
-        for layer in self.layers:
-            if layer.enabled(gvk, operation):
-                return layer
+        layers = self.layers
+        if layers:
+            gvk = gvk_of(obj)
+            for layer in layers:
+                if layer.enabled(gvk, operation):
+                    return layer
         return None

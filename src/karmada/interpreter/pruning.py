@@ -44,13 +44,19 @@ def pruned(obj: Obj, *, keep_ttl: bool = False) -> Obj:
 
 def _without(obj: Obj, path: tuple[str, ...], fields: Collection[str]) -> Obj:
     """Return the object with some fields taken out of the dict at a path; a dict that becomes empty stays."""
-    if not path:
-        return obj if obj.keys().isdisjoint(fields) else {k: v for k, v in obj.items() if k not in fields}
-    inner = obj.get(path[0])
-    if not isinstance(inner, dict):
+    holders = [obj]
+    for step in path:
+        inner = holders[-1].get(step)
+        if not isinstance(inner, dict):
+            return obj
+        holders.append(inner)
+    last = holders.pop()
+    if last.keys().isdisjoint(fields):
         return obj
-    rest = _without(inner, path[1:], fields)
-    return obj if rest is inner else {**obj, path[0]: rest}
+    kept = {field: value for field, value in last.items() if field not in fields}
+    for holder, step in zip(reversed(holders), reversed(path), strict=True):
+        kept = {**holder, step: kept}
+    return kept
 
 
 def _spec(obj: Obj) -> Obj:

@@ -21,6 +21,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.controller import Enqueue, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
@@ -36,6 +37,7 @@ Template = Callable[[Obj], Obj | None]
 """(spec.resource of a binding): the template with at least its labels, None when it is not known."""
 
 
+@ignores_status
 def kinds_of(binding: Obj) -> Iterable[str]:
     resource = binding["spec"]["resource"]
     everywhere = f"|{resource.get('apiVersion')}|{resource.get('kind')}"

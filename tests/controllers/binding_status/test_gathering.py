@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.controllers.binding_status.gathering import MOST, Gathering, enough, pause
+from karmada.controllers.binding_status.reports import MOST, Gathering, enough, pause
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.keys import Key
 

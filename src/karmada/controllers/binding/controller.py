@@ -230,7 +230,7 @@ class Binding(Reconciler):
             suspend_dispatching=is_suspended(spec, cluster),
             preserve_resources_on_deletion=bool(spec.get("preserveResourcesOnDeletion")),
         )
-        return None if self._works.has(wanted) else wanted
+        return self._works.missing(wanted)
 
     async def _write(self, wanted: WantedWork) -> bool:
         """Create or update a Work; return whether it was written."""

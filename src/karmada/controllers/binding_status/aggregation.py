@@ -11,8 +11,7 @@ import orjson
 
 from karmada.api.cluster_bounds import bounded_text
 from karmada.api.well_known import cluster_of_namespace
-from karmada.controllers.execution.reflection import UNKNOWN, identifier
-from karmada.controllers.execution.status import APPLIED, LONGEST_MESSAGE
+from karmada.controllers.execution.status import APPLIED, LONGEST_MESSAGE, UNKNOWN, identifier
 from karmada.controllers.manifests import manifests_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError

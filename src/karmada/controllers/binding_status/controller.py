@@ -17,12 +17,10 @@ from karmada.api.work import Work
 from karmada.controllers.binding.kinds import BindingKind
 from karmada.controllers.binding.targets import allowed, targets
 from karmada.controllers.binding_status.aggregation import FULLY_APPLIED, Report, aggregate, fully_applied
-from karmada.controllers.binding_status.gathering import Gathering
-from karmada.controllers.binding_status.pull_events import PullEvents
-from karmada.controllers.binding_status.reports import Reports
-from karmada.controllers.binding_status.template_status import TemplateStatus
+from karmada.controllers.binding_status.reports import Gathering, Reports
+from karmada.controllers.binding_status.template_status import PullEvents, TemplateStatus
 from karmada.controllers.context import GROUPED, Context
-from karmada.controllers.execution.events import CONTROLLER as EXECUTION
+from karmada.controllers.execution.status import EXECUTION
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
 from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
 from karmada.controllers.template_refs import kind_of_binding_key, resource_of_binding
@@ -96,20 +94,16 @@ class BindingStatus(Reconciler):
 
     def _counted(self, old: Obj | None, new: Obj | None) -> bool:
         """Return whether a Work of a binding reports something else, was claimed or is gone; these are counted."""
-        work = new if new is not None else old
-        if work is None:
-            return False
-        keys = self._kind.of_work(work)
-        if new is not None and len(self._reports):
-            for key in keys:
-                self._reports.changed(key, new)
-        if old is None or not (keys or self._kind.of_work(old)):
+        if old is None:
             return False
         if new is not None and old.get("status") == new.get("status") and not self._claimed(old, new):
             return False
+        keys = self._kind.of_work(old if new is None else new)
         for key in keys:
+            if new is not None:
+                self._reports.changed(key, new)
             self._gathering.reported(key)
-        return True
+        return bool(keys or self._kind.of_work(old))
 
     def _claimed(self, old: Obj, new: Obj) -> bool:
         """Return whether an existing Work was claimed by a binding, as those of namespace sync are."""
@@ -125,7 +119,8 @@ class BindingStatus(Reconciler):
             self._gathering.forget(key)
             self._reports.forget(key)
             return Done
-        reports = await self._reports.read(key, self._kind.id_of(binding), resource_of_binding(binding))
+        reference = resource_of_binding(binding)
+        reports = await self._reports.read(key, self._kind.id_of(binding), reference)
         if not reports and not _in_use(binding):
             return Done  # nothing was decided yet
         reported = sum(report.is_reported for report in reports)
@@ -138,8 +133,8 @@ class BindingStatus(Reconciler):
             return requeue(wait)
         self._gathering.was_read(key, len(goals))
         try:
-            items = await self._summarise(binding, reports)
-            await self._template_status.update(resource_of_binding(binding), items, self._recorder)
+            items = await self._summarise(binding, reference, reports)
+            await self._template_status.update(reference, items, self._recorder)
         except ApiError:
             self._gathering.forget(key)
             raise
@@ -151,7 +146,7 @@ class BindingStatus(Reconciler):
     async def stop(self) -> None:
         await self._reports.stop()
 
-    async def _summarise(self, binding: Obj, reports: Sequence[Report]) -> list[Obj]:
+    async def _summarise(self, binding: Obj, reference: Obj, reports: Sequence[Report]) -> list[Obj]:
         try:
             items = aggregate(reports)
             written = await self._write(binding, items)
@@ -162,7 +157,7 @@ class BindingStatus(Reconciler):
             raise
         if written:
             before = (binding.get("status") or {}).get("aggregatedStatus") or ()
-            self._pull_events.emit(resource_of_binding(binding), before, items)
+            self._pull_events.emit(reference, before, items)
             message = f"Update {self._kind.shown(binding)} with AggregatedStatus successfully."
             self._recorder.event(binding, NORMAL, "AggregateStatusSucceed", message)
         return items

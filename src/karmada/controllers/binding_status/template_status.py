@@ -1,10 +1,18 @@
-"""The status of templates: what the interpreter aggregates from the reports of all clusters."""
+"""What a template gets from the summary of its binding: a status, and events about clusters in mode Pull.
+
+The status is what the interpreter aggregates from the reports of all clusters. An agent has no rights in the namespaces
+of templates; it reports in its Work whether the manifest is applied, and why not. When the summary of a binding says
+something else of such a cluster than before, the template gets the event that the execution controller emits in mode
+Push.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
+from karmada.controllers.cluster_state import is_pull
+from karmada.controllers.execution.status import emit_applied
 from karmada.controllers.templates import Templates
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import AGGREGATE_STATUS, InterpreterError
@@ -13,6 +21,8 @@ from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key
 
 
 class TemplateStatus:
@@ -47,3 +57,30 @@ class TemplateStatus:
 
     async def _put(self, _current: Obj | None, wanted: Obj) -> Obj:
         return await self._templates.write_status(wanted)
+
+
+class PullEvents:
+    def __init__(self, recorder: EventRecorder, clusters: Informer) -> None:
+        self._recorder = recorder
+        self._clusters = clusters
+
+    def emit(self, reference: Obj, before: Sequence[Obj], items: Sequence[Obj]) -> None:
+        """Emit what is new in `items`, the aggregatedStatus of a binding whose spec.resource is `reference`."""
+        metadata = {key: reference.get(key) or "" for key in ("namespace", "name", "uid")}
+        template = {"apiVersion": reference["apiVersion"], "kind": reference["kind"], "metadata": metadata}
+        for item in _changed(before, items):
+            name = item["clusterName"]
+            cluster = self._clusters.get(Key("", name))
+            if cluster is None or not is_pull(cluster):
+                continue
+            emit_applied(self._recorder, template, name, None if item.get("applied") else item["appliedMessage"])
+
+
+def _changed(before: Sequence[Obj], items: Sequence[Obj]) -> Iterator[Obj]:
+    """Yield the items that say something else than before about whether the manifest is applied."""
+    known = {item["clusterName"]: _said(item) for item in before}
+    return (item for item in items if any(_said(item)) and _said(item) != known.get(item["clusterName"]))
+
+
+def _said(item: Obj) -> tuple[bool, str]:
+    return bool(item.get("applied")), item.get("appliedMessage") or ""

@@ -24,12 +24,19 @@ from karmada.api.work import Work
 from karmada.controllers.cluster_state import is_push, is_ready
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
-from karmada.controllers.execution.events import CONTROLLER, ExecutionEvents
 from karmada.controllers.execution.member_kinds import Spaces, kinds_of
 from karmada.controllers.execution.outages import Outages
-from karmada.controllers.execution.reflection import CONTROLLER as STATUS_CONTROLLER
-from karmada.controllers.execution.reflection import Reflection, Reflector, identifier, work_of
-from karmada.controllers.execution.status import APPLIED, Draft
+from karmada.controllers.execution.status import (
+    APPLIED,
+    EXECUTION,
+    WORK_STATUS,
+    Draft,
+    ExecutionEvents,
+    Reflection,
+    Reflector,
+    identifier,
+    work_of,
+)
 from karmada.controllers.manifests import carries, identity_of, manifests_of
 from karmada.controllers.reinterpretation import Concerns, reinterpretation
 from karmada.controllers.shards import by_execution_namespace
@@ -112,7 +119,7 @@ class _CacheNotSynced(Exception):
 
 
 class Execution(Reconciler):
-    name = CONTROLLER
+    name = EXECUTION
     workers = 64
     options = ControllerOptions(lane_of=attrgetter("namespace"), shard_of=by_execution_namespace, grace=2.0)
     """Every cluster has an execution namespace, and with that a lane and a shard.
@@ -139,8 +146,8 @@ class Execution(Reconciler):
         self._clusters = context.informers.of(Cluster.gvr)
         self._spaces = Spaces(self._members, context.client, interpreter, context.clock, self._object_changed)
         self._outages = Outages(context.clock)
-        self._events = ExecutionEvents(context.recorder(CONTROLLER), templates=templates)
-        self._reflector = Reflector(interpreter, context.recorder(STATUS_CONTROLLER))
+        self._events = ExecutionEvents(context.recorder(EXECUTION), templates=templates)
+        self._reflector = Reflector(interpreter, context.recorder(WORK_STATUS))
         self._applied: Handled[Key, bytes] = Handled()
         self._queue: WorkQueue[Key]
         self.watches: Sequence[Watch] = (
@@ -175,7 +182,7 @@ class Execution(Reconciler):
         if new is None or (old is not None and _dispatch_state(old) == _dispatch_state(new)):
             return
         name = new["metadata"]["name"]
-        self._outages.over(name)
+        self._outages.pop(name, None)
         if old is not None and is_ready(new):
             self._spaces.revive(name)
         self._queue.retry_now(well_known.execution_namespace(name))
@@ -208,8 +215,7 @@ class Execution(Reconciler):
         cluster = self._clusters.get(Key("", name))
         if cluster is None or not self._handles(cluster):
             return self._wait_for(name, key)
-        pause = self._outages.hold(name)
-        if pause > 0:
+        if name in self._outages and (pause := self._outages.hold(name)) > 0:
             self._wait_for(name, key)
             return requeue(pause)
         try:
@@ -326,8 +332,8 @@ class Execution(Reconciler):
             draft.set(APPLIED, "False", "AppliedFailed", f"Failed to apply all manifests ({done}): {text}")
         for manifest, outcome in zip(manifests_of(work), outcomes, strict=True):
             if outcome.error is not None:
-                self._events.not_applied(manifest, cluster, outcome.error)
-        self._events.not_synced(work, cluster, text)
+                self._events.applied(manifest, cluster, outcome.error)
+        self._events.synced(work, cluster, text)
 
     async def _apply(self, key: Key, cluster: str, manifest: Obj, *, current: bool, was_applied: bool) -> _Outcome:
         recreating = False
@@ -340,7 +346,8 @@ class Execution(Reconciler):
                 return _Outcome(observed)
             recreating = observed is None and was_applied
             outcome, obj = await kind.apply(manifest, observed)
-            self._reachable(cluster)
+            if cluster in self._outages:
+                self._end_outage(cluster)
             return _Outcome(obj, outcome != "unchanged", recreating)
         except _FAILURES as error:
             self._check_outage(cluster, error)
@@ -349,12 +356,12 @@ class Execution(Reconciler):
     def _check_outage(self, cluster: str, error: Exception) -> None:
         if isinstance(error, ConnectionFailed):
             self._outages.failed(cluster)
-        elif isinstance(error, ApiError):
-            self._reachable(cluster)
+        elif isinstance(error, ApiError) and cluster in self._outages:
+            self._end_outage(cluster)
 
-    def _reachable(self, cluster: str) -> None:
-        if self._outages.over(cluster):
-            self._queue.resume(cluster)
+    def _end_outage(self, cluster: str) -> None:
+        del self._outages[cluster]
+        self._queue.resume(cluster)
 
     async def _find(self, key: Key, kind: KindInMember, manifest: Obj) -> Observed:
         """Return an object that an earlier process applied: listed with all others of its kind, if possible."""
@@ -408,8 +415,7 @@ class Execution(Reconciler):
         )
 
     async def _write_to_plane(self, write: Coroutine[Any, Any, Obj]) -> None:
-        pause = self._outages.hold(CONTROL_PLANE)
-        if pause > 0:
+        if CONTROL_PLANE in self._outages and (pause := self._outages.hold(CONTROL_PLANE)) > 0:
             write.close()
             raise _ControlPlaneAway(pause)
         try:
@@ -419,8 +425,8 @@ class Execution(Reconciler):
             log.v(1).info("Not reported yet", err=str(error))
             raise _ControlPlaneAway(self._outages.left(CONTROL_PLANE)) from error
         self._works.wrote(written)
-        if self._outages.over(CONTROL_PLANE):
-            self._queue.resume(CONTROL_PLANE)
+        if CONTROL_PLANE in self._outages:
+            self._end_outage(CONTROL_PLANE)
 
     # deletion of a Work
 

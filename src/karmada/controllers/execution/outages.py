@@ -22,16 +22,16 @@ class _Outage:
     """A caller may have tried since the last pause."""
 
 
-class Outages:
+class Outages(dict[str, _Outage]):
+    """Outages by cluster. A response, or a sign that the member is back, ends one: it is removed."""
+
     def __init__(self, clock: Clock) -> None:
+        super().__init__()
         self._clock = clock
-        self._outages: dict[str, _Outage] = {}
 
     def hold(self, cluster: str) -> float:
-        """Seconds to wait before the next request; 0 for the caller that may try."""
-        outage = self._outages.get(cluster)
-        if outage is None:
-            return 0.0
+        """Seconds to wait before the next request during an outage; 0 for the caller that may try."""
+        outage = self[cluster]
         now = self._clock.monotonic()
         if now < outage.until:
             return outage.until - now
@@ -41,20 +41,16 @@ class Outages:
 
     def left(self, cluster: str) -> float:
         """Seconds until somebody may try, for those who have just failed."""
-        outage = self._outages.get(cluster)
+        outage = self.get(cluster)
         return 0.0 if outage is None else max(_FIRST, outage.until - self._clock.monotonic())
 
     def failed(self, cluster: str) -> None:
         """Record that a connection failed. Failures of calls that were under way together count once."""
         now = self._clock.monotonic()
-        outage = self._outages.get(cluster)
+        outage = self.get(cluster)
         if outage is None:
-            self._outages[cluster] = _Outage(_FIRST, now + _FIRST)
+            self[cluster] = _Outage(_FIRST, now + _FIRST)
         elif outage.trying:
             outage.trying = False
             outage.pause = min(_MOST, outage.pause * 2)
             outage.until = now + outage.pause
-
-    def over(self, cluster: str) -> bool:
-        """End the outage after a response, or a sign that the member is back; return whether there was one."""
-        return self._outages.pop(cluster, None) is not None

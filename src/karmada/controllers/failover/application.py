@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from karmada.controllers.binding.kinds import CLUSTER_WIDE, NAMESPACED, BindingKind
 from karmada.controllers.context import Context
-from karmada.controllers.execution.reflection import UNHEALTHY
+from karmada.controllers.execution.status import UNHEALTHY
 from karmada.controllers.failover import tasks
 from karmada.controllers.failover.bindings import EvictionBindings
 from karmada.controllers.failover.reports import report

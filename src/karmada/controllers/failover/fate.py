@@ -13,7 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from karmada.controllers.cluster_state import is_ready
-from karmada.controllers.execution.reflection import HEALTHY, UNHEALTHY
+from karmada.controllers.execution.status import HEALTHY, UNHEALTHY
 from karmada.controllers.failover import tasks
 from karmada.kube.objects import meta
 from karmada.kube.objects.times import parse_time

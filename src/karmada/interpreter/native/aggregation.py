@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from karmada.interpreter.native.aggregation_balancers import ingress_status, service_status
-from karmada.interpreter.native.fields import entries, number, section, text
+from karmada.interpreter.native.fields import entries, number, numbers, section, text
 from karmada.interpreter.native.kinds import (
     AUTOSCALER,
     CLAIM,
@@ -53,36 +53,33 @@ def times(statuses: Iterable[Obj], field: str) -> list[str]:
 
 
 def _workload(counters: tuple[Counter, ...]) -> Aggregator:
+    names = tuple(counter.field for counter in counters)
+    written = (Counter("observedGeneration"), *counters)
+
     def aggregate(obj: Obj, reports: Sequence[Report]) -> Obj | None:
         """Counters are added up; the generation is observed when every cluster has observed it."""
         old, statuses, generation = section(obj, "status"), reported(reports), meta.generation(obj)
         current = sum([_is_current(status, generation) for status in statuses])
         observed = generation if current == len(reports) else number(old, "observedGeneration")
+        totals = [sum(column) for column in zip(*[numbers(status, names) for status in statuses], strict=True)]
+        values = [observed, *(totals or [0] * len(names))]
+        if values == numbers(old, ("observedGeneration", *names)):
+            return None
         new = {**old}
-        changed = _put(new, "observedGeneration", observed)
-        for field, always in counters:
-            changed |= _put(new, field, total(statuses, field), always=always)
-        return new if changed else None
+        for (field, always), value in zip(written, values, strict=True):
+            if value or always:
+                new[field] = value
+            else:
+                new.pop(field, None)
+        return new
 
     return aggregate
 
 
 def _is_current(status: Obj, generation: int) -> bool:
     """Return whether what a cluster counts follows the template as it is now."""
-    return (
-        number(status, "observedGeneration") >= number(status, "generation")
-        and number(status, "resourceTemplateGeneration") >= generation
-    )
-
-
-def _put(status: Obj, field: str, value: int, *, always: bool = False) -> bool:
-    """Set a counter, or remove it when it is zero and need not be there; whether it was another number before."""
-    changed = number(status, field) != value
-    if value or always:
-        status[field] = value
-    else:
-        status.pop(field, None)
-    return changed
+    observed, own, of_template = numbers(status, ("observedGeneration", "generation", "resourceTemplateGeneration"))
+    return observed >= own and of_template >= generation
 
 
 def _cron_job(_: Obj, reports: Sequence[Report]) -> Obj:
@@ -168,8 +165,8 @@ def _disruption_budget(_: Obj, reports: Sequence[Report]) -> Obj:
 def _autoscaler(_: Obj, reports: Sequence[Report]) -> Obj:
     statuses = reported(reports)
     new: Obj = {"desiredReplicas": total(statuses, "desiredReplicas")}
-    _put(new, "currentReplicas", total(statuses, "currentReplicas"))
-    return new
+    current = total(statuses, "currentReplicas")
+    return {**new, "currentReplicas": current} if current else new
 
 
 AGGREGATORS: dict[GVK, Aggregator] = {

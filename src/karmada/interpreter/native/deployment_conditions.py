@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from karmada.interpreter.native.fields import number, section
+from karmada.interpreter.native.fields import numbers, section
 from karmada.interpreter.operations import Report
 from karmada.kube.objects.meta import set_condition
 from karmada.kube.objects.times import rfc3339
@@ -54,8 +54,8 @@ def _put(conditions: list[Obj], kind: str, wanted: tuple[str, str, str] | None, 
 
 def _available(template: Obj, status: Obj) -> bool | None:
     """Return what the counters of one cluster prove."""
-    available = number(status, "availableReplicas")
-    existing = available + number(status, "unavailableReplicas")
+    available, unavailable = numbers(status, ("availableReplicas", "unavailableReplicas"))
+    existing = available + unavailable
     if not existing and section(template, "spec").get("replicas") != 0:
         return None  # its ReplicaSet may not have been made yet
     if available >= _least(template, existing):
@@ -100,9 +100,8 @@ def _percent(value: Any) -> int:
 
 
 def _is_complete(status: Obj) -> bool:
-    replicas = number(status, "replicas")
-    return (
-        number(status, "observedGeneration") >= number(status, "generation")
-        and replicas == number(status, "updatedReplicas") == number(status, "availableReplicas")
-        and not number(status, "unavailableReplicas")
+    observed, own = numbers(status, ("observedGeneration", "generation"))
+    replicas, updated, available, unavailable = numbers(
+        status, ("replicas", "updatedReplicas", "availableReplicas", "unavailableReplicas")
     )
+    return observed >= own and replicas == updated == available and not unavailable

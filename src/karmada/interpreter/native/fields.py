@@ -5,6 +5,7 @@ An API server has checked what it stores, but a status may also come from a scri
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from karmada.interpreter.operations import InterpreterError
@@ -21,6 +22,12 @@ def number(fields: Obj, name: str) -> int:
     if value is None:
         return 0
     raise _wrong(name, "a whole number", value)
+
+
+def numbers(fields: Obj, names: Iterable[str]) -> list[int]:
+    """Return several whole numbers, as `number` does each."""
+    values = ((name, fields.get(name, 0)) for name in names)
+    return [value if value.__class__ is int else number(fields, name) for name, value in values]
 
 
 def section(fields: Obj, name: str) -> Obj:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from karmada.interpreter.native.fields import entries, number, section
+from karmada.interpreter.native.fields import entries, number, numbers, section
 from karmada.interpreter.native.kinds import (
     CLAIM,
     DAEMON_SET,
@@ -32,8 +32,8 @@ def _enough(obj: Obj, have: int) -> bool:
 
 
 def _rolled_out(obj: Obj, status: Obj) -> bool:
-    updated = number(status, "updatedReplicas")
-    return _observed(obj, status) and _enough(obj, updated) and number(status, "availableReplicas") >= updated
+    updated, available = numbers(status, ("updatedReplicas", "availableReplicas"))
+    return _observed(obj, status) and _enough(obj, updated) and available >= updated
 
 
 def _replica_set(obj: Obj, status: Obj) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from karmada.api.well_known import TEMPLATE_GENERATION
-from karmada.interpreter.native.fields import entries, number, section
+from karmada.interpreter.native.fields import entries, number, numbers, section
 from karmada.interpreter.native.kinds import AUTOSCALER, DISRUPTION_BUDGET, JOB, SERVICE
 from karmada.interpreter.native.workloads import COUNTERS, Counter
 from karmada.interpreter.operations import InterpreterError
@@ -44,6 +44,7 @@ def template_generation(obj: Obj) -> int:
 
 def _workload(counters: tuple[Counter, ...]) -> Reflector:
     fields = (Counter("observedGeneration"), *counters)
+    names = tuple(counter.field for counter in fields)
 
     def reflect(obj: Obj, status: Obj) -> Obj | None:
         reported: Obj = {}
@@ -53,8 +54,7 @@ def _workload(counters: tuple[Counter, ...]) -> Reflector:
         template = template_generation(obj)
         if template:
             reported["resourceTemplateGeneration"] = template
-        for field, always in fields:
-            value = number(status, field)
+        for (field, always), value in zip(fields, numbers(status, names), strict=True):
             if value or always:
                 reported[field] = value
         return reported or None
