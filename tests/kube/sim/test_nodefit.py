@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from karmada.kube.objects.node_selection import selection_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.controllers.nodefit import Fit, fit, matches_node, matches_term, tolerates, untolerated
+from karmada.kube.sim.controllers.nodefit import Fit, fit, matches_node, tolerates, untolerated
 
 NODE: Obj = {"metadata": {"name": "n1", "labels": {"zone": "a", "cores": "8"}}}
 TAINT: Obj = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
@@ -40,7 +41,8 @@ def expression(key: str, operator: str, *values: str) -> Obj:
     ],
 )
 def test_an_expression_holds_for_a_node_by_its_operator(requirement: Obj, holds: bool) -> None:
-    assert matches_term({"matchExpressions": [requirement]}, NODE) is holds
+    spec = required({"matchExpressions": [requirement]})
+    assert matches_node(spec, selection_of(spec), NODE) is holds
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_an_expression_holds_for_a_node_by_its_operator(requirement: Obj, holds:
     ],
 )
 def test_a_node_matches_when_name_selector_and_one_required_term_do(spec: Obj, matches: bool) -> None:
-    assert matches_node(spec, NODE) is matches
+    assert matches_node(spec, selection_of(spec), NODE) is matches
 
 
 @pytest.mark.parametrize(
@@ -108,6 +110,6 @@ def test_the_first_untolerated_taint_of_the_effects_requested_is_found() -> None
 )
 def test_a_taint_keeps_pods_out_or_also_drives_them_out(effect: str, expected: Fit) -> None:
     tainted = {**NODE, "spec": {"taints": [{"key": "gpu", "effect": effect}]}}
-    assert fit({}, [], tainted) == expected
-    assert fit({}, [{"key": "gpu", "operator": "Exists"}], tainted) == Fit(True, True)
-    assert fit({"nodeName": "other"}, [{"operator": "Exists"}], tainted) == Fit(False, False)
+    assert fit({}, None, [], tainted) == expected
+    assert fit({}, None, [{"key": "gpu", "operator": "Exists"}], tainted) == Fit(True, True)
+    assert fit({"nodeName": "other"}, None, [{"operator": "Exists"}], tainted) == Fit(False, False)

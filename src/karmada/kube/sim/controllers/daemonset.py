@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from karmada.kube.objects.errors import ApiError, Forbidden, NotFound
 from karmada.kube.objects.gvrs import DAEMON_SETS, NODES, PODS
 from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.node_selection import selection_of
 from karmada.kube.objects.podstate import node_name, phase
 from karmada.kube.objects.selectors import LabelSelector, labels_from
 from karmada.kube.objects.types import Obj
@@ -132,12 +133,12 @@ class DaemonSets(Reconciler):
 
     def _look(self, workload: Obj, pods: Sequence[Obj], hash_: str) -> tuple[list[OnNode], Rules]:
         spec = workload["spec"]["template"]["spec"]
-        tolerated = tolerations(spec)
+        selection, tolerated = selection_of(spec), tolerations(spec)
         there = by_node(pods)
         nodes = []
         for node in self._nodes.list():
             called = node["metadata"]["name"]
-            nodes.append(OnNode(called, fit(spec, tolerated, node), there.get(called, [])))
+            nodes.append(OnNode(called, fit(spec, selection, tolerated, node), there.get(called, [])))
         wanted = sum(node.fit.run for node in nodes)
         return nodes, rules_of(workload, hash_, wanted, self._context.clock.now())
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.meta import labels as labels_of
+from karmada.kube.objects.node_selection import NodeSelection
 from karmada.kube.objects.selectors import EVERYTHING, labels_from
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.storage import class_of
-from karmada.kube.sim.controllers.nodefit import matches_term
 from karmada.kube.sim.controllers.volumes_model import (
     AVAILABLE,
     claim_ref,
@@ -67,4 +67,4 @@ def reaches(volume: Obj, node: Obj | None) -> bool:
     required = (spec_of(volume).get("nodeAffinity") or {}).get("required")
     if required is None or node is None:
         return True
-    return any(matches_term(term, node) for term in required.get("nodeSelectorTerms") or ())
+    return NodeSelection(None, required).matches(labels_of(node), node["metadata"]["name"])

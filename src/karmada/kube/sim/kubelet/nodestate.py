@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from karmada.kube.kinds.pod_amounts import pod_resources
+from karmada.kube.objects.node_selection import selection_of
 from karmada.kube.objects.podstate import is_terminal
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
@@ -90,7 +91,7 @@ def refusal(
     pod: Obj, node: Obj, requests: Mapping[str, int], used: Mapping[str, int], others: Iterable[Obj] = ()
 ) -> tuple[str, str] | None:
     """Return the reason and message if a node rejects a pod; `others` are the pods on the node."""
-    if not matches_node(pod["spec"], node):
+    if not matches_node(pod["spec"], selection_of(pod["spec"]), node):
         return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     for name in sorted(requests, key=_by_rank):
