@@ -65,16 +65,14 @@ class _ControlPlane:
         from karmada.apiserver.members import plain
         from karmada.joining.objects import SECRETS
         from karmada.kube.client.transport import ConnectionFailed
-        from karmada.kube.objects.errors import NotFound
         from karmada.kube.runtime.keys import Key
+        from karmada.kube.runtime.writes import get_if_exists
 
         found = self._secrets.get(Key(namespace, name))
         if found is not None:
             return found
         try:
-            return await self._extension.control_plane.get(SECRETS, name, namespace)
-        except NotFound:
-            return None
+            return await get_if_exists(self._extension.control_plane, SECRETS, name, namespace)
         except ConnectionFailed as error:
             raise plain(str(error)) from error
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from karmada.install.options import InstallError
 from karmada.kube.client.client import Client
-from karmada.kube.objects.errors import ApiError, Invalid, NotFound
+from karmada.kube.objects.errors import ApiError, Invalid
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.writes import Outcome, Write
+from karmada.kube.runtime.writes import Outcome, Write, get_if_exists
 
 MANAGER: Final = "karmadactl-init"
 Wrote = Callable[[Obj, Outcome], Awaitable[None]]
@@ -27,10 +27,7 @@ def shown(obj: Obj) -> str:
 async def live(client: Client, obj: Obj) -> Obj | None:
     """Return the object as it is in the cluster."""
     metadata = obj["metadata"]
-    try:
-        return await client.get(await client.resource_of(obj), metadata["name"], metadata.get("namespace", ""))
-    except NotFound:
-        return None
+    return await get_if_exists(client, await client.resource_of(obj), metadata["name"], metadata.get("namespace", ""))
 
 
 async def apply(client: Client, obj: Obj) -> Write:

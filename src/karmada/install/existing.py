@@ -11,22 +11,16 @@ from karmada.install.flags import Given, restored, value
 from karmada.install.names import API_SERVER, OPTIONS
 from karmada.install.options import InstallError, Options, options_from
 from karmada.kube.client.client import Client
-from karmada.kube.objects.errors import Forbidden, NotFound
+from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.writes import get_if_exists
 
 CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 DEPLOYMENTS: Final = GVR("apps", "v1", "deployments")
 SECRETS: Final = GVR("", "v1", "secrets")
 FLAGS_KEY: Final = "flags.json"
 _MOVE: Final = "To move, write a backup ('karmadactl backup'), 'karmadactl deinit', init, and 'karmadactl restore'."
-
-
-async def found(client: Client, kind: GVR, name: str, namespace: str) -> Obj | None:
-    try:
-        return await client.get(kind, name, namespace)
-    except NotFound:
-        return None
 
 
 async def with_earlier(client: Client, given: Given) -> Options:
@@ -36,12 +30,12 @@ async def with_earlier(client: Client, given: Given) -> Options:
     """
     namespace = value(given, "namespace")
     try:
-        saved = await found(client, CONFIG_MAPS, OPTIONS, namespace)
+        saved = await get_if_exists(client, CONFIG_MAPS, OPTIONS, namespace)
     except Forbidden:
         return options_from(given)  # the check of rights lists this one with all others
     if saved is None:
         wanted = options_from(given)
-        _check_unknown(await found(client, DEPLOYMENTS, API_SERVER, namespace), wanted)
+        _check_unknown(await get_if_exists(client, DEPLOYMENTS, API_SERVER, namespace), wanted)
         return wanted
     earlier = _flags(saved)
     options = options_from({**earlier, **given})

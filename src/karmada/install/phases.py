@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from karmada.install import certificates as pki
 from karmada.install.applying import apply_all
-from karmada.install.existing import SECRETS, found
+from karmada.install.existing import SECRETS
 from karmada.install.host import Stage, aggregated_stages, all_stages, api_stages, foundation, other_stages
 from karmada.install.names import API_SERVER, CERTIFICATES, ETCD_NODE
 from karmada.install.options import InstallError, Options
@@ -39,7 +39,7 @@ from karmada.kube.client.config import RestConfig
 from karmada.kube.client.kubeconfig import Kubeconfig
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.writes import Outcome
+from karmada.kube.runtime.writes import Outcome, get_if_exists
 from karmada.kube.server.auth.files import private_directory, read_optional, write_private
 from karmada.kube.server.auth.pki import KeyPair
 from karmada.local.board import Board
@@ -110,7 +110,7 @@ class Installation:
         """Rights, port, nodes and storage class; nothing is changed."""
         options = self.options
         await check_rights(self.host, needed(options))
-        check_namespace(await found(self.host, NAMESPACES, options.namespace, ""))
+        check_namespace(await get_if_exists(self.host, NAMESPACES, options.namespace, ""))
         check_port((await self.host.list_all(SERVICES)).items, options)
         nodes = (await self.host.list_all(NODES)).items
         node_to_label(nodes, options.volume)
@@ -183,7 +183,7 @@ class Installation:
     async def issued(self, report: pki.Report) -> dict[str, KeyPair]:
         """Return the certificates of the machine and of the cluster, and new ones where they are needed."""
         await self._reachable()
-        secret = await found(self.host, SECRETS, CERTIFICATES, self.options.namespace)
+        secret = await get_if_exists(self.host, SECRETS, CERTIFICATES, self.options.namespace)
         with _accessible(self.options.pki):
             local = pki.load(self.options.pki)
         known = pki.combined(local, certificates_in(secret), self.options.pki)

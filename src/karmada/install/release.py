@@ -23,10 +23,9 @@ from karmada.install.secrets import admin_kubeconfig, certificates_in, files
 from karmada.install.waiting import until_available, until_served
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.writes import Outcome
+from karmada.kube.runtime.writes import Outcome, delete_if_exists, get_if_exists
 
 SECRETS: Final = GVR("", "v1", "secrets")
 _KARMADAS_AUTHORITY: Final = "server-ca"
@@ -113,7 +112,7 @@ def _secret(release: Release, name: str, held: Mapping[str, bytes]) -> Obj:
 
 async def write_secrets(client: Client, release: Release, now: float, report: Report) -> dict[str, Outcome]:
     """Issue what is missing or nears its end; the outcome for each Secret."""
-    kept = await _found(client, release, secret_names(release.name)[0])
+    kept = await get_if_exists(client, SECRETS, secret_names(release.name)[0], release.namespace)
     certificates = issue(release.options(), (), certificates_in(kept), now, report)
     return {
         secret["metadata"]["name"]: await _write(client, release, secret)
@@ -123,7 +122,7 @@ async def write_secrets(client: Client, release: Release, now: float, report: Re
 
 async def _write(client: Client, release: Release, secret: Obj) -> Outcome:
     """With no more than the rights to get, create and update."""
-    existing = await _found(client, release, secret["metadata"]["name"])
+    existing = await get_if_exists(client, SECRETS, secret["metadata"]["name"], release.namespace)
     if existing is None:
         await client.create(SECRETS, secret)
         return "created"
@@ -169,20 +168,6 @@ async def write_objects(
         await until_available(control, api, seconds, clock, report)
 
 
-async def _found(client: Client, release: Release, name: str) -> Obj | None:
-    try:
-        return await client.get(SECRETS, name, release.namespace)
-    except NotFound:
-        return None
-
-
 async def delete_secrets(client: Client, namespace: str, names: Sequence[str]) -> list[str]:
     """Delete the Secrets that were there."""
-    deleted = []
-    for name in names:
-        try:
-            await client.delete(SECRETS, name, namespace)
-        except NotFound:
-            continue
-        deleted.append(name)
-    return deleted
+    return [name for name in names if await delete_if_exists(client, SECRETS, name, namespace)]

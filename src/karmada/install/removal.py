@@ -19,10 +19,10 @@ from karmada.install.rights import Right, check_rights
 from karmada.install.waiting import until
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import SYSTEM, Clock
-from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import format_duration
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.writes import delete_if_exists, get_if_exists
 
 STATEFUL_SETS: Final = GVR("apps", "v1", "statefulsets")
 SERVICE_ACCOUNTS: Final = GVR("", "v1", "serviceaccounts")
@@ -84,11 +84,11 @@ async def remove(client: Client, removal: Removal, say: Say, clock: Clock = SYST
         name = obj["metadata"]["name"]
         say(line.format(name))
         if not removal.dry_run:
-            await _delete(client, kind, name, removal.namespace)
+            await delete_if_exists(client, kind, name, removal.namespace, propagation="Background")
     if removal.purge_namespace:
         say(f'delete Namespace "{removal.namespace}"')
         if not removal.dry_run:
-            await _delete(client, NAMESPACES, removal.namespace, "")
+            await delete_if_exists(client, NAMESPACES, removal.namespace, propagation="Background")
     await _unlabel_nodes(client, nodes, removal, say)
     if not removal.dry_run:
         await _until_gone(
@@ -118,13 +118,6 @@ def _objects_of(addons: Collection[str]) -> frozenset[str]:
     return frozenset((*addons, *(f"{member}-kubeconfig" for member in members)))
 
 
-async def _delete(client: Client, kind: GVR, name: str, namespace: str) -> None:
-    try:
-        await client.delete(kind, name, namespace, propagation="Background")
-    except NotFound:
-        return  # somebody else was faster
-
-
 async def _unlabel_nodes(client: Client, nodes: list[Obj], removal: Removal, say: Say) -> None:
     if not nodes:
         say(f"node not found by label {ETCD_NODE}")
@@ -147,9 +140,7 @@ async def _until_gone(client: Client, removal: Removal, workloads: list[Obj], cl
             return f"{len(left)} pods are still there, such as {left[0]['metadata']['name']}"
         if not removal.purge_namespace:
             return ""
-        try:
-            await client.get(NAMESPACES, removal.namespace)
-        except NotFound:
+        if await get_if_exists(client, NAMESPACES, removal.namespace) is None:
             return ""
         return f"namespace {removal.namespace} is still there"
 

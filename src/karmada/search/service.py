@@ -16,10 +16,11 @@ from karmada.apiserver.members import Members, plain
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.kinds.resource import Resource
-from karmada.kube.objects.errors import MethodNotAllowed, NotFound
+from karmada.kube.objects.errors import MethodNotAllowed
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.writes import get_if_exists
 from karmada.kube.schema.node import Node
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.core import ServerCore
@@ -118,10 +119,7 @@ class Search:
         found = secrets.get(Key(namespace, name)) if secrets is not None else None
         if found is not None:
             return found
-        try:
-            return await self._control_plane.get(SECRETS, name, namespace)
-        except NotFound:
-            return None
+        return await get_if_exists(self._control_plane, SECRETS, name, namespace)
 
 
 class _Clusters:

@@ -16,7 +16,7 @@ from karmada.api.well_known import NAMESPACE_CLUSTER
 from karmada.controllers.context import Context
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
@@ -24,6 +24,7 @@ from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
+from karmada.kube.runtime.writes import get_if_exists
 
 LEASES: Final = GVR("coordination.k8s.io", "v1", "leases")
 _JITTER: Final = 0.04
@@ -114,10 +115,7 @@ class Heartbeat:
         return {**current, "metadata": metadata, "spec": spec}
 
     async def _live(self, cluster: str) -> Obj | None:
-        try:
-            return await self._client.get(LEASES, cluster, NAMESPACE_CLUSTER)
-        except NotFound:
-            return None
+        return await get_if_exists(self._client, LEASES, cluster, NAMESPACE_CLUSTER)
 
     async def _put(self, current: Obj | None, wanted: Obj) -> Obj:
         if current is None:

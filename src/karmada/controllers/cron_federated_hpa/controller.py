@@ -23,13 +23,14 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.kinds.cron import local_zone, next_time, zone_of
 from karmada.kube.kinds.schedule import parse_schedule
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
+from karmada.kube.runtime.writes import get_if_exists
 
 CRON_FEDERATED_HPA: Final = "cronfederatedhpa-controller"
 _FAILURES = (ApiError, ConnectionFailed, NoMatch, TimeoutError)
@@ -162,10 +163,7 @@ class CronFederatedHPAs(Reconciler):
             return await self._client.update_status(CronFederatedHPA.gvr, wanted)
 
         async def live() -> Obj | None:
-            try:
-                return await self._client.get(CronFederatedHPA.gvr, key.name, key.namespace)
-            except NotFound:
-                return None
+            return await get_if_exists(self._client, CronFederatedHPA.gvr, key.name, key.namespace)
 
         try:
             written = await converge(make, autoscaler, put, live)

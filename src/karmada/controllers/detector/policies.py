@@ -15,11 +15,12 @@ from karmada.controllers.context import Context
 from karmada.controllers.detector.claims import BOTH, POLICIES, PolicyKind
 from karmada.controllers.template_refs import Ref
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.writes import get_if_exists
 
 _BY_SELECTION: Final = "selects"
 _ANY: Final = ""
@@ -126,10 +127,7 @@ class Policies:
         return self._informers[kind].scan(namespace)
 
     async def live(self, kind: PolicyKind, key: Key) -> Obj | None:
-        try:
-            return await self._client.get(kind.gvr, key.name, key.namespace)
-        except NotFound:
-            return None
+        return await get_if_exists(self._client, kind.gvr, key.name, key.namespace)
 
     def choose(self, template: Obj) -> tuple[PolicyKind, Obj] | None:
         """Return the policy that an unclaimed template gets: a namespaced one first."""

@@ -9,12 +9,12 @@ from karmada.controllers.detector.claims import PolicyKind, released, releasing_
 from karmada.controllers.detector.kinds import Kinds
 from karmada.controllers.template_refs import ref_of
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.writes import get_if_exists
 
 
 class Release:
@@ -47,9 +47,6 @@ class Release:
             return await self._client.patch(resource, name, namespace, releasing_patch(current, kind))
 
         async def live() -> Obj | None:
-            try:
-                return await self._client.get(resource, name, namespace, shape=METADATA)
-            except NotFound:
-                return None
+            return await get_if_exists(self._client, resource, name, namespace, shape=METADATA)
 
         await converge(make, obj, put, live)

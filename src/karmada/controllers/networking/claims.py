@@ -16,6 +16,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.writes import get_if_exists
 
 SERVICES: Final = GVR("", "v1", "services")
 _CLAIMANT: Final = "MultiClusterService"
@@ -60,10 +61,7 @@ class Claims:
 
     async def _write(self, gvr: GVR, key: Key, change: Change, *, create: bool = False) -> tuple[Obj | None, bool]:
         async def live() -> Obj | None:
-            try:
-                return await self._client.get(gvr, key.name, key.namespace)
-            except NotFound:
-                return None
+            return await get_if_exists(self._client, gvr, key.name, key.namespace)
 
         async def make(current: Obj | None) -> Obj | None:
             return change(current) if current is not None or create else None

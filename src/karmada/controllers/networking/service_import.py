@@ -9,7 +9,7 @@ from karmada.api.multicluster import ServiceImport
 from karmada.api.well_known import derived_service_name
 from karmada.controllers.context import Context
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import ApiError, Invalid, NotFound
+from karmada.kube.objects.errors import ApiError, Invalid
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
@@ -18,7 +18,7 @@ from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import any_of, deleted, deletion_changed, spec_changed
-from karmada.kube.runtime.writes import delete_if_exists, set_status
+from karmada.kube.runtime.writes import delete_if_exists, get_if_exists, set_status
 
 SERVICE_IMPORT: Final = "service-import-controller"
 SERVICES: Final = GVR("", "v1", "services")
@@ -74,10 +74,7 @@ class ServiceImports(Reconciler):
             return await write(SERVICES, wanted)
 
         async def live() -> Obj | None:
-            try:
-                return await self._client.get(SERVICES, key.name, key.namespace)
-            except NotFound:
-                return None
+            return await get_if_exists(self._client, SERVICES, key.name, key.namespace)
 
         service = await converge(make, await live(), put, live)
         assert service is not None

@@ -14,7 +14,7 @@ from karmada.install.addons.stores import is_all_in_one, store_flags
 from karmada.install.addons.workloads import SEARCH, member_secret
 from karmada.install.applying import apply
 from karmada.install.certificates import CA
-from karmada.install.existing import CONFIG_MAPS, DEPLOYMENTS, SECRETS, found
+from karmada.install.existing import CONFIG_MAPS, DEPLOYMENTS, SECRETS
 from karmada.install.names import API_SERVER, CERTIFICATES, ETCD, config_secret
 from karmada.install.options import InstallError
 from karmada.install.preflight import SERVICES
@@ -24,9 +24,10 @@ from karmada.install.waiting import API_SERVICES, until_available, until_ready
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import SYSTEM, Clock
-from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.writes import delete_if_exists, get_if_exists
 from karmada.local.board import Board
 
 CLUSTER_ROLES: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
@@ -44,11 +45,14 @@ class Addons:
     api_seconds: float = 30.0
     clock: Clock = SYSTEM
 
+    async def _in_host(self, kind: GVR, name: str) -> Obj | None:
+        return await get_if_exists(self.host, kind, name, self.settings.namespace)
+
     # look
 
     async def look(self, report: Callable[[str, str], None]) -> None:
         """Report every addon with its state, by name; one that cannot be found out is unknown, and the last one."""
-        api_server = await found(self.host, DEPLOYMENTS, API_SERVER, self.settings.namespace)
+        api_server = await self._in_host(DEPLOYMENTS, API_SERVER)
         for addon in sorted(ADDONS.values(), key=lambda each: each.name):
             if addon.per_cluster and not self.settings.cluster:
                 report(addon.name, states.UNKNOWN)
@@ -61,11 +65,11 @@ class Addons:
             report(addon.name, state)
 
     async def _state(self, addon: Addon, api_server: Obj | None) -> str:
-        apis = [await found(self.karmada, API_SERVICES, name, "") for name in addon.apis]
+        apis = [await get_if_exists(self.karmada, API_SERVICES, name, "") for name in addon.apis]
         if _is_built_in(addon, api_server):
             return states.state(api_server, apis)
         name = addon.deployment(self.settings.cluster)
-        return states.state(await found(self.host, DEPLOYMENTS, name, self.settings.namespace), apis)
+        return states.state(await self._in_host(DEPLOYMENTS, name), apis)
 
     # enable
 
@@ -88,7 +92,7 @@ class Addons:
             await self._finish(addon, deployment, settings, board)
 
     async def _api_server(self) -> Obj:
-        deployment = await found(self.host, DEPLOYMENTS, API_SERVER, self.settings.namespace)
+        deployment = await self._in_host(DEPLOYMENTS, API_SERVER)
         if deployment is None:
             raise InstallError(
                 f"there is no control plane in namespace {self.settings.namespace} of this cluster: install one with "
@@ -99,7 +103,7 @@ class Addons:
     async def _check_secrets(self, addons: Sequence[Addon]) -> None:
         for addon in addons:
             name = config_secret(addon.name)
-            if not addon.configured or await found(self.host, SECRETS, name, self.settings.namespace) is not None:
+            if not addon.configured or await self._in_host(SECRETS, name) is not None:
                 continue
             raise InstallError(
                 f"secret \"{name}\" is not found in namespace {self.settings.namespace}: run 'karmadactl init', which "
@@ -109,7 +113,7 @@ class Addons:
     async def _completed(self, addons: Sequence[Addon], api_server: Obj) -> Settings:
         """With what the installation says of its store and its authority."""
         settings = self.settings
-        secret = await found(self.host, SECRETS, CERTIFICATES, settings.namespace)
+        secret = await self._in_host(SECRETS, CERTIFICATES)
         authority = certificates_in(secret).get(CA)
         if authority is None:
             raise InstallError(
@@ -118,7 +122,7 @@ class Addons:
             )
         store: list[str] = []
         if any(addon.name == SEARCH and not _is_built_in(addon, api_server) for addon in addons):
-            etcd = await found(self.host, STATEFUL_SETS, ETCD, settings.namespace)
+            etcd = await self._in_host(STATEFUL_SETS, ETCD)
             store = store_flags(api_server, etcd, settings.namespace, settings.domain)
         return replace(settings, authority=authority.cert_pem, store=store)
 
@@ -140,7 +144,7 @@ class Addons:
 
     async def disable(self, addons: Sequence[Addon], say: Say) -> None:
         """Remove addons; what is not there counts as removed."""
-        api_server = await found(self.host, DEPLOYMENTS, API_SERVER, self.settings.namespace)
+        api_server = await self._in_host(DEPLOYMENTS, API_SERVER)
         for addon in addons:
             if _is_built_in(addon, api_server):
                 say(f"{addon.name} is part of the control plane in one Deployment, and stays")
@@ -168,7 +172,4 @@ def _is_built_in(addon: Addon, api_server: Obj | None) -> bool:
 
 
 async def _delete(client: Client, kind: GVR, name: str, namespace: str = "") -> None:
-    try:
-        await client.delete(kind, name, namespace, propagation="Background")
-    except NotFound:
-        return
+    await delete_if_exists(client, kind, name, namespace, propagation="Background")

@@ -43,10 +43,9 @@ from karmada.joining.pull.undoing import Undo, undone_on_failure
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Material, RestConfig
 from karmada.kube.objects.clock import SYSTEM, Clock
-from karmada.kube.objects.errors import AlreadyExists, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.errors import AlreadyExists
 from karmada.kube.objects.names import random_suffix
-from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.writes import get_if_exists
 
 _OURS: Final = {well_known.SYSTEM: well_known.TRUE}
 _COMPARED: Final = ("rules", "subjects", "data")
@@ -76,11 +75,11 @@ async def preflight(member: Client, namespace: str) -> list[str]:
         (DEPLOYMENTS, "Deployment", well_known.AGENT),
     ]
     found = []
-    if await _get(member, NAMESPACES, namespace) is not None:
+    if await get_if_exists(member, NAMESPACES, namespace) is not None:
         for gvr, kind, name in wanted:
-            if await _get(member, gvr, name, namespace) is not None:
+            if await get_if_exists(member, gvr, name, namespace) is not None:
                 found.append(f"{namespace}/{name} {kind} already exists")
-    binding = await _get(member, CLUSTER_ROLE_BINDINGS, well_known.AGENT)
+    binding = await get_if_exists(member, CLUSTER_ROLE_BINDINGS, well_known.AGENT)
     ours = objects.role_binding(well_known.AGENT, namespace, AGENT_ACCOUNT)
     if binding is not None and binding.get("subjects") != ours["subjects"]:
         found.append(f"{well_known.AGENT} ClusterRoleBinding already exists, for an agent in another namespace")
@@ -158,7 +157,7 @@ class Registering:
     async def _prepare_control_plane(self, control: Client, undo: Undo) -> None:
         self.say("[karmada-agent-start] Waiting to check cluster exists")
         name, agent = self.registration.name, self.registration.agent
-        if await _get(control, Cluster.gvr, name) is not None:
+        if await get_if_exists(control, Cluster.gvr, name) is not None:
             raise JoinError(f"failed to register as cluster with name {name} already exists")
         cluster_id = await cluster_id_of(self.member)
         await check_unique(control, name, cluster_id)
@@ -178,7 +177,7 @@ class Registering:
         A cluster that took the name meanwhile keeps everything.
         """
         agent = self.registration.agent
-        cluster = await _get(control, Cluster.gvr, agent.cluster)
+        cluster = await get_if_exists(control, Cluster.gvr, agent.cluster)
         if cluster is not None and cluster["spec"].get("id") != cluster_id:
             return
         undo = Undo()
@@ -212,7 +211,7 @@ class Registering:
         for placed in others:
             await undo.after(member, placed, _put(member, placed))
         self.say("[karmada-agent-start] Waiting karmada-agent Deployment")
-        if await _get(member, NAMESPACES, agent.cluster_namespace) is None:
+        if await get_if_exists(member, NAMESPACES, agent.cluster_namespace) is None:
             for placed in agents_own_objects(agent):
                 undo.delete(member, placed)
         await undo.after(member, deployment, member.create(deployment.gvr, deployment.obj))
@@ -230,13 +229,6 @@ async def _put(client: Client, placed: Placed) -> None:
     changed = {key: obj[key] for key in _COMPARED if key in obj and found.get(key) != obj[key]}
     if changed:
         await client.patch(gvr, placed.name, placed.namespace, changed)
-
-
-async def _get(client: Client, gvr: GVR, name: str, namespace: str = "") -> Obj | None:
-    try:
-        return await client.get(gvr, name, namespace)
-    except NotFound:
-        return None
 
 
 def _request(name: str) -> Placed:

@@ -17,7 +17,7 @@ from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.writes import Outcome, Write
+from karmada.kube.runtime.writes import Outcome, Write, get_if_exists
 
 TRIES: Final = 5
 
@@ -82,10 +82,7 @@ class ResourceWriter:
 
     async def live(self, key: Key) -> Obj | None:
         """From the server; None when it does not exist."""
-        try:
-            return await self._client.get(self._gvr, key.name, key.namespace)
-        except NotFound:
-            return None
+        return await get_if_exists(self._client, self._gvr, key.name, key.namespace)
 
     async def converge(self, key: Key, make: Make, *, before: Callable[[], None] | None = None) -> Write | None:
         """See `converge`; starts from what the informer has, and creates or updates."""

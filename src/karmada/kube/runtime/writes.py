@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
@@ -102,12 +102,18 @@ async def _set_finalizers(client: Client, kind: GVR | GVK, obj: Obj, finalizers:
     return Write("updated", written)
 
 
-async def delete_if_exists(
-    client: Client, kind: GVR | GVK, name: str, namespace: str = "", *, uid: str = "", resource_version: str = ""
-) -> bool:
-    """Return True when there was something to delete."""
+async def get_if_exists(client: Client, kind: GVR | GVK, name: str, namespace: str = "", **how: Any) -> Obj | None:
+    """Return the object, or None when there is none; `how` is as of Client.get."""
     try:
-        await client.delete(kind, name, namespace, uid=uid, resource_version=resource_version)
+        return await client.get(kind, name, namespace, **how)
+    except NotFound:
+        return None
+
+
+async def delete_if_exists(client: Client, kind: GVR | GVK, name: str, namespace: str = "", **how: Any) -> bool:
+    """Return True when there was something to delete; `how` is as of Client.delete."""
+    try:
+        await client.delete(kind, name, namespace, **how)
     except NotFound:
         return False
     return True

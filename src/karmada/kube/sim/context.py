@@ -10,11 +10,14 @@ from random import Random
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import EventRecorder, EventWriter
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.waiting import with_timeout
+from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.kubelet.filesystem import NodeVolumes
 from karmada.kube.sim.profile import Delay, Profile
 
@@ -56,6 +59,15 @@ class Context:
 
     def draw(self, delay: Delay) -> float:
         return delay.draw(self.random)
+
+    async def put_status(self, kind: GVR, obj: Obj, status: Obj) -> Obj:
+        """Give an object this status and wait until the informer has it; returns the object, which may be deleted."""
+        try:
+            obj = (await set_status(self.client(), kind, obj, status)).object
+        except NotFound:
+            return obj
+        await self.until_seen(self.informers.of(kind), [obj])
+        return obj
 
     async def until_seen(self, informer: Informer, written: Iterable[Obj]) -> None:
         """Wait until an informer has these writes, so that the next reconcile does not repeat them."""

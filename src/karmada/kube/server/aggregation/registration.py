@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator
 from karmada.kube.client.client import Client
 from karmada.kube.kinds.inventory import group_priority, version_priority
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import AlreadyExists, NotFound
+from karmada.kube.objects.errors import AlreadyExists
 from karmada.kube.objects.gvk import GVR, GroupVersion
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import any_of, deletion_changed, spec_changed
+from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.server.aggregation.backends import APISERVICES
 from karmada.kube.server.registry import Registry
 from karmada.kube.server.watchcache.cache import Cache
@@ -87,10 +88,7 @@ class Registration(Reconciler):
 
     async def _delete(self, obj: Obj) -> None:
         meta = obj["metadata"]
-        try:
-            await self._client.delete(APISERVICES, meta["name"], uid=meta["uid"])
-        except NotFound:
-            return
+        await delete_if_exists(self._client, APISERVICES, meta["name"], uid=meta["uid"])
 
     def _wanted(self) -> Iterator[Obj]:
         custom = set(self._custom_versions())

@@ -6,12 +6,12 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.bootstrap_tokens import INFO_NAME, INFO_NAMESPACE, SECRET_TYPE
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.server.auth.bootstrap_tokens import seconds_left, sign_cluster_info
 
 SECRETS = GVR("", "v1", "secrets")
@@ -64,8 +64,5 @@ class TokenCleaner(Reconciler):
             return Done
         if left > 0:
             return requeue(left)
-        try:
-            await self._client.delete(SECRETS, key.name, key.namespace, uid=secret["metadata"]["uid"])
-        except NotFound:
-            return Done
+        await delete_if_exists(self._client, SECRETS, key.name, key.namespace, uid=secret["metadata"]["uid"])
         return Done

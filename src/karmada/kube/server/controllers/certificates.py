@@ -6,11 +6,11 @@ from karmada.kube.client.client import Client
 from karmada.kube.kinds.signing_requests import with_condition
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.server.auth.csr import auto_approval, outlived, sign, signed
 from karmada.kube.server.auth.interface import Decides
 from karmada.kube.server.auth.pki import CertificateAuthority
@@ -75,8 +75,5 @@ class RequestCleaning(Reconciler):
             return Done
         if not outlived(csr, self._clock.now()):
             return requeue(LOOK_AGAIN_SECONDS)
-        try:
-            await self._client.delete(CSRS, key.name)
-        except NotFound:
-            return Done
+        await delete_if_exists(self._client, CSRS, key.name)
         return Done

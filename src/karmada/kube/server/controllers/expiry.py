@@ -17,6 +17,7 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import matching
+from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.server.storage.interface import PushStore, StoreUnavailable, Write, write_all
 from karmada.kube.server.watchcache.entry import prefix
 
@@ -104,10 +105,7 @@ class EventExpiry:
 
     async def _delete(self, event: Obj) -> None:
         meta = event["metadata"]
-        try:
-            await self._client.delete(EVENTS, meta["name"], meta["namespace"], uid=meta["uid"])
-        except NotFound:
-            return
+        await delete_if_exists(self._client, EVENTS, meta["name"], meta["namespace"], uid=meta["uid"])
 
 
 async def _delete_all(store: PushStore, expired: list[Write]) -> None:

@@ -10,6 +10,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.writes import delete_if_exists, get_if_exists
 from karmada.kube.server.auth.tokens import SECRET_TYPE, TokenIssuer, account_of, orphaned, populate
 
 NAMESPACES = GVR("", "v1", "namespaces")
@@ -106,14 +107,8 @@ class TokenSecrets(Reconciler):
         return Done
 
     async def _live(self, key: Key) -> Obj | None:
-        try:
-            return await self._client.get(ACCOUNTS, key.name, key.namespace)
-        except NotFound:
-            return None
+        return await get_if_exists(self._client, ACCOUNTS, key.name, key.namespace)
 
     async def _delete(self, secret: Obj) -> None:
         meta = secret["metadata"]
-        try:
-            await self._client.delete(SECRETS, meta["name"], meta["namespace"], uid=meta["uid"])
-        except NotFound:
-            return
+        await delete_if_exists(self._client, SECRETS, meta["name"], meta["namespace"], uid=meta["uid"])

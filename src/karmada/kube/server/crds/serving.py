@@ -23,6 +23,7 @@ from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.server.controllers.waiting import look_again_after
 from karmada.kube.server.crds.compile import (
     TERMINATING_CREATE,
@@ -241,7 +242,4 @@ class CustomResourceDefinitionController(Reconciler):
             return True  # the registry is about to follow
 
     async def _delete(self, gvr: GVR, meta: Obj) -> None:
-        try:
-            await self._client.delete(gvr, meta["name"], meta.get("namespace", ""))
-        except NotFound:
-            return
+        await delete_if_exists(self._client, gvr, meta["name"], meta.get("namespace", ""))

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfoNotFoundError
 from karmada.kube.kinds.cron import MANY, missed, upcoming, zone_of
 from karmada.kube.kinds.schedule import Schedule, parse_schedule
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import AlreadyExists, ApiError, NotFound
+from karmada.kube.objects.errors import AlreadyExists, ApiError
 from karmada.kube.objects.gvrs import CRONJOBS, JOBS
 from karmada.kube.objects.meta import controller_of, creation_time, has_condition, is_deleting, make_owner
 from karmada.kube.objects.times import parse_time, rfc3339
@@ -24,7 +24,7 @@ from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
-from karmada.kube.runtime.writes import set_status
+from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import BY_CONTROLLER, index_by_controller, is_namespace_ending, owner_key
 
@@ -99,11 +99,7 @@ class CronJobs(Reconciler):
 
     async def _write(self, look: _Look) -> None:
         await self._context.until_seen(self._jobs, look.made)
-        try:
-            written = await set_status(self._client, CRONJOBS, look.cronjob, look.status)
-        except NotFound:
-            return
-        await self._context.until_seen(self._cronjobs, [written.object])
+        await self._context.put_status(CRONJOBS, look.cronjob, look.status)
 
     # active Jobs
 
@@ -208,13 +204,11 @@ class CronJobs(Reconciler):
         namespace = look.cronjob["metadata"]["namespace"]
         look.active = [reference for reference in look.active if reference["uid"] != uid]
         try:
-            await self._client.delete(JOBS, name, namespace, propagation="Background", uid=uid)
-        except NotFound:
-            return
+            if await delete_if_exists(self._client, JOBS, name, namespace, propagation="Background", uid=uid):
+                self._emit(look, NORMAL, "SuccessfulDelete", f"Deleted job {name}")
         except ApiError as error:
             self._emit(look, WARNING, "FailedDelete", f"Deleted job: {error.message}")
             raise
-        self._emit(look, NORMAL, "SuccessfulDelete", f"Deleted job {name}")
 
     async def _prune(self, look: _Look) -> None:
         limits = (("Complete", "successfulJobsHistoryLimit"), ("Failed", "failedJobsHistoryLimit"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from karmada.kube.objects.errors import ApiError, Forbidden, NotFound
+from karmada.kube.objects.errors import ApiError, Forbidden
 from karmada.kube.objects.gvrs import DAEMON_SETS, NODES, PODS
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.node_selection import selection_of
@@ -23,7 +23,6 @@ from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import any_of, deleted, field_changed, labels_changed
-from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.daemonset_plan import (
     OnNode,
@@ -116,7 +115,7 @@ class DaemonSets(Reconciler):
         if todo:
             failure = await self._execute(workload, todo, hash_)
             nodes, rules = self._look(workload, self._pods_now(workload, selector), hash_)
-        await self._write_status(workload, status_of(workload, nodes, rules, collisions))
+        await self._context.put_status(DAEMON_SETS, workload, status_of(workload, nodes, rules, collisions))
         if failure is not None:
             raise failure
         await self._revisions.trim(workload, known, self._live(known, newest, nodes))
@@ -216,10 +215,3 @@ class DaemonSets(Reconciler):
                 gone.append(pod)
         await until_ending(self._context, self._pods, gone)
         return failure
-
-    async def _write_status(self, workload: Obj, status: Obj) -> None:
-        try:
-            written = await set_status(self._client, DAEMON_SETS, workload, status)
-        except NotFound:
-            return
-        await self._context.until_seen(self._sets, [written.object])

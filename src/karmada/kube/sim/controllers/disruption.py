@@ -24,7 +24,6 @@ from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import any_of, field_changed, generation_or_deletion_changed
-from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.amounts import amount
 from karmada.kube.sim.controllers.pod_selection import PodSelection
@@ -145,15 +144,8 @@ class DisruptionBudgets(Reconciler):
         healthy = sum(
             1 for p in pods if is_ready(p) and not is_deleting(p) and p["metadata"]["name"] not in disrupted.pending
         )
-        await self._write(budget, status_of(budget, counts, healthy, disrupted.pending, now))
+        await self._context.put_status(BUDGETS, budget, status_of(budget, counts, healthy, disrupted.pending, now))
         return requeue(disrupted.recheck - now) if disrupted.recheck is not None else Done
-
-    async def _write(self, budget: Obj, status: Obj) -> None:
-        try:
-            written = await set_status(self._client, BUDGETS, budget, status)
-        except NotFound:
-            return
-        await self._context.until_seen(self._budgets, [written.object])
 
     async def _fail(self, budget: Obj, problem: str) -> None:
         """If the expected pods cannot be determined, no disruption is allowed."""
@@ -169,7 +161,9 @@ class DisruptionBudgets(Reconciler):
         }
         conditions = set_condition(status.get("conditions"), condition, self._context.clock.now())
         counts = {key: status.get(key, 0) for key in ("currentHealthy", "desiredHealthy", "expectedPods")}
-        await self._write(budget, {**status, **counts, "disruptionsAllowed": 0, "conditions": conditions})
+        await self._context.put_status(
+            BUDGETS, budget, {**status, **counts, "disruptionsAllowed": 0, "conditions": conditions}
+        )
 
     # expected pods
 

@@ -20,7 +20,7 @@ from karmada.kube.autoscaling.selectors import PodSelectors
 from karmada.kube.autoscaling.sources import Sources, Target
 from karmada.kube.client.discovery import Mapping, NoMatch
 from karmada.kube.client.transport import ConnectionFailed
-from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.gvrs import AUTOSCALERS
 from karmada.kube.objects.meta import is_deleting
@@ -32,7 +32,6 @@ from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import spec_changed
-from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.pod_selection import PodSelection
 
@@ -68,15 +67,8 @@ class HorizontalPodAutoscalers(Reconciler):
         round_ = Round(hpa, self._context.clock.now())
         with suppress(Stop):
             await self._autoscale(round_, self._histories.setdefault(key, History()))
-        await self._write(hpa, _status_of(round_))
+        await self._context.put_status(AUTOSCALERS, hpa, _status_of(round_))
         return requeue(PERIOD_SECONDS)
-
-    async def _write(self, hpa: Obj, status: Obj) -> None:
-        try:
-            written = await set_status(self._client, AUTOSCALERS, hpa, status)
-        except NotFound:
-            return
-        await self._context.until_seen(self._autoscalers, [written.object])
 
     def _emit(self, round_: Round, kind: str, reason: str, message: str) -> None:
         self._recorder.event(round_.hpa, kind, reason, message)

@@ -24,7 +24,7 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.waiting import with_timeout
-from karmada.kube.runtime.writes import remove_finalizer, set_status
+from karmada.kube.runtime.writes import remove_finalizer
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.job_pods import make_pod, startable_indexes, superfluous
 from karmada.kube.sim.controllers.job_rules import TRACKING, Verdict, is_tracked, next_try, replaces_failed_only
@@ -259,7 +259,7 @@ class Jobs(Reconciler):
         noted = note_ends(work.job, found, work.end, made=work.made, removed=work.removed, now=work.now)
         job = work.job
         if must_be_stored_first(job.get("status") or {}, noted):
-            job = await self._write(job, noted)
+            job = await self._context.put_status(JOBS, job, noted)
         over = work.end is not None or is_deleting(work.job)
         ended = [*found.ended, *found.held] if over else found.ended
         await self._untrack(ended)
@@ -269,16 +269,8 @@ class Jobs(Reconciler):
         running = len(found.active) + len(found.terminating)
         if work.end is not None and not running and not found.more and not uncounted_uids(status):
             status = declare_end(status, work.end, work.now)
-        await self._write(job, status)
+        await self._context.put_status(JOBS, job, status)
         self._emit(work.job, status)
-
-    async def _write(self, job: Obj, status: Obj) -> Obj:
-        try:
-            written = await set_status(self._client, JOBS, job, status)
-        except NotFound:
-            return job  # deleted; its event triggers the next reconcile
-        await self._context.until_seen(self._jobs, [written.object])
-        return written.object
 
     def _emit(self, job: Obj, status: Obj) -> None:
         was = get_condition((job.get("status") or {}).get("conditions"), "Suspended") or {}

@@ -19,6 +19,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.writes import delete_if_exists, get_if_exists
 from karmada.kube.sim.context import Context
 
 BY_CONTROLLER = "controller"
@@ -79,13 +80,11 @@ class PodControl:
     async def delete(self, owner: Obj, pod: Obj) -> None:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         try:
-            await self._client.delete(PODS, name, namespace, uid=pod["metadata"]["uid"])
-        except NotFound:
-            return
+            if await delete_if_exists(self._client, PODS, name, namespace, uid=pod["metadata"]["uid"]):
+                self._recorder.event(owner, NORMAL, "SuccessfulDelete", f"Deleted pod: {name}")
         except ApiError as error:
             self._recorder.event(owner, WARNING, "FailedDelete", f'Error deleting pod "{name}": {error.message}')
             raise
-        self._recorder.event(owner, NORMAL, "SuccessfulDelete", f"Deleted pod: {name}")
 
     async def claim(
         self,
@@ -125,10 +124,7 @@ class PodControl:
     async def _may_adopt(self, owner: Obj) -> bool:
         metadata = owner["metadata"]
         kind = GVK.parse(owner["apiVersion"], owner["kind"])
-        try:
-            live = await self._client.get(kind, metadata["name"], metadata["namespace"])
-        except NotFound:
-            return False
+        live = await get_if_exists(self._client, kind, metadata["name"], metadata["namespace"])
         return _still_exists(live, metadata["uid"])
 
     async def _adopt(self, resource: GVR, owner: Obj, obj: Obj) -> Obj | None:

@@ -22,6 +22,7 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import BY_NODE, index_by_node, pods_on
 
@@ -151,7 +152,4 @@ class PodGarbage(Reconciler):
 
     async def _delete(self, pod: Obj) -> None:
         meta = pod["metadata"]
-        try:
-            await self._client.delete(PODS, meta["name"], meta["namespace"], grace_period=0, uid=meta["uid"])
-        except NotFound:
-            return
+        await delete_if_exists(self._client, PODS, meta["name"], meta["namespace"], grace_period=0, uid=meta["uid"])

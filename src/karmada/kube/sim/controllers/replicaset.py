@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
-from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import PODS, REPLICA_SETS
 from karmada.kube.objects.meta import controller_of, generation, get_condition, is_deleting, set_condition, uid
@@ -20,7 +20,6 @@ from karmada.kube.objects.selectors import labels_from_map
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, until_ending, workload_keys
 from karmada.kube.sim.controllers.podcontrol import (
@@ -100,7 +99,7 @@ class _Replicas(Reconciler):
         active = [pod for pod in candidates(self._pods, owner) if is_active(pod)]
         pods = await self._control.claim(PODS, owner, selector_of(owner), active)
         managed = await self._manage(owner, pods) if not is_deleting(owner) else Managed(pods)
-        await self._write_status(owner, managed)
+        await self._context.put_status(self.resource, owner, self._status(owner, managed))
         if managed.failure is not None:
             return Retry
         if not managed.unfinished:
@@ -153,13 +152,6 @@ class _Replicas(Reconciler):
         )
 
     # status
-
-    async def _write_status(self, owner: Obj, managed: Managed) -> None:
-        try:
-            written = await set_status(self._client, self.resource, owner, self._status(owner, managed))
-        except NotFound:
-            return  # deleted meanwhile: no status to write
-        await self._context.until_seen(self._owners, [written.object])
 
     def _status(self, owner: Obj, managed: Managed) -> Obj:
         now, least = self._clock.now(), _min_ready(owner)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from karmada.kube.objects.errors import AlreadyExists, ApiError, Forbidden, NotFound
+from karmada.kube.objects.errors import AlreadyExists, ApiError, Forbidden
 from karmada.kube.objects.gvrs import CLAIMS, PODS, STATEFUL_SETS
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import phase
@@ -21,7 +21,7 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import deleted
-from karmada.kube.runtime.writes import set_status
+from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, until_ending, workload_keys
 from karmada.kube.sim.controllers.podcontrol import (
@@ -159,11 +159,7 @@ class StatefulSets(Reconciler):
 
     async def _write_status(self, workload: Obj, pods: list[Obj], current: str, newest: str, collisions: int) -> None:
         status = status_of(workload, pods, current, newest, collisions, self._context.clock.now())
-        try:
-            written = await set_status(self._client, STATEFUL_SETS, workload, status)
-        except NotFound:
-            return
-        await self._context.until_seen(self._sets, [written.object])
+        await self._context.put_status(STATEFUL_SETS, workload, status)
 
     # steps
 
@@ -236,15 +232,13 @@ class StatefulSets(Reconciler):
         return made
 
     async def _delete(self, workload: Obj, pod: Obj) -> None:
-        metadata = pod["metadata"]
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         try:
-            await self._client.delete(PODS, metadata["name"], metadata["namespace"], uid=metadata["uid"])
-        except NotFound:
-            return
+            if await delete_if_exists(self._client, PODS, name, pod["metadata"]["namespace"], uid=uid):
+                self._succeeded(workload, "Delete", name)
         except ApiError as error:
-            self._failed(workload, "Delete", metadata["name"], error)
+            self._failed(workload, "Delete", name, error)
             raise
-        self._succeeded(workload, "Delete", metadata["name"])
 
     # events
 

@@ -24,6 +24,7 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.event_filter import Handler
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.writes import get_if_exists
 from karmada.kube.sim.behaviours import Behaviours, Outcome
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.controllers.podcontrol import BY_NODE, index_by_node, pods_on
@@ -436,10 +437,7 @@ class Kubelet(Reconciler):
         return wrong
 
     async def _lookup(self, namespace: str, reference: mounts.Reference) -> Obj | None:
-        try:
-            return await self._client.get(_RESOURCES[reference.kind], reference.name, namespace)
-        except NotFound:
-            return None
+        return await get_if_exists(self._client, _RESOURCES[reference.kind], reference.name, namespace)
 
     def _follow(self, kind: mounts.Kind) -> None:
         """Watch these objects from now on; most clusters never need it."""
