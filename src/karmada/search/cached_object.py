@@ -69,7 +69,3 @@ def marked(raw: bytes, cluster: str) -> bytes:
         return b'%b"annotations":{%b}%b%b' % (raw[: start + 1], value, comma, raw[start + 1 :])
     at = start + found.start(1) + 1
     return b"%b%b%b%b" % (raw[:at], value, b"" if found[2] else b",", raw[at:])
-
-
-def _annotate(metadata: Obj, cluster: str) -> None:
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), CACHED_FROM_CLUSTER: cluster}

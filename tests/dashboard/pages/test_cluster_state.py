@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from karmada.dashboard.pages.cluster_state import Usage, state_of, taint_text, usage_of, zones_of
+from karmada.api.taints import taint_text
+from karmada.dashboard.pages.cluster_state import Usage, state_of, usage_of, zones_of
 from karmada.kube.objects.types import Obj
 
 

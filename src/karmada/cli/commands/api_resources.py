@@ -65,8 +65,8 @@ def api_resources(
         catalog,
         group=api_group if _given("api_group") else None,
         namespaced=namespaced if _given("namespaced") else None,
-        verbs=_words(verbs),
-        categories=_words(categories),
+        verbs=connect.commas(verbs),
+        categories=connect.commas(categories),
     )
     found.sort(key=_order(sort_by))
     click.echo(_shown(found, output, no_headers), nl=False)
@@ -78,10 +78,6 @@ def api_resources(
 def _given(name: str) -> bool:
     source = click.get_current_context().get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"
-
-
-def _words(given: Sequence[str]) -> list[str]:
-    return [word for words in given for word in words.split(",") if word]
 
 
 async def _read(kubeconfig: str, context: str, cluster: str) -> Catalog:

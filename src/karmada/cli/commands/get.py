@@ -135,7 +135,7 @@ def get(
         output=output,
         allow_missing=allow_missing_template_keys,
         managed_fields=show_managed_fields,
-        label_columns=tuple(label for given in label_columns for label in given.split(",") if label),
+        label_columns=tuple(connect.commas(label_columns)),
         **flags,
     )
     _check(wish)

@@ -71,7 +71,7 @@ def join(
         namespace=cluster_namespace,
         provider=cluster_provider,
         region=cluster_region,
-        zones=[zone for zones in cluster_zones for zone in zones.split(",") if zone],
+        zones=connect.commas(cluster_zones),
     )
     connect.run(_join(control, member, joining, dry_run))
     if not dry_run:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from karmada.cli.commands.local_up import data_dir_flag
+from karmada.cli.output.columns import aligned
 from karmada.cli.targeting import connect
 
 if TYPE_CHECKING:
@@ -62,20 +63,15 @@ def _text(status: Status) -> str:
             state = "running" if process.pid else "stopped"
             log = shown(Path(process.log))
             rows.append([process.name, state, str(process.pid or ""), process.version, process.endpoint, log])
-        lines += ["", *_table(rows)]
+        lines += ["", *aligned(rows)]
     if status.clusters:
         rows = [["CLUSTER", "KUBERNETES", "MODE", "READY", "ENDPOINT"]]
         rows += [[one.name, one.version, one.mode, one.ready, one.endpoint] for one in status.clusters]
-        lines += ["", *_table(rows)]
+        lines += ["", *aligned(rows)]
     if status.kubeconfigs:
         rows = [["KUBECONFIG", "CONTEXTS"]]
         rows += [[shown(Path(path)), ", ".join(contexts)] for path, contexts in status.kubeconfigs.items()]
-        lines += ["", *_table(rows)]
+        lines += ["", *aligned(rows)]
     if status.dashboard:
         lines += ["", f"Dashboard: {status.dashboard}"]
     return "\n".join(lines)
-
-
-def _table(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["   ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -112,7 +112,7 @@ def logs(
       karmadactl logs -l app=nginx --all-containers --prefix -C member1
       karmadactl logs -l app=nginx --all-clusters
     """
-    names = [name for word in clusters for name in word.split(",") if name]
+    names = connect.commas(clusters)
     if not names and not all_clusters:
         raise connect.run(_cluster_missing(kubeconfig, karmada_context, namespace, words[0] if words else ""))
     if names and all_clusters:

@@ -97,7 +97,7 @@ def register(
     member = connect.member_config(kubeconfig, context, flag="--kubeconfig")
     name = cluster_name or _name_in(kubeconfig, context)
     _check_name(name)
-    pins = _parts(discovery_token_ca_cert_hash)
+    pins = connect.commas(discovery_token_ca_cert_hash)
     discovery = _discovery(
         endpoints[0], token, pins, unsafe=discovery_token_unsafe_skip_ca_verification, timeout=discovery_timeout
     )
@@ -110,16 +110,12 @@ def register(
         replicas=karmada_agent_replicas,
         provider=cluster_provider,
         region=cluster_region,
-        zones=_parts(cluster_zones),
+        zones=connect.commas(cluster_zones),
         proxy_server_address=proxy_server_address,
         rotates_certificate=enable_cert_rotation,
     )
     registration = Registration(discovery=discovery, agent=agent, certificate_seconds=cert_expiration_seconds)
     connect.run(_register(member, registration, dry_run))
-
-
-def _parts(values: tuple[str, ...]) -> list[str]:
-    return [part for value in values for part in value.split(",") if part]
 
 
 def _check_name(name: str) -> None:

@@ -7,7 +7,6 @@ match, or by cluster, kind, namespace and name.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -103,8 +102,8 @@ def search(
         selector=labels,
         field_selector=field_selector,
         owner=owner,
-        kinds=_split(kinds),
-        clusters=_split(clusters),
+        kinds=tuple(connect.commas(kinds)),
+        clusters=tuple(connect.commas(clusters)),
         namespace="" if all_namespaces else namespace,
         whole=bool(sort_by) or (not look.is_table and output != "name"),
     )
@@ -114,10 +113,6 @@ def search(
         if not watch:
             raise
         raise click.exceptions.Exit(1) from None
-
-
-def _split(given: Sequence[str]) -> tuple[str, ...]:
-    return tuple(part for word in given for part in word.split(",") if part)
 
 
 async def _list(wanted: Search, limit: int, look: TableOutput, kubeconfig: str, context: str) -> None:

@@ -19,6 +19,7 @@ import click
 
 from karmada.cli.commands.sim_admin import Pairs, request
 from karmada.cli.commands.sim_faults import fail
+from karmada.cli.output.columns import aligned
 from karmada.kube.sim.admin_client import AdminClient
 from karmada.local.folder import folder_of_clusters
 
@@ -245,9 +246,7 @@ def _table(clusters: list[dict[str, Any]], *, wide: bool) -> None:
         if wide:
             row += [cluster[key] or "<none>" for key in ("region", "zone", "provider", "kubeconfig")]
         rows.append([str(value) for value in row])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        click.echo("   ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    click.echo("\n".join(aligned(rows)))
 
 
 @sim.command()

@@ -109,10 +109,6 @@ def token() -> None:
     """
 
 
-def _parts(values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(part for value in values for part in value.split(",") if part)
-
-
 @token.command("create")
 @connect.connection_flags
 @click.option("--print-register-command", is_flag=True, help="Print the command that registers a cluster.")
@@ -149,8 +145,8 @@ def create(
     config = connect.control_config(kubeconfig, karmada_context)
     made = Token(
         *new_token(),
-        usages=_parts(usages),
-        groups=_parts(groups),
+        usages=tuple(connect.commas(usages)),
+        groups=tuple(connect.commas(groups)),
         description=description,
         expires=time.time() + ttl if ttl else None,
     )

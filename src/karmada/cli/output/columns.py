@@ -21,6 +21,12 @@ def columns(rows: Sequence[Sequence[str]], *, minimum: int = 6, padding: int = 3
     )
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return lines with columns as wide as they must be; the last is not filled up."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["   ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
 def _widths(rows: Sequence[Sequence[str]], minimum: int, padding: int) -> list[list[int]]:
     """Return the widths of all cells but the last, for every row."""
     widths: list[list[int]] = [[] for _ in rows]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -129,6 +129,11 @@ def one_name(names: tuple[str, ...], too_many: str) -> str:
     if len(names) > 1:
         raise failure(too_many)
     return names[0]
+
+
+def commas(values: Iterable[str]) -> list[str]:
+    """Return the values of a flag that may be repeated, and may have several between commas."""
+    return [part for value in values for part in value.split(",") if part]
 
 
 def check_name(name: str, what: str = "resource name") -> None:

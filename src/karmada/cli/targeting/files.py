@@ -66,7 +66,7 @@ def read_files(filenames: Sequence[str], kustomize: str = "", recursive: bool = 
         raise connect.failure("only one of -f or -k can be specified")
     if kustomize:
         return [Source(obj, kustomize) for obj in parse_objects(_kustomized(kustomize), kustomize)]
-    words = [part for word in filenames for part in word.split(",") if part]
+    words = connect.commas(filenames)
     found: list[Source] = []
     for name, read in _readers(words, recursive):
         found += [Source(obj, name) for obj in parse_objects(read(), name)]

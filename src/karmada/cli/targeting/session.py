@@ -117,7 +117,7 @@ async def chosen_members(control: Session, names: Sequence[str] = ()) -> list[st
     """Return the named clusters, or all; Failure names those that do not exist."""
     listed = await control.client.list_all(clusters_gvr(), shape=METADATA)
     existing = [cluster["metadata"]["name"] for cluster in listed.items]
-    wanted = [name for word in names for name in word.split(",") if name]
+    wanted = connect.commas(names)
     missing = [name for name in wanted if name not in existing]
     if missing:
         raise connect.failure(f"clusters don't exist: {','.join(missing)}")

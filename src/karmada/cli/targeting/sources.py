@@ -203,7 +203,7 @@ def trouble_of(source: Session, error: Exception, key: object = None) -> Trouble
 async def settled(control: Session, troubles: Sequence[Trouble], named: Sequence[str]) -> list[Trouble]:
     """Return the troubles, with one for each unreachable member, and none for one that need not be reached."""
     silent = {one.source: one.message for one in troubles if one.unreachable and one.source != control.name}
-    failures = await settle(control, silent, [name for word in named for name in word.split(",")])
+    failures = await settle(control, silent, connect.commas(named))
     kept: list[Trouble] = []
     for one in troubles:
         if one.source not in silent or not one.unreachable:

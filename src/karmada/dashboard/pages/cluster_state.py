@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from karmada.api.taints import taint_text
 from karmada.controllers.cluster_state import ready_condition
 from karmada.dashboard.formatting import percent
 from karmada.kube.objects.quantity import Quantity
@@ -42,12 +43,6 @@ def state_of(cluster: Obj) -> State:
         added = max((taint.get("timeAdded") or "" for taint in taints), default="") or None
         return State(WARN, "Tainted", ", ".join(taint_text(taint) for taint in taints), added)
     return State(GOOD, "Ready", why, since)
-
-
-def taint_text(taint: Obj) -> str:
-    """Return a taint as kubectl writes it: key=value:effect."""
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
 
 
 @dataclass(frozen=True, slots=True)

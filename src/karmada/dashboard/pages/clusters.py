@@ -10,22 +10,12 @@ from typing import Any, Final
 from aiohttp import web
 
 from karmada.api.cluster import Cluster
+from karmada.api.taints import taint_text
 from karmada.api.well_known import execution_namespace
 from karmada.api.work import Work
 from karmada.dashboard import reads
 from karmada.dashboard.object_events import time_of
-from karmada.dashboard.pages.cluster_state import (
-    BAD,
-    GOOD,
-    ORDER,
-    WARN,
-    State,
-    Usage,
-    state_of,
-    taint_text,
-    usage_of,
-    zones_of,
-)
+from karmada.dashboard.pages.cluster_state import BAD, GOOD, ORDER, WARN, State, Usage, state_of, usage_of, zones_of
 from karmada.dashboard.view import PageModule, Route, View
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, Forbidden

@@ -9,12 +9,13 @@ from typing import Any, Final
 from aiohttp import web
 
 from karmada.api.cluster import Cluster
+from karmada.api.taints import taint_text
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.controllers.setting_metrics import read as settings_from
 from karmada.dashboard import reads
 from karmada.dashboard.drills import DrillFailed, Drills
 from karmada.dashboard.eviction_search import EvictionSearch
-from karmada.dashboard.pages.cluster_state import GOOD, state_of, taint_text
+from karmada.dashboard.pages.cluster_state import GOOD, state_of
 from karmada.dashboard.pages.workloads import Row, rows_of
 from karmada.dashboard.view import PageModule, Route, View
 from karmada.kube.objects.errors import ApiError, BadRequest

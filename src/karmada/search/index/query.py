@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import binascii
 import re
 import shlex
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import orjson
 
+from karmada.kube.objects.base64url import b64url, b64url_decode
 from karmada.kube.objects.selectors import FieldSelector, LabelSelector
 from karmada.search.index.terms import FIELD, LABEL, UNREAD, Pair, owner_pair
 
@@ -38,16 +37,14 @@ class Position(NamedTuple):
     name: str
 
     def encode(self) -> str:
-        return urlsafe_b64encode(orjson.dumps(list(self))).decode().rstrip("=")
+        return b64url(orjson.dumps(list(self)))
 
     @classmethod
     def decode(cls, text: str) -> Position:
         """ValueError for what is none."""
         try:
-            score, cluster, kind, source, namespace, name = orjson.loads(
-                urlsafe_b64decode(text + "=" * (-len(text) % 4))
-            )
-        except (binascii.Error, ValueError, TypeError) as error:
+            score, cluster, kind, source, namespace, name = orjson.loads(b64url_decode(text))
+        except (ValueError, TypeError) as error:
             raise ValueError("it was not returned by a search") from error
         texts = all(isinstance(part, str) for part in (cluster, kind, namespace, name))
         if not texts or not isinstance(source, int) or not isinstance(score, float | None):

@@ -43,7 +43,7 @@ async def with_policies(session: Session, items: Sequence[Item], names: Sequence
 async def _existing(session: Session, names: Sequence[str]) -> list[str]:
     from karmada.api.cluster import Cluster
 
-    wanted = list(dict.fromkeys(name for word in names for name in word.split(",") if name))
+    wanted = list(dict.fromkeys(connect.commas(names)))
     if not wanted:
         return []
     listed = await session.client.list_all(Cluster.gvr)

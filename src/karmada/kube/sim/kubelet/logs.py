@@ -131,7 +131,7 @@ def stamp(nanos: int) -> str:
 # what is sent
 
 
-class _Cut:
+class Cut:
     """Counts down the bytes that may still be sent."""
 
     def __init__(self, limit: int | None) -> None:
@@ -154,7 +154,7 @@ def history(output: Output, options: LogOptions, now: float) -> Iterator[bytes]:
     """Return the lines there are at this moment."""
     if options.stream == "Stderr":
         return
-    cut = _Cut(options.limit)
+    cut = Cut(options.limit)
     written = output.written(int(now * _NANO))
     for number in range(output.first(written, options), written):
         if cut.left == 0:
@@ -169,7 +169,7 @@ async def followed(
 
     `until(seconds)` waits so long, or less if the container ends; it returns the time in nanoseconds.
     """
-    cut = _Cut(options.limit)
+    cut = Cut(options.limit)
     silent = options.stream == "Stderr"
     number: int | None = None
     ended = output.ended

@@ -14,7 +14,7 @@ from typing import IO, Literal, NamedTuple
 
 from karmada.kube.objects.times import parse_time
 from karmada.kube.server.handlers.pod_logs import LogOptions
-from karmada.kube.sim.kubelet.logs import stamp
+from karmada.kube.sim.kubelet.logs import Cut, stamp
 
 StreamName = Literal["stdout", "stderr"]
 LINE_BYTES = 16 * 1024
@@ -109,7 +109,7 @@ def _older(path: Path) -> Path:
 
 def history(path: Path, options: LogOptions) -> Iterator[bytes]:
     """Return the lines there are now, as the options select them."""
-    cut = _Limit(options.limit)
+    cut = Cut(options.limit)
     for entry in _selected(_Reader(path).first(options.tail), options):
         data = cut.take(entry.shown(options.timestamps))
         if not data:
@@ -119,7 +119,7 @@ def history(path: Path, options: LogOptions) -> Iterator[bytes]:
 
 async def followed(log: LogFile, options: LogOptions) -> AsyncIterator[bytes]:
     """Yield the lines there are, then each as it is written, until the process ends."""
-    cut = _Limit(options.limit)
+    cut = Cut(options.limit)
     reader = _Reader(log.path)
     pending = _selected(reader.first(options.tail), options)
     later = options._replace(tail=None)
@@ -227,17 +227,3 @@ def _from(path: Path, offset: int) -> bytes:
     with path.open("rb") as file:
         file.seek(offset)
         return file.read()
-
-
-class _Limit:
-    """Counts down the bytes that may still be sent."""
-
-    def __init__(self, limit: int | None) -> None:
-        self._left = limit
-
-    def take(self, data: bytes) -> bytes:
-        if self._left is None:
-            return data
-        data = data[: self._left]
-        self._left -= len(data)
-        return data
