@@ -22,6 +22,7 @@ from karmada.components.flags import (
     election_flags,
     election_from,
     endpoint_flags,
+    hang_flags,
     health_address_from,
     logging_flags,
     refuse,
@@ -77,6 +78,7 @@ flags = together(
     estimator_client_flags,
     election_flags(election.DESCHEDULER, named=False),
     endpoint_flags(HEALTH_PORT),
+    hang_flags,
     logging_flags,
 )
 

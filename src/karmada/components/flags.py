@@ -118,6 +118,20 @@ logging_flags = together(
     ignored("--vmodule --log-flush-frequency", "one verbosity holds for all modules, and lines are written at once."),
 )
 
+hang_flags = together(
+    duration(
+        "--hang-timeout",
+        "30s",
+        "How long one step of the program may hold its event loop before the process ends, so that its supervisor "
+        "starts it again; 0: for ever.",
+    ),
+    click.option(
+        "--quarantine-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="File that names the keys that hung the event loop: they are left alone until their object changes.",
+    ),
+)
+
 feature_gates_flag = click.option(
     "--feature-gates",
     multiple=True,
@@ -452,7 +466,12 @@ rate_limiter_flags = together(
 def controller_process_flags(lease: str, health_port: int) -> Callable[[F], F]:
     """Return what every program has whose controllers run under a lease."""
     return together(
-        feature_gates_flag, election_flags(lease), endpoint_flags(health_port), back_off_flags, logging_flags
+        feature_gates_flag,
+        election_flags(lease),
+        endpoint_flags(health_port),
+        back_off_flags,
+        hang_flags,
+        logging_flags,
     )
 
 

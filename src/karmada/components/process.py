@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from karmada.components.hanging import ending_hangs, open_quarantine
 from karmada.components.running import begin
 
 if TYPE_CHECKING:
@@ -149,10 +150,13 @@ def run_process(make: Callable[[], Process], banner: str, given: Given) -> None:
 
     async def serve() -> None:
         stopping = begin(verbosity=given["verbosity"], logging_format=given["logging_format"])
+        if given.get("quarantine_file"):
+            open_quarantine(given["quarantine_file"])
         process = make()
         click.echo(banner)
         try:
-            await process.run(stopping)
+            with ending_hangs(given):
+                await process.run(stopping)
         finally:
             click.echo("Stopping", file=sys.stderr)
 

@@ -13,13 +13,15 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
+from karmada.components.hanging import ending_hangs, open_quarantine
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.runtime.waiting import cancel_and_wait
-from karmada.kube.runtime.watchdog import watching_for_stalls
+from karmada.kube.runtime.watchdog import REPORT_SECONDS
 
 if TYPE_CHECKING:
     from karmada.kube.server.config import ServerConfig
@@ -118,7 +120,8 @@ def run_server(
             stopping, share_keys_through(config.storage, config.data_dir / "pki")
         ):
             return
-        await run(make(), title, stopping, given["ready_fd"], addresses)
+        open_quarantine(given["quarantine_file"] or config.data_dir / "quarantine.json")
+        await run(make(), title, stopping, given, addresses)
 
     with errors_in_one_line():
         uvloop.run(serve())
@@ -142,11 +145,12 @@ async def run(
     server: Served,
     title: str,
     stopping: asyncio.Event,
-    ready_fd: int | None = None,
+    given: Mapping[str, Any] = MappingProxyType({}),
     addresses: Callable[[], Mapping[str, str]] = dict,
 ) -> None:
-    """Until `stopping`, which may be set before everything has started."""
-    started = await start_unless(stopping, server.start())
+    """Until `stopping`, which may be set before everything has started. `given`: the flags of the program."""
+    with ending_hangs(given, REPORT_SECONDS):  # short stalls are no news while much is loaded
+        started = await start_unless(stopping, server.start())
     try:
         if started:
             click.echo(f"{title} at {server.url}")
@@ -154,8 +158,8 @@ async def run(
             others = addresses()
             for name, address in others.items():
                 click.echo(f"  {name} at {address}")
-            report_ready(ready_fd, others)
-            with watching_for_stalls():
+            report_ready(given.get("ready_fd"), others)
+            with ending_hangs(given):
                 await stopping.wait()
     finally:
         click.echo("Stopping", file=sys.stderr)

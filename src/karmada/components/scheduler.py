@@ -23,6 +23,7 @@ from karmada.components.flags import (
     endpoint_flags,
     feature_gates_flag,
     gates_from,
+    hang_flags,
     health_address_from,
     limits_from,
     logging_flags,
@@ -82,6 +83,7 @@ flags = together(
     feature_gates_flag,
     rate_limiter_flags,
     scheduler_estimator_flags,
+    hang_flags,
     logging_flags,
 )
 

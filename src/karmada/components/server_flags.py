@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 import click
 
-from karmada.components.flags import Given, duration, file, ignored, switch, together, words
+from karmada.components.flags import Given, duration, file, hang_flags, ignored, switch, together, words
 from karmada.components.front_proxy_flags import front_proxy_from, request_header_flags
 from karmada.components.running import namespace_deletion_flag
 from karmada.kube.server.audit.config import AuditConfig, AuditWebhookConfig
@@ -218,6 +218,7 @@ server_flags = together(
         "privileged pods are stored, RBAC authorises, all plug-ins and APIs are enabled, and servers on one etcd find "
         "each other there.",
     ),
+    hang_flags,
 )
 
 

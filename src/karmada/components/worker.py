@@ -87,7 +87,8 @@ def main(**given: Any) -> None:
             sharing=sharing_of(given),
         )
 
-    run_process(make, "Controllers", given)
+    quarantine = given["data_dir"].expanduser() / "workers" / f"{given['worker_name']}.quarantine.json"
+    run_process(make, "Controllers", {**given, "quarantine_file": quarantine})
 
 
 if __name__ == "__main__":

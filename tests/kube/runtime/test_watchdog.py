@@ -6,14 +6,29 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
-from types import SimpleNamespace
+from collections.abc import Callable, Sequence
+from types import FrameType, SimpleNamespace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from karmada.kube.client.client import Client
+from karmada.kube.objects.gvrs import PODS
+from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import watchdog
-from karmada.kube.runtime.watchdog import Stalls, Watchdog, describe_requests, watching_for_stalls
+from karmada.kube.runtime.controller import Controller, Reconciler, Watch
+from karmada.kube.runtime.current_work import Work, describes_work
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.quarantine import Quarantine
+from karmada.kube.runtime.watchdog import (
+    EXIT_CODE,
+    LongCallback,
+    Stalls,
+    Verdict,
+    Watchdog,
+    watching_for_stalls,
+)
 from tests.support.eventually import LIMIT, eventually
 
 
@@ -53,6 +68,95 @@ async def test_a_long_callback_is_counted_with_its_stack(
     assert f"event_loop_stalls_total {stalls.count}.0" in page
 
 
+@pytest.mark.parametrize(
+    ("limit", "verdicts"),
+    [
+        (0.0, {2.0: Verdict.REPORT}),
+        (30.0, {2.0: Verdict.REPORT, 30.0: Verdict.END}),
+        (1.0, {0.5: Verdict.REPORT, 1.0: Verdict.END}),
+    ],
+)
+def test_a_callback_is_reported_once_and_ends_the_process_at_the_limit(
+    limit: float, verdicts: dict[float, Verdict]
+) -> None:
+    callback, frame = LongCallback(limit), object()
+    assert callback.seen(frame, 0.0) is Verdict.WAIT
+    for _ in range(int((limit or 60.0) / 0.25)):
+        verdict = callback.seen(frame, 0.25)
+        assert verdict is verdicts.get(callback.seconds, Verdict.WAIT)
+
+
+def test_many_callbacks_in_a_row_are_not_one_that_hangs() -> None:
+    callback = LongCallback(1.0)
+    assert {callback.seen(frame, 10.0) for frame in (object(), object(), object())} == {Verdict.WAIT}
+    assert callback.seconds == 0.0
+
+
+class Looper(Reconciler):
+    """A reconciler that loops until the watchdog has ended the process, so to say."""
+
+    name = "looper"
+
+    def __init__(self, ended: threading.Event, *watches: Watch) -> None:
+        self.ended = ended
+        self.watches = watches
+
+    async def reconcile(self, _key: Key) -> None:
+        while not self.ended.is_set():
+            pass
+
+
+@pytest.mark.parametrize("where", ["reconcile", "handler"])
+async def test_a_hang_names_the_key_or_object_while_it_lasts_and_ends_the_process(
+    where: str, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended, codes, quarantine = threading.Event(), list[int](), Quarantine()
+
+    def leave(code: int) -> None:
+        codes.append(code)
+        ended.set()
+
+    def loops(_old: Obj | None, new: Obj | None) -> bool:
+        while where == "handler" and not ended.is_set():
+            pass
+        return new is not None
+
+    await client.create(PODS, {"metadata": {"name": "web", "namespace": "ns"}})
+    informers = Informers(client)
+    controller = Controller(Looper(ended, Watch(PODS, when=loops)), informers)
+    dog = Watchdog(Stalls(), limit=1.0, blame=quarantine.blame, leave=leave)
+    with caplog.at_level(logging.WARNING):
+        dog.start()
+        informers.start()
+        await controller.start()
+        await eventually(ended.is_set)
+        dog.stop()
+    await controller.stop(grace=0)
+    await informers.stop()
+    (entry,) = quarantine.entries()
+    name = "ns/web" if where == "reconcile" else "pods ns/web"
+    assert (codes, entry.controller, entry.key) == ([EXIT_CODE], "looper", name)
+    assert entry.fingerprint
+    lines = [(record.message, record.__dict__["pairs"]) for record in caplog.records if record.name.endswith("dog")]
+    hang = next(pairs for message, pairs in lines if message == "The event loop hangs")
+    assert hang["key" if where == "reconcile" else "object"] == f"looper {name}"
+    assert "test_watchdog.py" in hang["stack"]
+    assert any("the process ends to be started again" in message for message, _ in lines)
+
+
+def test_the_process_ends_even_if_its_last_words_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    never, codes = threading.Event(), list[int]()
+    monkeypatch.setattr(watchdog, "_LAST_WORDS_SECONDS", 0.01)
+
+    def hang(_work: Sequence[Work], _seconds: float, _stack: str) -> None:
+        never.wait()
+
+    dog = Watchdog(Stalls(), blame=hang, leave=codes.append)
+    dog._end(30.0, [])
+    never.set()
+    assert codes == [EXIT_CODE]
+
+
 def registry_of(stalls: Stalls) -> CollectorRegistry:
     registry = CollectorRegistry()
     registry.register(stalls)
@@ -64,12 +168,14 @@ async def test_the_request_and_the_function_are_in_the_log(caplog: pytest.LogCap
         assert line
         busy(0.5)
 
-    describe_requests(lambda frame: frame.f_locals["line"] if frame.f_code is serve.__code__ else None)
+    @describes_work
+    def describe(frame: FrameType) -> Work | None:
+        return Work("request", frame.f_locals["line"]) if frame.f_code is serve.__code__ else None
 
     async def logged() -> bool:
         await serve("GET /slow")
         pairs = [record.__dict__["pairs"] for record in caplog.records if "stalled" in record.message]
-        return any(found["request"] == "GET /slow" and found["stack"].startswith("busy (") for found in pairs)
+        return any(found.get("request") == "GET /slow" and found["stack"].startswith("busy (") for found in pairs)
 
     with caplog.at_level(logging.WARNING), watching_for_stalls(Stalls()):
         await eventually(logged)

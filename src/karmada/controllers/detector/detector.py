@@ -50,6 +50,7 @@ from karmada.kube.runtime.follow_ups import FollowUp
 from karmada.kube.runtime.handled import Generation, Handled, generation_of
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
+from karmada.kube.runtime.quarantine import QUARANTINE
 from karmada.kube.runtime.queue import Priority
 from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.time_slice import in_slices
@@ -139,6 +140,7 @@ class Detector(Reconciler):
         self._built: Handled[Ref, _Source] = Handled()
         """Bindings, until the event of the template's claim is reconciled, which then has nothing to do."""
         self._add: Callable[[Key, int], None] | None = None
+        self._held = QUARANTINE.of(DETECTOR)
 
     # from changes to keys
 
@@ -158,6 +160,9 @@ class Detector(Reconciler):
                 if not self._namespaces.skips(*ref):
                     yield ref.queued(lazily=False)
 
+    def about(self, key: Key) -> Obj | None:
+        return self.kinds.known(unqueued(key)[0])
+
     def enqueue(self, ref: Ref, *, lazily: bool = False, priority: int = Priority.NEW) -> None:
         if self._add is not None:
             self._add(ref.queued(lazily=lazily), priority)
@@ -171,6 +176,8 @@ class Detector(Reconciler):
             return
         if old is None and new is not None:
             self._claiming.arrived(ref, new)
+        if self._held.entries and (new is None or (old is not None and changed(old, new))):
+            self._held.changed(str(ref.queued(lazily=False)), str(ref.queued(lazily=True)))
         if old is None or new is None:
             self.enqueue(ref, priority=Priority.REPLAY if initially and claim_of(obj) is not None else Priority.NEW)
         elif changed(old, new):

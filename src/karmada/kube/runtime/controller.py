@@ -4,7 +4,7 @@ A reconciler declares what it watches: a resource, the changes that matter, and 
 keys. `Controller` subscribes to the shared informers, puts the keys into its queue and runs
 `reconcile` in up to N workers, never twice at once for a key. A failed key is retried with back-off; a result may
 requeue the key after some time. Keys may be divided into lanes, each with N workers, so that one that hangs blocks only
-its own (see queue).
+its own (see queue). A key that hung the event loop is left alone (see exclusion).
 
 Where replicas share the work (see membership), keys are divided into shards, and a controller reconciles those of the
 shards that its process owns: others are not queued, and none is started that was queued before the shard was lost. A
@@ -16,6 +16,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from karmada.kube.client.discovery import NoMatch
@@ -26,12 +28,15 @@ from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.back_off import BackOff
+from karmada.kube.runtime.current_work import Work, describes_work
 from karmada.kube.runtime.event_filter import ALL, EventFilter, EventType, Handler, Subscription, Values, concerned
+from karmada.kube.runtime.exclusion import Exclusion, name_of_delivery
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of, name_of
 from karmada.kube.runtime.logging import Logger, get_logger
 from karmada.kube.runtime.predicates import Predicate, always
+from karmada.kube.runtime.quarantine import fingerprint
 from karmada.kube.runtime.queue import Priority, WorkQueue
 from karmada.kube.runtime.sharing import Assignment, by_controller
 from karmada.kube.runtime.time_slice import TimeSlice, in_slices
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
 
 Mapper: TypeAlias = Callable[[Obj], Iterable[Key]]
 _AddAfter: TypeAlias = Callable[[Key, float, int], None]
+_Target: TypeAlias = tuple[str, GVR | GVK]
+"""The controller of a handler and the resource that it gets, found in the handler's frame when that hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +192,10 @@ class Reconciler(ABC):
         """Return the keys of all existing objects that come from elsewhere than the watches."""
         return ()
 
+    def about(self, _key: Key, /) -> Obj | None:
+        """Return the object that a key is about, if no watch has it under the key."""
+        return None
+
     def disown(self, owns: Callable[[Key], bool], /) -> None:  # noqa: B027
         """Drop what is kept for keys that were lost to another replica."""
 
@@ -230,6 +241,8 @@ class Controller:
         self.log: Logger = get_logger("controller").bind(controller=self.name)
         self._starting = False
         self._unsubscribe: list[Callable[[], None]] = []
+        self._exclusion = Exclusion(self.name, self.queue, self.fingerprint)
+        self._held = self._exclusion.held
         reconciler.attach(self.add)
         reconciler.follow_queue(self.queue)
         self.sources = [(watch, self._informer(watch)) for watch in reconciler.watches]
@@ -251,9 +264,11 @@ class Controller:
     def subscribe(self) -> None:
         """Get changes from now on, and existing objects when the informers deliver them."""
         self._starting = True
+        self._unsubscribe.append(self._exclusion.follow())
         for watch, informer in self.sources:
             informer.start()
-            self._unsubscribe.append(informer.subscribe(self._handler(watch, informer), watch.filter))
+            handler = self._exclusion.guarded(watch.resource, self._handler(watch, informer))
+            self._unsubscribe.append(informer.subscribe(handler, watch.filter))
 
     async def start(self) -> None:
         """Start the workers once the informers have synced; unless it has subscribed, with all existing objects queued.
@@ -282,6 +297,21 @@ class Controller:
         """Return whether no worker has failed."""
         return not self.queue.failed
 
+    # what a key is about
+
+    def _own(self, key: Key) -> list[Obj | None]:
+        """Return the objects that its watches have under a key; None for a deleted one."""
+        return [informer.get(key) for watch, informer in self.sources if watch.map_to is own_key and not watch.walk]
+
+    def about(self, key: Key) -> Obj | None:
+        """Return the object that a key is about, if that is known."""
+        return next((obj for obj in self._own(key) if obj is not None), None) or self.reconciler.about(key)
+
+    def fingerprint(self, key: Key) -> str:
+        """Return what changes with the spec and metadata of what a key is about; empty if that is not known."""
+        own = self._own(key)
+        return fingerprint(*own) if own else ""
+
     # events to keys
 
     def _handler(self, watch: Watch, informer: Informer, takes: Callable[[Key], bool] | None = None) -> Handler:
@@ -289,6 +319,7 @@ class Controller:
         if watch.walk is not None:
             return self._walking_handler(watch, watch.walk, informer)
         when, map_to, given, pending, after = watch.when, watch.map_to, watch.priority, watch.pending, watch.after
+        target = self.name, watch.resource
         add_after: _AddAfter = self.queue.add_after  # without a pause the same as add
         if self._sharing is not None:
             add_after = self._adding_if(takes or self._owns)
@@ -301,14 +332,14 @@ class Controller:
 
         if map_to is own_key:
 
-            def handle_own(old: Obj | None, new: Obj | None) -> None:
+            def handle_own(old: Obj | None, new: Obj | None, _target: _Target = target) -> None:
                 obj = new if new is not None else old
                 if obj is not None and when(old, new):
                     add_after(key_of(obj), after, priority(obj))
 
             return handle_own
 
-        def handle(old: Obj | None, new: Obj | None) -> None:
+        def handle(old: Obj | None, new: Obj | None, _target: _Target = target) -> None:
             if when(old, new):
                 for obj in (old, new):
                     if obj is not None:
@@ -318,12 +349,12 @@ class Controller:
         return handle
 
     def _walking_handler(self, watch: Watch, walk: Walk, informer: Informer) -> Handler:
-        given = watch.priority
+        given, target = watch.priority, (self.name, watch.resource)
 
         def add(key: Key, priority: int = Priority.NEW, /) -> None:
             self.add(key, given if isinstance(given, int) and priority == Priority.NEW else priority)
 
-        def handle(old: Obj | None, new: Obj | None) -> None:
+        def handle(old: Obj | None, new: Obj | None, _target: _Target = target) -> None:
             if self._starting or informer.delivering or not watch.when(old, new):
                 return
             self.queue.add_from(lambda: walk(old, new, add))
@@ -365,7 +396,8 @@ class Controller:
         for watch, informer in self.sources:
             if watch.walk is not None:
                 continue
-            subscriptions = [Subscription(self._handler(watch, informer, gained), watch.filter)]
+            handler = self._exclusion.guarded(watch.resource, self._handler(watch, informer, gained))
+            subscriptions = [Subscription(handler, watch.filter)]
             own = watch.map_to is own_key
             for key in informer.keys():  # noqa: SIM118 - no dict: it gives objects
                 obj = informer.get(key) if not own or gained(key) else None
@@ -395,6 +427,8 @@ class Controller:
     # workers
 
     async def _reconcile(self, key: Key) -> None:
+        if self._held.entries and self._exclusion.covers(key):
+            return
         started, outcome = self._clock.monotonic(), "error"
         try:
             outcome = self._follow_up(key, await self.reconciler.reconcile(key) or Done)
@@ -423,3 +457,28 @@ class Controller:
             self.queue.add_after(key, result.after, result.priority)
             return "requeue_after"
         return "success"
+
+
+_HANDLERS: Final = tuple(
+    f"{maker.__qualname__}.<locals>.handle" for maker in (Controller._handler, Controller._walking_handler)
+)
+
+
+@describes_work
+def _reconciled(frame: FrameType) -> Work | None:
+    """Return the key that a frame reconciles."""
+    if frame.f_code is not Controller._reconcile.__code__:
+        return None
+    controller: Controller = frame.f_locals["self"]
+    key: Key = frame.f_locals["key"]
+    return Work("key", str(key), controller.name, partial(controller.fingerprint, key))
+
+
+@describes_work
+def _delivered(frame: FrameType) -> Work | None:
+    """Return the object that a frame delivers to a controller."""
+    if not frame.f_code.co_qualname.startswith(_HANDLERS):
+        return None
+    name, resource = frame.f_locals["_target"]
+    old, new = frame.f_locals["old"], frame.f_locals["new"]
+    return Work("object", name_of_delivery(resource, new or old), name, partial(fingerprint, new))

@@ -22,6 +22,7 @@ import builtins
 import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from types import FrameType
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
@@ -32,6 +33,7 @@ from karmada.kube.objects.selectors import parse_labels
 from karmada.kube.objects.shapes import WHOLE, Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache, DocCache, IndexFn
+from karmada.kube.runtime.current_work import Work, describes_work
 from karmada.kube.runtime.event_filter import EVERYTHING, EventFilter, Handler, Subscription, concerned
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
@@ -436,3 +438,13 @@ class _Listing:
 def _is_gone(obj: Obj) -> bool:
     metadata = obj["metadata"]
     return is_deleting(obj) and not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")
+
+
+@describes_work
+def _delivered(frame: FrameType) -> Work | None:
+    """Return the object that a frame delivers to handlers."""
+    if frame.f_code is not Informer._notify.__code__:
+        return None
+    informer: Informer = frame.f_locals["self"]
+    old, new = frame.f_locals["old"], frame.f_locals["new"]
+    return Work("object", f"{informer._named} {key_of(new or old)}")

@@ -29,10 +29,10 @@ from karmada.kube.objects.errors import (
     Timeout,
 )
 from karmada.kube.objects.times import parse_duration
+from karmada.kube.runtime.current_work import Work, describes_work
 from karmada.kube.runtime.http_server import hide_software
 from karmada.kube.runtime.listening import listen_host
 from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
-from karmada.kube.runtime.watchdog import describe_requests
 from karmada.kube.server.audit.interface import GONE, Audits, FollowsRequest, Sent, new_audit_id
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.interface import Decides, Identifies
@@ -325,13 +325,14 @@ class HttpFront:
             self._reading.leave(request.user)
 
 
-@describe_requests
-def _request_of(frame: FrameType) -> str | None:
-    """Return method and path of the request that a frame answers, for the watchdog."""
+@describes_work
+def _request_of(frame: FrameType) -> Work | None:
+    """Return method, path and user of the request that a frame answers, for the watchdog."""
     if frame.f_code is not HttpFront._serve.__code__:
         return None
     raw: web.BaseRequest = frame.f_locals["raw"]
-    return f"{raw.method} {raw.path}"
+    user: User | None = frame.f_locals.get("user")
+    return Work("request", f"{raw.method} {raw.path}{f' of {user.name}' if user is not None else ''}")
 
 
 def _cut_off(raw: web.BaseRequest) -> web.Response:
