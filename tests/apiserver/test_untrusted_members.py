@@ -11,6 +11,7 @@ import pytest
 import yaml
 from aiohttp import web
 
+from karmada.apiserver import cluster_resource
 from karmada.apiserver.members import Members
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import ApiError
@@ -19,6 +20,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.outbound.https import Outbound
 from tests.support.eventually import LIMIT
 from tests.support.fake_member import FakeMember, fake_member, register
+from tests.support.reader import FakeReader
 from tests.support.wire import Http
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
@@ -95,22 +97,6 @@ async def test_one_broken_cluster_does_not_break_all(http: Http, client: Client,
     assert "unexpected" not in broken.json()["message"], "the message says whose fault it is"
 
 
-class Registry:
-    """Clusters that no server would have let in."""
-
-    def __init__(self, **spec: Any) -> None:
-        self.cluster = {"metadata": {"name": "m1"}, "spec": spec}
-
-    def get(self, _resource: Any, _namespace: str, _name: str) -> Any:
-        return self.cluster
-
-    def list(self, *_selection: Any) -> Any:
-        return [self.cluster]
-
-    async def scan(self, *_selection: Any) -> Any:
-        yield self.cluster
-
-
 SECRET = {"data": {"token": base64.b64encode(b"t").decode()}}
 REF = {"namespace": "a", "name": "b"}
 
@@ -120,8 +106,10 @@ async def test_an_address_that_is_none_is_a_plain_error(endpoint: str) -> None:
     async def secret(_namespace: str, _name: str) -> Any:
         return SECRET
 
-    outbound = Outbound()
-    members = Members(Registry(apiEndpoint=endpoint, impersonatorSecretRef=REF), secret, outbound)
+    outbound, clusters = Outbound(), FakeReader()
+    spec = {"apiEndpoint": endpoint, "impersonatorSecretRef": REF}
+    clusters.hold(cluster_resource.CLUSTERS, {"metadata": {"name": "m1"}, "spec": spec})
+    members = Members(clusters, secret, outbound)
     with pytest.raises(ApiError, match="the address of cluster m1") as caught:
         await members.get("m1")
     assert caught.value.http_code == 500

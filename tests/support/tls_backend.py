@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.auth.pki import SERVER_USAGES, CertificateAuthority, KeyPair
 from karmada.kube.server.registry import Registry
 from tests.support.objects import kube_object
+from tests.support.reader import FakeReader
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -88,38 +89,15 @@ def builtin_registry() -> Registry:
     return registry
 
 
-class State:
-    """A Reader over a dict; every `put` gives a new resourceVersion."""
-
-    def __init__(self) -> None:
-        self._objects: dict[tuple[GroupResource, str, str], Obj] = {}
-        self._version = 0
-        self.lists = 0
-
+class State(FakeReader):
     def put(self, obj: Obj) -> Obj:
         resource = resource_of(obj)
         stored = copy_json(obj)
         resource.strategy.default(stored)
-        self._version += 1
-        meta = stored["metadata"]
-        meta["resourceVersion"] = str(self._version)
-        meta.setdefault("uid", f"uid-{self._version}")
-        self._objects[resource.storage_resource, meta.get("namespace", ""), meta["name"]] = stored
-        return stored
+        return self.store(resource.storage_resource, stored)
 
     def remove(self, resource: GroupResource, namespace: str, name: str) -> None:
-        del self._objects[resource, namespace, name]
-
-    def get(self, resource: GroupResource, namespace: str, name: str) -> Obj | None:
-        return self._objects.get((resource, namespace, name))
-
-    def list(self, resource: GroupResource, namespace: str = "") -> list[Obj]:
-        self.lists += 1
-        return [o for (r, n, _), o in self._objects.items() if r == resource and namespace in ("", n)]
-
-    async def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[Obj]:
-        for obj in self.list(resource, namespace):
-            yield obj
+        del self.objects[resource, namespace, name]
 
 
 def resource_of(obj: Obj) -> Resource:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from karmada.kube.kinds.inventory import builtin_resources, group_priority, version_priority
@@ -15,6 +13,7 @@ from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.decode import normalize
 from karmada.kube.server.addresses.allocator import Allocator
 from karmada.kube.server.bootstrap.objects import default_objects
+from tests.support.reader import FakeReader
 
 
 @pytest.fixture(scope="module")
@@ -164,21 +163,9 @@ def test_priorities() -> None:
     assert version_priority(GroupVersion("example.com", "v1")) == 100
 
 
-class Nothing:
-    def get(self, _resource: GroupResource, _namespace: str, _name: str) -> None:
-        return None
-
-    def list(self, _resource: GroupResource, _namespace: str = "") -> list[dict[str, object]]:
-        return []
-
-    async def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[dict[str, object]]:
-        for obj in self.list(resource, namespace):
-            yield obj
-
-
 async def test_the_first_objects_of_a_cluster_are_valid() -> None:
     definitions = Definitions.load("1.36")
-    allocator = Allocator(Nothing())
+    allocator = Allocator(FakeReader())
     served = {resource.gvk: resource for resource in builtin_resources(definitions, allocator.reserve)}
     objects = default_objects(host="192.168.1.10", port=6443, definitions=definitions)
     for obj in objects:

@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from karmada.kube.kinds.resource import ALL_VERBS, Resource
 from karmada.kube.objects.gvk import GVK, GroupResource
+from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import Node
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.auth.user import User
+from tests.support.reader import FakeReader
 
 
-class FakeReader:
-    def __init__(self) -> None:
-        self.objects: dict[tuple[GroupResource, str, str], dict[str, Any]] = {}
-        self._version = 0
-
-    def put(self, group: str, plural: str, obj: dict[str, Any]) -> dict[str, Any]:
-        """Store an object under its own name, with a version of its own."""
-        self._version += 1
-        meta = obj.setdefault("metadata", {})
-        meta["resourceVersion"] = str(self._version)
-        meta.setdefault("uid", f"uid-{self._version}")
-        self.objects[GroupResource(group, plural), meta.get("namespace", ""), meta["name"]] = obj
-        return obj
-
-    def get(self, resource: GroupResource, namespace: str, name: str) -> dict[str, Any] | None:
-        return self.objects.get((resource, namespace, name))
-
-    def list(self, resource: GroupResource, namespace: str = "") -> list[dict[str, Any]]:
-        return [obj for (kind, where, _), obj in self.objects.items() if kind == resource and namespace in ("", where)]
-
-    async def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[dict[str, Any]]:
-        for obj in self.list(resource, namespace):
-            yield obj
+class Reader(FakeReader):
+    def put(self, group: str, plural: str, obj: Obj) -> Obj:
+        return self.store(GroupResource(group, plural), obj)
 
 
 AttributesOf = Callable[..., Attributes]
 
 
 @pytest.fixture
-def reader() -> FakeReader:
-    found = FakeReader()
+def reader() -> Reader:
+    found = Reader()
     found.put("", "namespaces", {"metadata": {"name": "ns"}})
     return found
 

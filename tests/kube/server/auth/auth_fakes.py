@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from karmada.kube.kinds.rbac import GROUP
@@ -10,6 +10,7 @@ from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.rbac import Authorizer, Written
+from tests.support import reader
 
 NOW = 1_700_000_000.0
 _PLURALS = {
@@ -24,26 +25,22 @@ _PLURALS = {
 }
 
 
-class FakeReader:
+class FakeReader(reader.FakeReader):
     def __init__(self, objects: Iterable[Obj] = ()) -> None:
-        self._objects: dict[tuple[GroupResource, str, str], Obj] = {}
+        super().__init__()
         self._written: list[Written] = []
-        self.lists = 0
         self.broken = False
         for obj in objects:
             self.put(obj)
 
     def put(self, obj: Obj) -> None:
-        self._write((_PLURALS[obj["kind"]], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]), obj)
+        resource = _PLURALS[obj["kind"]]
+        self.hold(resource, obj)
+        self._written.append(Written(resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]))
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
-        self._write((_PLURALS[kind], namespace, name), None)
-
-    def _write(self, key: tuple[GroupResource, str, str], obj: Obj | None) -> None:
-        if obj is None:
-            del self._objects[key]
-        else:
-            self._objects[key] = obj
+        key = _PLURALS[kind], namespace, name
+        del self.objects[key]
         self._written.append(Written(*key))
 
     def changes(self) -> Callable[[], Sequence[Written] | None]:
@@ -60,19 +57,11 @@ class FakeReader:
     def get(self, resource: GroupResource, namespace: str, name: str) -> Obj | None:
         if self.broken:
             raise ServiceUnavailable("the store cannot be read")
-        return self._objects.get((resource, namespace, name))
-
-    def list(self, resource: GroupResource, namespace: str = "") -> list[Obj]:
-        self.lists += 1
-        return [o for (r, ns, _), o in self._objects.items() if r == resource and namespace in ("", ns)]
-
-    async def scan(self, resource: GroupResource, namespace: str = "") -> AsyncIterator[Obj]:
-        for obj in self.list(resource, namespace):
-            yield obj
+        return super().get(resource, namespace, name)
 
 
-def authorizer(reader: FakeReader) -> Authorizer:
-    return Authorizer(reader, reader.changes())
+def authorizer(objects: FakeReader) -> Authorizer:
+    return Authorizer(objects, objects.changes())
 
 
 def rule(verbs: str, groups: str, resources: str, names: str = "") -> Obj:
