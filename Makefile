@@ -24,7 +24,7 @@ E2E_WORKERS ?= 4
 UNIT_WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status tools test fuzz jepsen histories lint format bench bench-quick clean
+.PHONY: help up down status tools test fuzz hostile jepsen histories lint format bench bench-quick clean
 
 help: ## Show what there is to make
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ fuzz: $(TOOLS) ## Feed the decoders noise for long (EXAMPLES=20000 for each; SEE
 histories: $(TOOLS) ## Play random histories of failing clusters for long (HISTORIES=2000; SEED=1 repeats a run)
 	@echo "==> Histories drawn with SEED=$(SEED)"
 	@HISTORIES=$(or $(HISTORIES),2000) $(PYTEST) $(DRAWING) -n 0 -k no_history tests/controllers/failover/test_failover_histories.py
+
+hostile: $(TOOLS) ## Make every field of every kind large, and measure what that costs others (ONLY='ConfigMap.*', some hours for all)
+	@$(BIN)/python -m tests.hostile '$(or $(ONLY),.*)'
 
 lint: $(TOOLS) ## Check style, types and the layering of the packages
 	@echo "==> ruff" && $(BIN)/ruff check src tests benchmarks examples && $(BIN)/ruff format --check src tests benchmarks examples

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import pytest
 from aiohttp import web
 
+from karmada.kube.runtime.aside import ASIDE
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.http import front
 from karmada.kube.server.http.pieces import PIECE, Bytes
@@ -145,3 +147,30 @@ async def test_a_large_page_is_sent_in_pieces(http: Http, monkeypatch: pytest.Mo
     whole = await http("GET", "/openapi/v2", headers={"Accept-Encoding": "identity"})
     assert int(whole.headers["Content-Length"]) == len(whole.body) == sum(sizes)
     assert max(sizes) <= PIECE
+
+
+@pytest.mark.parametrize(
+    ("path", "media"),
+    [
+        (CONFIGMAPS, "application/yaml"),
+        (CONFIGMAPS, "application/vnd.kubernetes.protobuf"),
+        (f"{CONFIGMAPS}?watch=1", "application/vnd.kubernetes.protobuf"),
+        (f"{CONFIGMAPS}/large-0", "application/yaml"),
+        (f"{CONFIGMAPS}/large-0", "application/vnd.kubernetes.protobuf"),
+    ],
+)
+@pytest.mark.usefixtures("large")
+async def test_a_large_object_is_encoded_aside(
+    http: Http, monkeypatch: pytest.MonkeyPatch, path: str, media: str
+) -> None:
+    owners: list[str] = []
+    run = ASIDE.run
+
+    async def noted(owner: str, work: Callable[..., Any], *arguments: object) -> Any:
+        owners.append(owner)
+        return await run(owner, work, *arguments)
+
+    monkeypatch.setattr(ASIDE, "run", noted)
+    async with http.stream(path, {"Accept": media}) as response:
+        await response.content.readany()
+        await eventually(lambda: owners)

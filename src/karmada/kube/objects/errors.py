@@ -136,7 +136,7 @@ def too_many(path: str, actual: int, maximum: int) -> FieldError:
     return FieldError(path, "FieldValueTooMany", f"Too many: {actual}: must have at most {maximum} items")
 
 
-_MESSAGE = 64 * 1024
+MESSAGE = 64 * 1024
 """Characters of errors in one answer."""
 
 
@@ -146,7 +146,7 @@ def _shown(errors: Sequence[FieldError]) -> tuple[list[FieldError], bool]:
     length = 0
     for error in errors:
         size = len(error.field) + len(error.body)
-        if error is _MORE or (unique and length + size > _MESSAGE):
+        if error is _MORE or (unique and length + size > MESSAGE):
             return list(unique), True
         if error not in unique:
             unique[error] = None

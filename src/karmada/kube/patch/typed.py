@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from karmada.kube.objects.errors import MESSAGE
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.fieldset import item_key, member_key, text
 from karmada.kube.patch.gotext import go_syntax, go_type, go_value
@@ -33,10 +34,17 @@ class _Checker:
         self.custom = custom
         self.path: list[str] = []
         self.errors: list[str] = []
+        self._room = MESSAGE
 
     def report(self, message: str) -> None:
+        """Note what is wrong, as much as a message has room for."""
+        if self._room <= 0:
+            return
         where = text(tuple(self.path))
         self.errors.append(f"{where}: {message}" if where else message)
+        self._room -= len(self.errors[-1])
+        if self._room <= 0:
+            self.errors.append("and more errors")
 
     def root(self, node: Node, config: Obj) -> None:
         for name, value in config.items():

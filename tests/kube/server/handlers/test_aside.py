@@ -7,8 +7,9 @@ import threading
 import pytest
 
 from karmada.kube.objects.errors import BadRequest
+from karmada.kube.runtime.aside import LARGE
 from karmada.kube.server.auth.user import User
-from karmada.kube.server.handlers.aside import LARGE, aside
+from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.http.request import Query, Request, parse_path
 
 

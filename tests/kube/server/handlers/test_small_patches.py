@@ -11,9 +11,9 @@ import pytest
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.runtime.aside import LARGE
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.handlers.aside import LARGE
 from tests.support.counting import counted_calls
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")

@@ -26,6 +26,7 @@ from karmada.kube.server.http.encoding import finish, partial
 from karmada.kube.server.http.list_encoding import list_parts
 from karmada.kube.server.http.list_stream import collected, stream_list
 from karmada.kube.server.http.negotiation import Form
+from karmada.kube.server.http.pieces import in_pieces
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import ListResult, Result, StreamedList
 from tests.support.eventually import LIMIT
@@ -95,7 +96,8 @@ async def test_a_list_is_written_as_one_value(
     else:
         items = [{key: value for key, value in one.items() if key not in ("apiVersion", "kind")} for one in pods]
         whole = {"kind": "PodList", "apiVersion": "v1", "metadata": META, "items": items}
-    assert b"".join(list_parts(result, form, "Metadata", pretty, 0.0)) == finish(whole, form, pretty)
+    parts = in_pieces(list_parts(result, form, "Metadata", pretty, 0.0))
+    assert b"".join([piece async for piece in parts]) == finish(whole, form, pretty)
 
 
 async def test_a_pretty_list_is_indented_as_one_value() -> None:

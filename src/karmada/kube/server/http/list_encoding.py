@@ -1,10 +1,12 @@
 """Lists as bytes: those of stored objects are their bytes joined, and in every other form each item is written apart.
 
-So however long a list is, others run while it is written, and its items are parsed one at a time.
+So however long a list is, others run while it is written, and its items are parsed one at a time; what is large of them
+is written aside.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -13,10 +15,11 @@ import orjson
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.kinds.tables import printer_for, table_of
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.aside import ASIDE, is_large
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.server.http.encoding import dumps, finish, partial, type_prefix
 from karmada.kube.server.http.negotiation import JSON, YAML, Form
-from karmada.kube.server.http.pieces import Bytes
+from karmada.kube.server.http.pieces import Bytes, Part
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.results import ListResult
 
@@ -33,8 +36,13 @@ class ListWriting(NamedTuple):
     end: Callable[[bool], bytes]
 
 
-def list_parts(result: ListResult, form: Form, include: str, pretty: bool, now: float) -> Iterator[Bytes]:
-    """Return the parts of a list in every form but protobuf: each item is written when it is asked for."""
+def list_parts(
+    result: ListResult, form: Form, include: str, pretty: bool, now: float, owner: str = ""
+) -> Iterator[Part]:
+    """Return the parts of a list in every form but protobuf: each item is written when it is asked for.
+
+    Large items are written aside, in turns of their `owner`.
+    """
     if form.media == JSON and not pretty and not form.transform and result.objects is None:
         return _stored_parts(result)
     resource, metadata = result.resource, result.metadata
@@ -42,21 +50,23 @@ def list_parts(result: ListResult, form: Form, include: str, pretty: bool, now: 
         metadata = _list_meta(resource, metadata)
     show = _same if resource.custom else _without_type
     writing = list_writing(resource, metadata, form, include, pretty=pretty, now=now, show=show)
-    return _written_parts(writing, _objects(result))
+    return _written_parts(writing, _objects(result), owner)
 
 
-async def protobuf_list(result: ListResult, form: Form, protobuf: ProtobufForm) -> bytes:
+async def protobuf_list(result: ListResult, form: Form, protobuf: ProtobufForm, owner: str = "") -> bytes:
     objects = _objects(result)
     if form.transform:
-        return await protobuf.metadata_list(result.metadata, objects, form.version)
-    return await protobuf.list(result, objects)
+        return await protobuf.metadata_list(result.metadata, objects, form.version, owner)
+    return await protobuf.list(result, objects, owner)
 
 
-def _written_parts(writing: ListWriting, objects: Iterable[Obj]) -> Iterator[bytes]:
+def _written_parts(writing: ListWriting, objects: Iterable[Obj], owner: str) -> Iterator[Part]:
     yield writing.opening
     empty = True
     for obj in objects:
-        yield writing.write(obj) if empty else writing.between + writing.write(obj)
+        if not empty:
+            yield writing.between
+        yield functools.partial(ASIDE.run, owner, writing.write, obj) if is_large(obj) else writing.write(obj)
         empty = False
     yield writing.end(empty)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import TypeAlias
 
 from karmada.kube.runtime.time_slice import TimeSlice
@@ -11,16 +11,19 @@ PIECE = 64 * 1024
 """Bytes that are handed over at once, and that a connection may buffer before its writer waits."""
 
 Bytes: TypeAlias = "bytes | memoryview"
+Part: TypeAlias = "Bytes | Callable[[], Awaitable[Bytes]]"
+"""Bytes, or what makes them aside."""
 
 
-async def in_pieces(parts: Iterable[Bytes]) -> AsyncGenerator[Bytes, None]:
+async def in_pieces(parts: Iterable[Part]) -> AsyncGenerator[Bytes, None]:
     """Yield the bytes of the parts in pieces of at most PIECE; large parts are not copied."""
     turn = TimeSlice()
     small: list[Bytes] = []
     size = 0
-    for part in parts:
+    for made in parts:
         if turn.is_over():
             await turn.next()
+        part = await made() if callable(made) else made
         if small and size + len(part) > PIECE:
             yield b"".join(small)
             small, size = [], 0

@@ -1,8 +1,8 @@
 """Answers in protobuf: objects, lists and watch events of built-in kinds, and the metadata of any kind.
 
 A body is an envelope around the kind's message. A watch sends each event as four bytes of length and a WatchEvent
-without an envelope, whose object is such a body. Long lists are encoded in time slices: other requests are served in
-between.
+without an envelope, whose object is such a body. Long lists are encoded in time slices, and large objects aside: other
+requests are served in between.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from karmada.kube.objects.errors import NotAcceptable
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.aside import ASIDE, is_large
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.schema.builtin import LIST_META, OBJECT_META, Definitions
 from karmada.kube.schema.protobuf import envelope
@@ -36,23 +37,26 @@ class ProtobufForm:
         """Return the body of an object of which only the metadata is sent."""
         return envelope(f"meta.k8s.io/{version}", PARTIAL, self._metadata(obj))
 
-    async def list(self, result: ListResult, objects: Iterable[Obj]) -> bytes:
+    async def list(self, result: ListResult, objects: Iterable[Obj], owner: str = "") -> bytes:
         gvk = result.resource.gvk
         encode = self._message(gvk.api_version, gvk.kind).encode
-        return envelope(gvk.api_version, result.resource.list_kind, await self._list(result.metadata, objects, encode))
+        body = await self._list(result.metadata, objects, encode, owner)
+        return envelope(gvk.api_version, result.resource.list_kind, body)
 
-    async def metadata_list(self, metadata: Obj, objects: Iterable[Obj], version: str) -> bytes:
-        return envelope(f"meta.k8s.io/{version}", PARTIAL_LIST, await self._list(metadata, objects, self._metadata))
+    async def metadata_list(self, metadata: Obj, objects: Iterable[Obj], version: str, owner: str = "") -> bytes:
+        body = await self._list(metadata, objects, self._metadata, owner)
+        return envelope(f"meta.k8s.io/{version}", PARTIAL_LIST, body)
 
     def event(self, kind: str, obj: Obj) -> bytes:
         """Return a watch event with a whole object (an object, a bookmark, a Status)."""
         return frame(kind, self.object(obj))
 
-    async def _list(self, metadata: Obj, objects: Iterable[Obj], encode: Callable[[Obj], bytes]) -> bytes:
+    async def _list(self, metadata: Obj, objects: Iterable[Obj], encode: Callable[[Obj], bytes], owner: str) -> bytes:
         pieces = [chunk(1, self._definition(LIST_META).encode(metadata))]
         turn = TimeSlice()
         for obj in objects:
-            pieces.append(chunk(2, encode(obj)))
+            body = await ASIDE.run(owner, encode, obj) if is_large(obj) else encode(obj)
+            pieces.append(chunk(2, body))
             if turn.is_over():
                 await turn.next()
         return b"".join(pieces)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import partial
 
 import orjson
 
@@ -17,11 +18,12 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.aside import ASIDE, LARGE, is_large
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.schema.zero_value import zero_value
-from karmada.kube.server.http.encoding import partial
+from karmada.kube.server.http.encoding import partial as metadata_of
 from karmada.kube.server.http.negotiation import PROTOBUF, Form
-from karmada.kube.server.http.pieces import PIECE, Bytes, in_pieces
+from karmada.kube.server.http.pieces import PIECE, Bytes, Part, in_pieces
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.protobuf_form import frame as protobuf_frame
 from karmada.kube.server.http.results import Changes, WatchResult
@@ -43,12 +45,15 @@ def frame(kind: str, raw: bytes) -> bytes:
 class Frames:
     """Encodes one watch's events."""
 
-    def __init__(self, watch: WatchResult, form: Form, include: str, clock: Clock, protobuf: ProtobufForm) -> None:
+    def __init__(
+        self, watch: WatchResult, form: Form, include: str, clock: Clock, protobuf: ProtobufForm, owner: str
+    ) -> None:
         self._watch = watch
         self._form = form
         self._include = include
         self._clock = clock
         self._protobuf = protobuf
+        self._owner = owner
         self._is_protobuf = form.media == PROTOBUF
         self._first_table = True
         self.plain = not form.transform and watch.convert is None
@@ -70,7 +75,7 @@ class Frames:
         if not self.plain:
             return self._shown((change.type, change.entry) for change in changes)
         if self._is_protobuf:
-            return in_pieces(change.protobuf_frame(self._protobuf.event) for change in changes)
+            return in_pieces(map(self._protobuf_frame, changes))
         return in_pieces(change.frame() for change in changes)
 
     async def _shown(self, events: Iterable[tuple[str, Doc]]) -> AsyncIterator[Bytes]:
@@ -80,10 +85,17 @@ class Frames:
             objects: list[Obj] = [entry.object() for _, entry in some]
             if self._watch.convert is not None:
                 objects = await self._watch.convert(objects)
-            async for piece in in_pieces(self._event(kind, obj) for (kind, _), obj in zip(some, objects, strict=True)):
+            async for piece in in_pieces(self._made(kind, obj) for (kind, _), obj in zip(some, objects, strict=True)):
                 yield piece
             if turn.is_over():
                 await turn.next()
+
+    def _made(self, kind: str, obj: Obj) -> Part:
+        return partial(ASIDE.run, self._owner, self._event, kind, obj) if is_large(obj) else self._event(kind, obj)
+
+    def _protobuf_frame(self, change: Change) -> Part:
+        encode = partial(change.protobuf_frame, self._protobuf.event)
+        return partial(ASIDE.run, self._owner, encode) if change.entry.weight >= LARGE else encode()
 
     def _event(self, kind: str, obj: Obj) -> bytes:
         if not self._is_protobuf:
@@ -102,7 +114,7 @@ class Frames:
             )  # fmt: skip
             self._first_table = False
             return shown
-        return partial(obj, self._form.version) if self._form.transform else obj
+        return metadata_of(obj, self._form.version) if self._form.transform else obj
 
     def bookmark(self, revision: int | str, *, end_of_initial: bool = False) -> bytes:
         resource = self._watch.resource
@@ -116,7 +128,7 @@ class Frames:
             obj = {
                 "kind": "Table", "apiVersion": f"meta.k8s.io/{self._form.version}",
                 "metadata": {"resourceVersion": str(revision)},
-                "columnDefinitions": None, "rows": [{"cells": [], "object": partial(obj, self._form.version)}],
+                "columnDefinitions": None, "rows": [{"cells": [], "object": metadata_of(obj, self._form.version)}],
             }  # fmt: skip
             return frame("BOOKMARK", orjson.dumps(obj))
         return self._event("BOOKMARK", obj)
@@ -147,10 +159,13 @@ def error_frame(error: ApiError, form: Form, protobuf: ProtobufForm) -> bytes:
 
 
 async def stream(
-    watch: WatchResult, form: Form, include: str, clock: Clock, protobuf: ProtobufForm
+    watch: WatchResult, form: Form, include: str, clock: Clock, protobuf: ProtobufForm, owner: str = ""
 ) -> AsyncIterator[Bytes]:
-    """Yield the body of a watch, piece by piece; ends with the watch's time-out or the subscription."""
-    frames = Frames(watch, form, include, clock, protobuf)
+    """Yield the body of a watch, piece by piece; ends with the watch's time-out or the subscription.
+
+    Large objects are encoded aside, in turns of its `owner`.
+    """
+    frames = Frames(watch, form, include, clock, protobuf, owner)
     subscription = watch.subscription
     ends = clock.monotonic() + watch.timeout
     try:
