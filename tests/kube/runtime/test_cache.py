@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karmada.kube.objects.doc import Doc
+from karmada.kube.objects.shapes import BARE_DOCS, WHOLE, Shape
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import Cache, DocCache, ignores_status
+from karmada.kube.runtime.cache import Cache, ignores_status
 from karmada.kube.runtime.keys import Key
 
 KEY = Key("default", "web")
@@ -37,11 +39,11 @@ def by_phase(obj: Obj) -> Iterable[str]:
 
 @given(
     st.lists(st.tuples(LABELS, st.sampled_from(SPECS), WORDS), min_size=1, max_size=6),
-    st.sampled_from([Cache, DocCache]),
+    st.sampled_from([WHOLE, BARE_DOCS]),
 )
-def test_indexes_are_those_of_the_last_state(states: list[tuple[Obj, Obj, str]], kind: type[Cache]) -> None:
+def test_indexes_are_those_of_the_last_state(states: list[tuple[Obj, Obj, str]], shape: Shape) -> None:
     indexes = {"placement": by_placement, "phase": by_phase}
-    cache = kind(indexes)
+    cache = Cache(indexes, shape)
     for version, parts in enumerate(states):
         cache.set(KEY, state(version, *parts))
     last = state(len(states) - 1, *states[-1])
@@ -73,15 +75,13 @@ def test_a_report_computes_the_indexes_that_may_depend_on_the_status_and_no_othe
     assert cache.keys_by_index("spec", "a") == [KEY]
 
 
-@pytest.mark.parametrize("kind", [Cache, DocCache])
-def test_keys_of_a_namespace_are_found_without_reading_objects(
-    kind: type[Cache], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cache = kind()
+@pytest.mark.parametrize("shape", [WHOLE, BARE_DOCS])
+def test_keys_of_a_namespace_are_found_without_reading_objects(shape: Shape, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = Cache(shape=shape)
     for key in (Key("a", "x"), Key("b", "x"), Key("a", "y")):
-        cache.add(key, {"metadata": {"name": key.name, "namespace": key.namespace}})
+        cache.set(key, {"metadata": {"name": key.name, "namespace": key.namespace}})
     with monkeypatch.context() as patched:
-        patched.setattr(kind, "_show", None)
+        patched.setattr(Doc, "shaped", None)
         assert cache.keys("a") == [Key("a", "x"), Key("a", "y")]
     cache.set(Key("a", "z"), {"metadata": {"name": "z", "namespace": "a"}})
     cache.pop(Key("a", "x"))

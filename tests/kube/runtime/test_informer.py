@@ -123,7 +123,7 @@ async def test_indexes_follow_the_objects(client: Client, informer: Informer) ->
     await informer.until(lambda: len(informer) == 1)
     assert informer.by_index("value", "x") == []
     assert informer.list("other") == []
-    assert list(informer.cache.index_values("value")) == ["y"]
+    assert list(informer.index_values("value")) == ["y"]
 
 
 async def test_a_selected_object_that_stops_matching_is_deleted(client: Client, clock: FakeClock) -> None:

@@ -200,7 +200,7 @@ async def test_a_sync_may_take_as_long_as_objects_keep_coming(client: Client, cl
     starting = asyncio.ensure_future(manager.start())
     for number in range(5):
         name = f"w{number}"
-        informer.cache.add(Key("", name), {"metadata": {"name": name}})
+        informer.set(Key("", name), {"metadata": {"name": name}})
         await clock.advance(60)
         assert not starting.done()
     await clock.advance(60)

@@ -8,9 +8,9 @@ import pytest
 from karmada.kube.objects import doc
 from karmada.kube.objects.doc import _KEPT_PARSED, _UNCOMPRESSED, Doc, Part, detect_mutations, parse_custom
 from karmada.kube.objects.meta import without_managed_fields
-from karmada.kube.objects.shapes import BARE_DOCS, METADATA
+from karmada.kube.objects.shapes import BARE_DOCS, METADATA, WHOLE
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import Cache, DocCache
+from karmada.kube.runtime.cache import Cache
 from karmada.kube.runtime.keys import Key, key_of
 from tests.support.objects import kube_object
 
@@ -25,9 +25,12 @@ def colours(obj: Obj) -> list[str]:
     return [obj["data"]["colour"]]
 
 
-@pytest.fixture(params=["whole", "on demand"])
+DOCS = WHOLE._replace(name="documents", as_docs=True)
+
+
+@pytest.fixture(params=[WHOLE, DOCS], ids=["whole", "on demand"])
 def cache(request: pytest.FixtureRequest) -> Cache:
-    return Cache({"colour": colours}) if request.param == "whole" else DocCache({"colour": colours})
+    return Cache({"colour": colours}, request.param)
 
 
 def put(cache: Cache, *objects: Obj) -> None:
@@ -42,7 +45,6 @@ def test_what_goes_in_comes_out(cache: Cache) -> None:
     assert cache.list() == [config_map("a"), config_map("b", "blue", "other")]
     assert cache.list("other") == [config_map("b", "blue", "other")]
     assert cache.keys("other") == [Key("other", "b")]
-    assert list(cache) == cache.list()
     assert Key("default", "a") in cache
 
 
@@ -71,7 +73,7 @@ def test_an_index_may_come_later(cache: Cache) -> None:
 
 
 def test_an_object_of_this_process_is_kept_by_its_own_bytes() -> None:
-    cache = DocCache(shape=BARE_DOCS)
+    cache = Cache(shape=BARE_DOCS)
     packed = Doc.of(config_map("a"))
     put(cache, packed.object())
     assert cache._objects[Key("default", "a")] is packed
@@ -81,13 +83,13 @@ def test_an_object_of_this_process_is_kept_by_its_own_bytes() -> None:
 
 
 def test_of_an_object_from_elsewhere_only_what_is_shown_is_kept() -> None:
-    cache = DocCache(shape=BARE_DOCS)
+    cache = Cache(shape=BARE_DOCS)
     put(cache, config_map("a"))
     assert b"managedFields" not in cache._objects[Key("default", "a")].raw
 
 
 def test_many_objects_are_squeezed_and_still_right() -> None:
-    cache = DocCache({"colour": colours})
+    cache = Cache({"colour": colours}, DOCS)
     many = [config_map(f"n{number}", str(number)) for number in range(600)]
     put(cache, *many)
     assert cache.list() == many
@@ -97,7 +99,7 @@ def test_many_objects_are_squeezed_and_still_right() -> None:
 
 def test_what_many_caches_keep_beside_the_bytes_is_bounded_for_all_of_them() -> None:
     """A thousand members have a cache each: none of them has enough objects to be compressed by itself."""
-    caches = [DocCache() for _ in range(400)]
+    caches = [Cache(shape=DOCS) for _ in range(400)]
     for number, each in enumerate(caches):
         put(each, *(config_map(f"{number}-{name}") for name in "abcd"))
     parsed = sum(held._shared is not None for each in caches for held in each._objects.values())
@@ -110,11 +112,12 @@ def test_what_many_caches_keep_beside_the_bytes_is_bounded_for_all_of_them() -> 
 def test_what_is_listed_is_not_kept_parsed(cache: Cache) -> None:
     key = Key("default", "listed")
     doc._kept.clear()
-    assert cache.add(key, config_map("listed", "blue")) == cache.glance(key) == config_map("listed", "blue")
+    listed = cache.replace(key, None, config_map("listed", "blue"), keep=False)
+    assert listed == cache.peek(key) == config_map("listed", "blue")
     assert cache.keys_by_index("colour", "blue") == [key]
     assert not doc._kept
     assert cache.get(key) == config_map("listed", "blue")
-    assert bool(doc._kept) is isinstance(cache, DocCache)
+    assert bool(doc._kept) is (cache.shape is DOCS)
 
 
 def work(name: str) -> Obj:
@@ -131,26 +134,27 @@ def test_what_a_cache_parses_in_its_own_way_is_parsed_once_for_all_that_read_it_
 
     detect_mutations(on=False)
     indexes = {"of": lambda obj: [obj["metadata"]["labels"]["of"]]}
-    cache = DocCache(indexes, BARE_DOCS._replace(of_bytes=parse))
+    cache = Cache(indexes, BARE_DOCS._replace(of_bytes=parse))
     kept = [Doc("", "", "", 0, orjson.dumps(work(f"w-{number}"))) for number in range(_KEPT_PARSED + 2)]
     for packed in kept:
         obj = parse_custom(packed.raw)
-        assert cache.add(key_of(obj), Part.of(packed, obj)) == without_managed_fields(work(key_of(obj).name))
+        shown = cache.replace(key_of(obj), None, Part.of(packed, obj), keep=False)
+        assert shown == without_managed_fields(work(key_of(obj).name))
     assert not parsed
     first, last = Key("default", "w-0"), Key("default", f"w-{_KEPT_PARSED + 1}")
     for key in (first, first, last, first):
         assert cache.get(key) == without_managed_fields(work(key.name))
     assert len(parsed) == 2
     assert cache.by_index("of", "w-5") == [without_managed_fields(work("w-5"))]
-    list(cache)
+    cache.list()
     assert len(doc._kept) == _KEPT_PARSED, "no more are kept"
 
 
 def test_a_cache_of_metadata_parses_nothing_else() -> None:
-    cache = DocCache(shape=METADATA)
+    cache = Cache(shape=METADATA._replace(as_docs=True))
     packed = Doc("", "", "", 0, orjson.dumps(work("w")))
-    cache.add(Key("default", "w"), Part.of(packed, {"metadata": packed.metadata()}))
-    assert cache.get(Key("default", "w")) == {"metadata": work("w")["metadata"]} == cache.glance(Key("default", "w"))
+    cache.replace(Key("default", "w"), None, Part.of(packed, {"metadata": packed.metadata()}), keep=False)
+    assert cache.get(Key("default", "w")) == {"metadata": work("w")["metadata"]} == cache.peek(Key("default", "w"))
     assert packed.alive is None
 
 
@@ -163,10 +167,10 @@ def test_an_object_that_is_skimmed_is_parsed_only_as_far_as_needed(cache: Cache)
     put(cache, *(config_map(f"c{number}") for number in range(_KEPT_PARSED + 10)))
     detect_mutations(on=False)
     try:
-        found = cache.skim(Key("default", "c0"), _names)
-        held = cache.skim(Key("default", f"c{_KEPT_PARSED}"), _names)
+        found = cache.peek(Key("default", "c0"), _names)
+        held = cache.peek(Key("default", f"c{_KEPT_PARSED}"), _names)
     finally:
         detect_mutations()
-    assert found == ({"metadata": {"name": "c0"}} if isinstance(cache, DocCache) else config_map("c0"))
+    assert found == ({"metadata": {"name": "c0"}} if (cache.shape is DOCS) else config_map("c0"))
     assert held == config_map(f"c{_KEPT_PARSED}"), "it is parsed already"
-    assert cache.skim(Key("default", "none"), _names) is None
+    assert cache.peek(Key("default", "none"), _names) is None

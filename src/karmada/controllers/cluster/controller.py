@@ -188,4 +188,4 @@ class Clusters(Reconciler):
         await for_each(works, release)
 
     def _is_target(self, name: str) -> bool:
-        return any(bindings.cache.has(BY_CLUSTER, name) for bindings in self._bindings)
+        return any(bindings.has(BY_CLUSTER, name) for bindings in self._bindings)

@@ -196,7 +196,7 @@ class BindingWriter:
 
     def template_of(self, gvr: GVR, key: Key) -> Ref | None:
         """Return the template of a binding, for those who go through many."""
-        binding = self._writers[gvr].informer.cache.skim(key, _parse_reference)
+        binding = self._writers[gvr].informer.peek(key, _parse_reference)
         return None if binding is None else ref_of_binding(binding)
 
     def of_policy(self, kind: PolicyKind, policy: Obj) -> list[tuple[GVR, Key]]:

@@ -61,7 +61,7 @@ class TaintManager(Reconciler):
         """Return whether there are new targets or another placement, while some cluster has a NoExecute taint."""
         if new is None:
             return old is not None and key_of(old) in self._pace
-        if self._clusters.synced and not self._clusters.cache.has(_WITH_TAINTS, _YES):
+        if self._clusters.synced and not self._clusters.has(_WITH_TAINTS, _YES):
             return False
         return old is None or _decision(old) != _decision(new)
 

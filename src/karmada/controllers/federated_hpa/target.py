@@ -88,7 +88,7 @@ class Targets:
         policy = next((labels[label] for label in _POLICY_LABELS if labels.get(label)), "")
         if not policy:
             raise TargetFailed(_GET_BINDING, "no label of policy permanent-id found")
-        if not self._bindings.cache.has(BY_POLICY, policy):
+        if not self._bindings.has(BY_POLICY, policy):
             raise TargetFailed(_GET_BINDING, "length of binding list is zero")
         binding = self._bindings.get(Key(meta.namespace(template), well_known.binding_name(ref["kind"], ref["name"])))
         if binding is None or policy not in policy_ids(binding) or not _is_of(binding, ref):

@@ -269,17 +269,24 @@ class Doc:
         alive = self.object() if _detecting else self.alive
         return parse(self.raw) if alive is None else alive
 
-    def shaped(self, shape: Shape) -> Obj:
-        """Return as much of the object as a shape needs, and keep it for a while unless it is metadata. Read-only."""
-        alive, parse = self.alive, shape.of_bytes
+    def shaped(self, shape: Shape, *, keep: bool = True) -> Obj:
+        """Return the object in a shape, and `keep` what was parsed for a while unless it is metadata. Read-only."""
+        alive, parse, transform = self.alive, shape.of_bytes, shape.of_object
+        if alive is None and not shape.only_metadata and (parse is None or _detecting):
+            alive = self.kept() if keep else self.object()
+        obj: Obj | None
         if shape.only_metadata:
-            return {"metadata": self.metadata()} if parse is None or alive is not None else parse(self.raw)
-        if alive is not None:
-            return alive
-        if parse is None or _detecting:
-            return self.kept()
-        found = _kept.get((self, parse))
-        return _kept.put((self, parse), parse(self.raw), self.weight) if found is None else found
+            obj = {"metadata": self.metadata()} if parse is None or alive is not None else parse(self.raw)
+        elif alive is not None:
+            return alive if transform is None else alive.viewed(transform)
+        else:
+            assert parse is not None
+            obj = _kept.get((self, parse)) if keep else None
+            if obj is None:
+                obj = parse(self.raw)
+                if keep:
+                    _kept.put((self, parse), obj, self.weight)
+        return obj if transform is None else transform(obj)
 
     def metadata(self) -> Obj:
         """Return the metadata: of the parsed object if somebody holds it, else without parsing the rest. Read-only."""

@@ -1,20 +1,20 @@
-"""An indexed set of objects: what an informer caches, by key and by any value computed from an object.
+"""An indexed set of objects: what an informer has, by key and by any value computed from an object.
 
-A `Cache` keeps the very objects it is given; an `DocCache` keeps their bytes and parses an object when it is
-read, which holds thousands of large ones in a fifth of the memory. An index maps a value to the keys of the objects
-that have it; since stored objects never change, the values of an object that leaves are computed again instead of
-being kept. Nor are they computed when nothing but the status has changed and the index `ignores_status`: most writes
-of an object that has indexes are reports.
+Objects are kept in a `Shape`: as they are shown, or as Docs, which are parsed when they are read and hold thousands of
+large objects in a fifth of the memory. An index maps a value to the keys of the objects that have it; since stored
+objects never change, the values of an object that leaves are computed again instead of being kept. Nor are they
+computed when nothing but the status has changed and the index `ignores_status`: most writes of an object that has
+indexes are reports.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from karmada.kube.objects.doc import Doc, Part, SharedObject, of_elsewhere
+from karmada.kube.objects.doc import Part, SharedObject, of_elsewhere
 from karmada.kube.objects.shapes import WHOLE, Shape
 from karmada.kube.objects.types import Obj, Parse
 from karmada.kube.runtime.keys import Key
@@ -41,8 +41,11 @@ def _namespaces(obj: Obj) -> Iterable[str]:
 
 
 class Cache:
-    def __init__(self, indexes: Mapping[str, IndexFn] | None = None) -> None:
+    def __init__(self, indexes: Mapping[str, IndexFn] | None = None, shape: Shape = WHOLE) -> None:
+        self.shape = shape
+        self._as_docs = shape.as_docs
         self._objects: dict[Key, Any] = {}
+        """Docs, or objects as they are shown."""
         self._functions: dict[str, IndexFn] = {}
         self._of_status: dict[str, IndexFn] = {}
         """Functions that may depend on the status."""
@@ -50,49 +53,40 @@ class Cache:
         for name, function in (indexes or {}).items():
             self.add_index(name, function)
 
-    def _hold(self, obj: Obj) -> tuple[Any, Obj]:
-        """Return what is kept of an object, and how it is shown."""
-        return obj, obj
-
-    def _show(self, held: Any) -> Obj:
-        """Return the object of what is kept."""
-        shown: Obj = held
-        return shown
-
-    def view(self, obj: Obj) -> Obj:
-        """Return how an object would be shown."""
-        return obj
-
     def __len__(self) -> int:
         return len(self._objects)
 
     def __contains__(self, key: Key) -> bool:
         return key in self._objects
 
-    def __iter__(self) -> Iterator[Obj]:
-        return map(self._show, self._objects.values())
-
     def keys_outside(self, wanted: Container[Key]) -> builtins.list[Key]:
         return [key for key in self._objects if key not in wanted]
 
     def get(self, key: Key) -> Obj | None:
+        """Return an object, which is soon read again: it is kept parsed for a while."""
         held = self._objects.get(key)
-        return None if held is None else self._show(held)
+        if held is None or not self._as_docs:
+            return held
+        shown: Obj = held.shaped(self.shape)
+        return shown
 
-    def glance(self, key: Key) -> Obj | None:
-        """As `get`, by one who goes through all objects."""
-        return self.get(key)
+    def peek(self, key: Key, parse: Parse | None = None) -> Obj | None:
+        """Return an object to those who go through many, without keeping it parsed.
 
-    def skim(self, key: Key, _parse: Parse) -> Obj | None:
-        """Return an object of which nothing matters but what this leaves of it; not kept parsed."""
-        return self.get(key)
+        `parse` makes of its bytes all that they need, where it is not parsed.
+        """
+        held = self._objects.get(key)
+        if held is None or not self._as_docs:
+            return held
+        shown: Obj = held.shaped(self.shape, keep=False) if parse is None else held.parsed(parse)
+        return shown
 
     def state_of(self, key: Key) -> object | None:
         """Return what is kept of an object, to be compared with `is`: another one once the object has changed."""
         return self._objects.get(key)
 
     def list(self, namespace: str = "") -> builtins.list[Obj]:
-        return [self._show(self._objects[key]) for key in self.keys(namespace)] if namespace else list(self)
+        return self._shown(self.keys(namespace))
 
     def keys(self, namespace: str = "") -> builtins.list[Key]:
         """For going through many without having all of them in memory."""
@@ -111,8 +105,11 @@ class Cache:
         self._indexes[_BY_NAMESPACE] = index
 
     def by_index(self, name: str, value: str) -> builtins.list[Obj]:
-        objects, show = self._objects, self._show
-        return [show(objects[key]) for key in self._indexes[name].get(value, ())]
+        return self._shown(self._indexes[name].get(value, ()))
+
+    def _shown(self, keys: Iterable[Key]) -> builtins.list[Obj]:
+        objects, shape = self._objects, self.shape
+        return [objects[key].shaped(shape) if self._as_docs else objects[key] for key in keys]
 
     def keys_by_index(self, name: str, value: str) -> builtins.list[Key]:
         return list(self._indexes[name].get(value, ()))
@@ -136,7 +133,7 @@ class Cache:
             self._of_status[name] = function
         index = self._indexes[name] = {}
         for key, held in self._objects.items():
-            _insert(index, function(self._show(held)), key)
+            _insert(index, function(held.shaped(self.shape) if self._as_docs else held), key)
 
     def set(self, key: Key, obj: Obj) -> Obj | None:
         """Store the object and return the one it replaces."""
@@ -144,22 +141,27 @@ class Cache:
         self.replace(key, old, obj)
         return old
 
-    def add(self, key: Key, obj: Obj) -> Obj:
-        """Store an object of a list where there is none yet; as it is shown from now on."""
-        self._objects[key], obj = self._listed(obj)
-        for name, function in self._functions.items():
-            values = function(obj)
-            if values:
-                _insert(self._indexes[name], values, key)
-        return obj
+    def replace(self, key: Key, old: Obj | None, obj: Obj, *, keep: bool = True) -> Obj:
+        """Store the object in place of the one that is there; return it as it is shown from now on.
 
-    def _listed(self, obj: Obj) -> tuple[Any, Obj]:
-        """Return what is kept of an object that is one of many, and how it is shown."""
-        return obj, obj
-
-    def replace(self, key: Key, old: Obj | None, obj: Obj) -> Obj:
-        """Store the object in place of the one that is there; as it is shown from now on."""
-        self._objects[key], obj = self._hold(obj)
+        Those of a list are not kept parsed: others would take their place before they are read, and memory stays hot.
+        """
+        shape = self.shape
+        if not self._as_docs:
+            self._objects[key] = obj = shape.of(obj)
+        elif isinstance(obj, SharedObject):
+            doc = self._objects[key] = obj.source
+            if keep:
+                doc.kept()
+            obj = doc.shaped(shape, keep=False)
+        elif isinstance(obj, Part):
+            self._objects[key], obj = obj.source, shape.of(obj)
+        else:
+            obj = shape.of(obj)
+            doc = self._objects[key] = of_elsewhere(obj)
+            if keep:
+                obj = doc.adopt(obj)
+                obj = doc.shaped(shape, keep=False)
         if self._functions:
             self._index(key, old, obj)
         return obj
@@ -183,53 +185,6 @@ class Cache:
             for name, function in self._functions.items():
                 _remove(self._indexes[name], function(old), key)
         return old
-
-
-class DocCache(Cache):
-    """Keeps bytes: those that the server in this process has anyway, or its own."""
-
-    def __init__(self, indexes: Mapping[str, IndexFn] | None = None, shape: Shape = WHOLE) -> None:
-        """Objects are shown in this shape; if it is one of the metadata, that alone is parsed."""
-        self._shape = shape
-        super().__init__(indexes)
-
-    def _hold(self, obj: Obj) -> tuple[Doc, Obj]:
-        if isinstance(obj, Part):
-            return obj.source, self.view(obj)
-        if not isinstance(obj, SharedObject):
-            held, obj = self._own(obj)
-            obj = held.adopt(obj)
-        else:
-            held = obj.source
-            held.kept()
-        return held, self._show(held) if self._shape.only_metadata else self.view(obj)
-
-    def _own(self, obj: Obj) -> tuple[Doc, Obj]:
-        obj = self.view(obj)
-        return of_elsewhere(obj), obj
-
-    def _listed(self, obj: Obj) -> tuple[Doc, Obj]:
-        """Not kept parsed: those after it in the list would replace it before it is read, and memory stays hot."""
-        return (obj.source, self.view(obj)) if isinstance(obj, SharedObject | Part) else self._own(obj)
-
-    def glance(self, key: Key) -> Obj | None:
-        held = self._objects.get(key)
-        if held is None:
-            return None
-        return self._show(held) if self._shape.only_metadata else self.view(held.object())
-
-    def skim(self, key: Key, parse: Parse) -> Obj | None:
-        held: Doc | None = self._objects.get(key)
-        return None if held is None else held.parsed(parse)
-
-    def _show(self, held: Doc) -> Obj:
-        return self.view(held.shaped(self._shape))
-
-    def view(self, obj: Obj) -> Obj:
-        transform = self._shape.of_object
-        if transform is None:
-            return obj
-        return obj.viewed(transform) if isinstance(obj, SharedObject) else transform(obj)
 
 
 def _is_same_but_status(old: Obj, new: Obj) -> bool:

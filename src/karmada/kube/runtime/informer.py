@@ -28,11 +28,10 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.errors import Expired, Gone, Timeout
 from karmada.kube.objects.gvk import GVK, GVR
-from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.selectors import parse_labels
 from karmada.kube.objects.shapes import WHOLE, Shape
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import Cache, DocCache, IndexFn
+from karmada.kube.runtime.cache import Cache, IndexFn
 from karmada.kube.runtime.current_work import Work, describes_work
 from karmada.kube.runtime.event_filter import EVERYTHING, EventFilter, Handler, Subscription, concerned
 from karmada.kube.runtime.keys import Key, key_of
@@ -44,7 +43,9 @@ from karmada.kube.runtime.versions import number, version
 log = get_logger("informer")
 
 
-class Informer(Reflector):
+class Informer(Cache, Reflector):
+    """Read as the cache that it is; nobody else puts objects into it."""
+
     def __init__(
         self,
         client: Client,
@@ -61,14 +62,12 @@ class Informer(Reflector):
 
         `optional` is for kinds that the server may not have: then there are no objects, until a later list finds some.
         """
-        super().__init__(gvr, clock or RealClock(), optional=optional)
-        self.shape = shape
-        self._transform = None if shape.as_docs else shape.of_object
+        Cache.__init__(self, indexes, shape)
+        Reflector.__init__(self, gvr, clock or RealClock(), optional=optional)
         self._paged = shape.paged or shape.as_docs
         self.namespace = namespace
         self.label_selector = label_selector
         self.field_selector = field_selector
-        self.cache = DocCache(indexes, shape) if shape.as_docs else Cache(indexes)
         self.history = 0
         """Raised whenever the server may be another one, so that versions cannot be compared with those before."""
         self._client = client
@@ -77,7 +76,8 @@ class Informer(Reflector):
         """Those whose handlers have not been called for the existing objects."""
         self.delivering = False
         """True if handlers are being called for an object that existed before they were there."""
-        self._synced = asyncio.Event()
+        self.synced = False
+        """True when the first list has been stored and delivered to every handler."""
         self._when_synced: builtins.list[Callable[[], None]] = []
         self._changed: asyncio.Future[None] | None = None
         self._version_unavailable = False
@@ -88,36 +88,12 @@ class Informer(Reflector):
 
     # reading
 
-    def get(self, key: Key) -> Obj | None:
-        return self.cache.get(key)
-
     async def scan(self, namespace: str = "") -> AsyncIterator[Obj]:
         """Yield all objects without blocking the event loop; those that come or go meanwhile may be left out."""
-        async for key in in_slices(self.cache.keys(namespace)):
-            obj = self.cache.glance(key)
+        async for key in in_slices(self.keys(namespace)):
+            obj = self.peek(key)
             if obj is not None:
                 yield obj
-
-    def list(self, namespace: str = "") -> builtins.list[Obj]:
-        return self.cache.list(namespace)
-
-    def by_index(self, name: str, value: str) -> builtins.list[Obj]:
-        return self.cache.by_index(name, value)
-
-    def keys(self, namespace: str = "") -> builtins.list[Key]:
-        return self.cache.keys(namespace)
-
-    def keys_by_index(self, name: str, value: str) -> builtins.list[Key]:
-        return self.cache.keys_by_index(name, value)
-
-    def state_of(self, key: Key) -> object | None:
-        return self.cache.state_of(key)
-
-    def add_index(self, name: str, function: IndexFn) -> None:
-        self.cache.add_index(name, function)
-
-    def __len__(self) -> int:
-        return len(self.cache)
 
     def has_passed(self, wanted: int) -> bool:
         """Return whether every object is shown at least as new as in this version of this history."""
@@ -134,20 +110,15 @@ class Informer(Reflector):
         listing = self._listing
         if listing is None:
             return not same and self.resource_version != ""
-        found = self.cache.get(key) if key in listing.seen or not self._version_unavailable else None
+        found = self.get(key) if key in listing.seen or not self._version_unavailable else None
         if same and found is not None and version(found) >= wanted:
             return True
         if same and wanted > listing.version:
             return False
         return key in listing.seen or (listing.complete and found is None)
 
-    @property
-    def synced(self) -> bool:
-        """Return whether the first list has been stored and delivered to every handler."""
-        return self._synced.is_set()
-
     async def wait_synced(self) -> None:
-        await self._synced.wait()
+        await self.until(lambda: self.synced)
 
     def when_synced(self, call: Callable[[], None]) -> None:
         """Call this once, when `synced` becomes true; now if it is. For callers that have no task to wait in."""
@@ -172,8 +143,8 @@ class Informer(Reflector):
         """
         subscription = Subscription(handler, EVERYTHING)
         remove = self._add(subscription)
-        for key in self.cache.keys():  # noqa: SIM118 - no dict: it gives objects
-            self._deliver(self.cache.glance(key), (subscription,))
+        for key in self.keys():
+            self._deliver(self.peek(key), (subscription,))
         return remove
 
     @property
@@ -191,8 +162,8 @@ class Informer(Reflector):
         if not waiting:
             return
         turn = TimeSlice()
-        for key in self.cache.keys():  # noqa: SIM118 - no dict: it gives objects
-            self._deliver(self.cache.glance(key), waiting)
+        for key in self.keys():
+            self._deliver(self.peek(key), waiting)
             if turn.is_over():
                 await turn.next()
 
@@ -202,7 +173,7 @@ class Informer(Reflector):
         Whoever takes it delivers all of them, no faster than they are reconciled: they are kept parsed.
         """
         waiting, self._undelivered = self._undelivered, []
-        return (lambda key: self._deliver(self.cache.get(key), waiting)) if waiting else None
+        return (lambda key: self._deliver(self.get(key), waiting)) if waiting else None
 
     def _deliver(self, obj: Obj | None, subscriptions: Iterable[Subscription]) -> None:
         if obj is not None:
@@ -235,8 +206,9 @@ class Informer(Reflector):
 
         What was removed with its last finalizer is removed. Of objects selected by fields, only their events count.
         """
-        written = version(obj)
-        if self.has_passed(written) or self.field_selector:
+        metadata = obj["metadata"]
+        written = number(metadata.get("resourceVersion", ""))
+        if written <= number(self.resource_version) or self.field_selector:
             return  # as most are by the time of the response, where the server is in this process
         key = key_of(obj)
         if written <= self._ahead.pop(key, 0):
@@ -246,11 +218,12 @@ class Informer(Reflector):
         self._ahead[key] = written
         if known:
             return
-        if _is_gone(obj) or (self._selected is not None and not self._selected.matches(obj["metadata"].get("labels"))):
+        leaves = metadata.get("deletionTimestamp") and not metadata.get("deletionGracePeriodSeconds")
+        is_gone = leaves and not metadata.get("finalizers")
+        if is_gone or (self._selected is not None and not self._selected.matches(metadata.get("labels"))):
             self._forget(key, obj)
         else:
-            transform = self._transform
-            self._store(key, obj if transform is None else transform(obj), same_history=not self._version_unavailable)
+            self._store(key, obj, same_history=not self._version_unavailable)
         if self._changed is not None:
             self._note_change()
 
@@ -312,7 +285,7 @@ class Informer(Reflector):
         """Take over a complete list."""
         turn = TimeSlice()
         position = number(listed_at)
-        for key in self.cache.keys_outside(seen):
+        for key in self.keys_outside(seen):
             if self._ahead.get(key, 0) <= position:
                 self._forget(key, None)
             if turn.is_over():
@@ -323,7 +296,7 @@ class Informer(Reflector):
         self._listing = None
         self._version_unavailable = False
         self.last_error = None
-        self._synced.set()
+        self.synced = True
         calls, self._when_synced = self._when_synced, []
         for call in calls:
             call()
@@ -334,37 +307,35 @@ class Informer(Reflector):
         """After a jump to another history (a restored server), equal versions do not mean equal objects."""
         turn = TimeSlice()
         for obj in items:
-            if self._transform is not None:
-                obj = self._transform(obj)
             key = key_of(obj)
             seen.add(key)
             if self._ahead and version(obj) <= self._ahead.get(key, 0):
                 pass
-            elif key not in self.cache:
-                self._notify(None, self.cache.add(key, obj))
-            elif same_history or self.cache.get(key) != self.cache.view(obj):
+            elif key not in self:
+                self._notify(None, self.replace(key, None, obj, keep=False))
+            elif same_history or self.get(key) != self.shape.of(obj):
                 self._store(key, obj, same_history=same_history)
             if turn.is_over():
                 await turn.next()
 
     def _store(self, key: Key, obj: Obj, *, same_history: bool = True) -> None:
-        old = self.cache.get(key)
+        old = self.get(key)
         if old is not None:
             was, now = old["metadata"], obj["metadata"]
             if was.get("uid") != now.get("uid"):
-                new = self.cache.replace(key, old, obj)
+                new = self.replace(key, old, obj)
                 self._notify(old, None)
                 self._notify(None, new)
                 return
             if same_history and was.get("resourceVersion") == now.get("resourceVersion"):
                 return
-        self._notify(old, self.cache.replace(key, old, obj))
+        self._notify(old, self.replace(key, old, obj))
 
     def _forget(self, key: Key, last: Obj | None) -> None:
         """`last` is the object's final state, where the server sent it."""
-        old = self.cache.pop(key)
+        old = self.pop(key)
         if old is not None:
-            self._notify(last if last is not None else old, None)
+            self._notify(old if last is None else self.shape.of(last), None)
 
     # watch
 
@@ -389,33 +360,27 @@ class Informer(Reflector):
                     await asyncio.sleep(0)
 
     def _apply(self, kind: str, obj: Obj) -> None:
-        if kind == "BOOKMARK":
-            self.resource_version = obj["metadata"]["resourceVersion"]
-        else:
-            self._apply_change(kind, obj)
-            self.resource_version = obj["metadata"]["resourceVersion"]
-            if self._changed is not None:
-                self._note_change()
+        """Take in an event of the watch, unless something newer was written here."""
+        at = obj["metadata"]["resourceVersion"]
+        if kind != "BOOKMARK":
+            key = key_of(obj)
+            written = self._ahead.get(key, 0) if self._ahead else 0
+            sent = number(at) if written else 0
+            if written and sent >= written:
+                del self._ahead[key]
+            if written and sent <= written:
+                pass
+            elif kind in ("ADDED", "MODIFIED"):
+                self._store(key, obj)
+            elif kind == "DELETED":
+                self._forget(key, obj)
+            else:
+                raise WatchFailed(f"unknown event type {kind!r}")
+        self.resource_version = at
+        if self._changed is not None:
+            self._note_change()
         if self._ahead:
             self._check_ahead()
-
-    def _apply_change(self, kind: str, obj: Obj) -> None:
-        key = key_of(obj)
-        written = self._ahead.get(key) if self._ahead else None
-        if written is not None:
-            sent = version(obj)
-            if sent >= written:
-                del self._ahead[key]
-            if sent <= written:
-                return
-        if self._transform is not None:
-            obj = self._transform(obj)
-        if kind in ("ADDED", "MODIFIED"):
-            self._store(key, obj)
-        elif kind == "DELETED":
-            self._forget(key, obj)
-        else:
-            raise WatchFailed(f"unknown event type {kind!r}")
 
     def _note_change(self) -> None:
         changed, self._changed = self._changed, None
@@ -433,11 +398,6 @@ class _Listing:
         self.seen: set[Key] = set()
         self.complete = False
         """All of it is stored: what was not seen is being removed."""
-
-
-def _is_gone(obj: Obj) -> bool:
-    metadata = obj["metadata"]
-    return is_deleting(obj) and not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")
 
 
 @describes_work

@@ -97,7 +97,7 @@ async def bindings_of_kinds(
 ) -> AsyncIterator[Key]:
     """Yield the bindings that may come to a cluster for a kind it gained, or must leave it for one it lost."""
     name = cluster["metadata"]["name"]
-    lost = set() if changed.served is None else set(bindings.cache.index_values(BY_KIND)) - changed.served
+    lost = set() if changed.served is None else set(bindings.index_values(BY_KIND)) - changed.served
     for kind in changed.gained | lost:
         async for key in in_slices(bindings.keys_by_index(BY_KIND, kind)):
             binding = bindings.get(key)
@@ -207,7 +207,7 @@ def _selectable(cluster: Obj) -> object:
 
 async def bindings_for(clusters: Sequence[Obj], bindings: Informer, ours: SchedulerSelector) -> AsyncIterator[Key]:
     """Yield the bindings that one of these states of a cluster may concern."""
-    async for value in in_slices(list(bindings.cache.index_values(BY_PLACEMENT)) if clusters else ()):
+    async for value in in_slices(list(bindings.index_values(BY_PLACEMENT)) if clusters else ()):
         scheduler, group, placement = orjson.loads(value)
         if scheduler == ours.name and any(_selects(placement, group, cluster) for cluster in clusters):
             async for key in in_slices(bindings.keys_by_index(BY_PLACEMENT, value)):

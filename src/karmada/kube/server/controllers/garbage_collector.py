@@ -354,7 +354,7 @@ class GarbageCollector:
         informer = self._informers.get(mapping.gvr) if mapping is not None else None
         if mapping is None or informer is None or (mapping.namespaced and not node.namespace):
             return False
-        shown = informer.cache.glance(Key(node.namespace if mapping.namespaced else "", owner["name"]))
+        shown = informer.peek(Key(node.namespace if mapping.namespaced else "", owner["name"]))
         return shown is not None and shown["metadata"]["uid"] == owner["uid"]
 
     async def _look_up(self, node: Node, owner: Obj) -> str:

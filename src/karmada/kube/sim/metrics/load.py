@@ -117,7 +117,7 @@ class LoadModel:
         """Return the names of all custom metrics that pods may have."""
         names = {name for rule in self.rules.values() for name in rule.demand.metrics()}
         for informer in (self.pods, *self.workloads.values()):
-            for text in informer.cache.index_values(BY_LOAD):
+            for text in informer.index_values(BY_LOAD):
                 names |= annotated(text).metrics()
         return frozenset(names)
 
