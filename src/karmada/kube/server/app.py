@@ -142,7 +142,7 @@ class ApiServer(ServerCore):
         self._answer_requests(self.authenticator, self.authorizer, admission, FlowControl(cache))
         self._fence_writes()
         unasked = Chain([])
-        inner_writes = Writes(cache, self.versions, unasked, clock)
+        inner_writes = Writes(cache, unasked, clock)
         self.endpoints = Endpoints(
             self.handlers,
             self.definitions,
@@ -153,7 +153,7 @@ class ApiServer(ServerCore):
             clock,
             self.admission,
             inner_writes,
-            Deletes(cache, self.versions, unasked, inner_writes, clock),
+            Deletes(cache, unasked, inner_writes, clock),
         )
         self.endpoints.install()
 

@@ -34,7 +34,6 @@ from karmada.kube.server.handlers.fencing import Fencing
 from karmada.kube.server.handlers.group_creates import GroupCreates
 from karmada.kube.server.handlers.pipeline import PathHandler, Pipeline
 from karmada.kube.server.handlers.reads import Reads
-from karmada.kube.server.handlers.versions import Versions
 from karmada.kube.server.handlers.writes import Writes
 from karmada.kube.server.http.bodies import Bodies
 from karmada.kube.server.http.front import HttpFront
@@ -81,12 +80,11 @@ class ServerCore:
     def _answer_requests(self, callers: Identifies, rights: Decides, admission: Chain, flow: FlowControl) -> None:
         clock, cache = self.clock, self.cache
         self.admission = admission
-        self.versions = Versions()
         self.follow_ups = FollowUps()
-        writes = Writes(cache, self.versions, admission, clock, self.follow_ups)
-        deletes = Deletes(cache, self.versions, admission, writes, clock)
-        reads, bodies = Reads(cache, self.versions), Bodies(self.definitions)
-        groups = GroupCreates(cache, self.versions, admission, writes, clock)
+        writes = Writes(cache, admission, clock, self.follow_ups)
+        deletes = Deletes(cache, admission, writes, clock)
+        reads, bodies = Reads(cache), Bodies(self.definitions)
+        groups = GroupCreates(cache, admission, writes, clock)
         self.handlers = Handlers(self.registry, bodies, reads, writes, deletes, groups, clock, self._may_create)
         self.handlers.scaling.schema = lambda: self.definitions.node("io.k8s.api.autoscaling.v1.Scale")
         self.pipeline = Pipeline(self.registry, self.handlers, rights, cache.catch_up)

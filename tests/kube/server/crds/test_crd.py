@@ -20,7 +20,7 @@ from karmada.kube.server.crds.compile import (
     name_conflicts,
     terminating_status,
 )
-from karmada.kube.server.handlers.versions import Versions
+from karmada.kube.server.handlers.versions import same
 
 NOW = 1_700_000_000.0
 STAMP = "2023-11-14T22:13:20Z"
@@ -177,8 +177,8 @@ def test_what_was_only_ever_stored_in_the_version_requested_is_served_as_it_is(
     crd["spec"]["conversion"] = {"strategy": strategy}
     crd["status"] = {"storedVersions": stored}
     first, second = crd_resources(crd, convert)
-    assert not Versions().same(first)
-    assert Versions().same(second) is not converted
+    assert not same(first)
+    assert same(second) is not converted
 
 
 def test_an_object_stored_in_an_older_storage_version_reads_in_the_present_one() -> None:

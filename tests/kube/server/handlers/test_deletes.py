@@ -14,7 +14,7 @@ from karmada.kube.server.handlers.deletes import Deletes
 async def test_a_shorter_grace_counts_from_the_first_deletion() -> None:
     clock, nothing = FakeClock(), SimpleNamespace()
     unused: Any = nothing
-    deletes = Deletes(unused, unused, unused, unused, clock)
+    deletes = Deletes(unused, unused, unused, clock)
     resource: Any = SimpleNamespace(strategy=SimpleNamespace(mark_deleting=None))
     pod: Obj = {"metadata": {}}
     begun = clock.now()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from karmada.kube.objects import doc as shared
 from karmada.kube.objects.codec import ZlibDictionary
 from karmada.kube.objects.doc import Doc
+from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.json_edits import with_revision
 from karmada.kube.server.storage.interface import Event, Stored
@@ -212,7 +213,7 @@ def test_an_object_is_stored_only_if_lists_and_reviews_can_be_written_around_it(
 
     storable = 254 - 50
     assert orjson.loads(encode_value(deep(storable)))["others"] == [{}] * siblings
-    with pytest.raises(ValueError, match="cannot be stored"):
+    with pytest.raises(BadRequest, match="cannot be stored"):
         encode_value(deep(storable + 1))
 
 

@@ -22,7 +22,7 @@ from karmada.kube.server.admission.matching import NAMESPACES, Criteria, Request
 from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse
 from karmada.kube.server.admission.review import admission_request, shown
 from karmada.kube.server.auth.rbac import Authorizer
-from karmada.kube.server.handlers.versions import Versions
+from karmada.kube.server.handlers import versions
 from karmada.kube.server.registry import Registry
 from karmada.kube.server.watchcache.derived import Followed
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
 _DEFAULT_CODE = 422
-_versions = Versions()
 
 Variables = tuple[tuple[str, Expression], ...]
 
@@ -260,7 +259,7 @@ class PolicyPlugin(BuiltinPlugin, Generic[P]):
         found = await self._referred(resource, reference, namespace)
         if not found and reference.get("parameterNotFoundAction") == "Deny":
             raise Misconfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
-        return list(await _versions.converter(resource)(found))
+        return list(await versions.converter(resource)(found))
 
     async def _referred(self, resource: Resource, reference: Obj, namespace: str) -> list[Obj]:
         name = reference.get("name")

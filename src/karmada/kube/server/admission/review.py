@@ -20,13 +20,12 @@ from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.admission.matching import NAMESPACES, kind_of
-from karmada.kube.server.handlers.versions import Versions
+from karmada.kube.server.handlers import versions
 from karmada.kube.server.outbound.webhooks import WebhookCallFailed
 
 REVIEW_GROUP = "admission.k8s.io"
 KNOWN_VERSIONS = ("v1", "v1beta1")
 JSON_PATCH = "JSONPatch"
-_versions = Versions()
 
 
 class InvalidResponse(Exception):
@@ -71,8 +70,8 @@ async def taken_back(attributes: Attributes, changed: Obj, resource: Resource) -
 
 
 async def _convert(obj: Obj, source: Resource, target: Resource) -> Obj:
-    stored = await _versions.store(source, obj)
-    [converted] = await _versions.converter(target)([stored])
+    stored = await versions.store(source, obj)
+    [converted] = await versions.converter(target)([stored])
     if converted.get("apiVersion") != target.gvk.api_version:
         converted = {**converted, "apiVersion": target.gvk.api_version, "kind": target.gvk.kind}
     return converted

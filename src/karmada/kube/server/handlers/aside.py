@@ -13,14 +13,10 @@ T = TypeVar("T")
 
 async def aside(request: Request, work: Callable[..., T], *arguments: object) -> T:
     """Return the result of the work: done here at once, or in the thread if the request may take long."""
-    if request.live_bytes < LARGE and not (request.body and _may_take_long(request)):
+    body = request.body
+    may_take_long = request.live_bytes >= LARGE or len(body) >= LARGE
+    if not may_take_long and (b"&" in body or b"*" in body):  # YAML with aliases
+        may_take_long = "yaml" in request.headers.get("Content-Type", "").lower()
+    if not may_take_long:
         return work(*arguments)
     return await ASIDE.run(request.user.name, work, *arguments)
-
-
-def _may_take_long(request: Request) -> bool:
-    """Return whether the work on a body may take long: it is large, or YAML with aliases."""
-    body = request.body
-    if len(body) >= LARGE:
-        return True
-    return (b"&" in body or b"*" in body) and "yaml" in request.headers.get("Content-Type", "").lower()

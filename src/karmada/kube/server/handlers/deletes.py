@@ -17,7 +17,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import DELETE, Attributes
-from karmada.kube.server.handlers.versions import Versions
+from karmada.kube.server.handlers import versions
 from karmada.kube.server.handlers.writes import CATCH_UP_SECONDS, CONFLICT_TRIES, Writes
 from karmada.kube.server.http.options import DeleteOptions
 from karmada.kube.server.http.request import Request
@@ -30,9 +30,8 @@ _FINALIZER = {"Orphan": ORPHAN, "Foreground": FOREGROUND, "Background": ""}
 
 
 class Deletes:
-    def __init__(self, cache: Cache, versions: Versions, admission: Chain, writes: Writes, clock: Clock) -> None:
+    def __init__(self, cache: Cache, admission: Chain, writes: Writes, clock: Clock) -> None:
         self._cache = cache
-        self._versions = versions
         self._admission = admission
         self._writes = writes
         self._clock = clock
@@ -90,13 +89,14 @@ class Deletes:
         if not finalizers and not grace and not held:
             revision = 0 if options.dry_run else await self._writes.remove(resource, namespace, entry)
             return await self._gone(resource, entry, revision)
-        new = await self._versions.fresh(resource, entry)
+        new = await versions.fresh(resource, entry)
         if not self._mark(resource, new, finalizers, grace):
-            return await self._present(resource, entry)
+            return await versions.shown(resource, entry)
         if options.dry_run:
             return ObjectResult(obj=new, resource=resource)
         code = 202 if options.orphan is False else 200
-        return await self._present(resource, await self._writes.replace(resource, namespace, entry, new), code)
+        marked = await self._writes.put(resource, namespace, new, entry.revision)
+        return await versions.shown(resource, marked, code)
 
     def _grace(self, resource: Resource, live: Obj, options: DeleteOptions) -> int:
         graceful = resource.strategy.graceful
@@ -133,16 +133,10 @@ class Deletes:
             own_mark(new)
         return True
 
-    async def _present(self, resource: Resource, entry: Doc, status: int = 200) -> ObjectResult:
-        if self._versions.same(resource):
-            return ObjectResult(entry=entry, resource=resource, status=status)
-        [obj] = await self._versions.present(resource, [entry])
-        return ObjectResult(obj=obj, resource=resource, status=status)
-
     async def _gone(self, resource: Resource, entry: Doc, revision: int) -> ObjectResult:
         """Return the result for an object that was removed; its resourceVersion is that of the removal."""
         if resource.strategy.returns_deleted:
-            gone = await self._versions.fresh(resource, entry)
+            gone = await versions.fresh(resource, entry)
             if resource.strategy.graceful is not None:
                 self._mark(resource, gone, [], 0)
             if revision:

@@ -87,6 +87,7 @@ class Handlers:
 
     def handle(self, request: Request, resource: Resource) -> Awaitable[Result]:
         info = request.info
+        request.namespace = info.namespace if resource.namespaced else ""
         if _is_out_of_scope(resource, info):
             if resource.custom and not resource.native:
                 return page_not_found()
@@ -108,20 +109,17 @@ class Handlers:
             raise MethodNotAllowed()
         return self._verbs[info.verb](request, resource)
 
-    def namespace(self, request: Request, resource: Resource) -> str:
-        return request.info.namespace if resource.namespaced else ""
-
     def _get(self, request: Request, resource: Resource) -> Awaitable[Result]:
         options = list_options(request.query, watch=False)
-        return self.reads.get(resource, self.namespace(request, resource), request.info.name, options)
+        return self.reads.get(resource, request.namespace, request.info.name, options)
 
     async def _list(self, request: Request, resource: Resource) -> Result:
         options = list_options(request.query, watch=False)
-        return await self.reads.list(resource, self.namespace(request, resource), options, new_first=request.new_first)
+        return await self.reads.list(resource, request.namespace, options, new_first=request.new_first)
 
     async def _watch(self, request: Request, resource: Resource) -> Result:
         options = list_options(request.query, watch=True)
-        namespace, name = self.namespace(request, resource), request.info.name
+        namespace, name = request.namespace, request.info.name
         return await self.reads.watch(resource, namespace, options, name, may_be_ahead=not request.in_process)
 
     def body(self, request: Request, resource: Resource, options: WriteOptions) -> Obj:
@@ -131,7 +129,7 @@ class Handlers:
         self, request: Request, resource: Resource, options: WriteOptions
     ) -> Callable[[], Awaitable[Obj]]:
         """Return the body of a PUT, parsed now, and again for every retry, since each attempt mutates it."""
-        namespace, name = self.namespace(request, resource), request.info.name
+        namespace, name = request.namespace, request.info.name
 
         def parse() -> Obj:
             obj = self.body(request, resource, options)
@@ -151,7 +149,7 @@ class Handlers:
     async def _create(self, request: Request, resource: Resource) -> Result:
         options = write_options(request.query, "CreateOptions")
         obj = await aside(request, self.body, request, resource, options)
-        namespace = self.namespace(request, resource)
+        namespace = request.namespace
         place(obj, resource, namespace)
         return await self.writes.create(WriteScope(request, resource, namespace, options), obj)
 
@@ -162,7 +160,7 @@ class Handlers:
 
         They are the server's from now on.
         """
-        namespace = self.namespace(request, resource)
+        namespace = request.info.namespace if resource.namespaced else ""
         ordinary = "create" in resource.verbs and Place(resource.storage_resource, "") not in self.endpoints
         if not ordinary or _is_out_of_scope(resource, request.info) or resource.deprecation:
             return None
@@ -178,7 +176,7 @@ class Handlers:
 
     async def _update(self, request: Request, resource: Resource) -> Result:
         options = write_options(request.query, "UpdateOptions")
-        namespace, name = self.namespace(request, resource), request.info.name
+        namespace, name = request.namespace, request.info.name
         read = await self._reader(request, resource, options)
 
         async def replace(_live: Obj) -> Obj:
@@ -202,7 +200,7 @@ class Handlers:
         return result
 
     async def _patch(self, request: Request, resource: Resource) -> Result:
-        namespace, name = self.namespace(request, resource), request.info.name
+        namespace, name = request.namespace, request.info.name
         patcher, options = await aside(request, self._resource_patcher, request, resource)
 
         def update(change: Change, owned: bool) -> Awaitable[Result]:
@@ -256,14 +254,12 @@ class Handlers:
 
     async def _delete(self, request: Request, resource: Resource) -> Result:
         options = await aside(request, self._delete_options, request, resource)
-        return await self.deletes.delete(
-            request, resource, self.namespace(request, resource), request.info.name, options
-        )
+        return await self.deletes.delete(request, resource, request.namespace, request.info.name, options)
 
     async def _delete_collection(self, request: Request, resource: Resource) -> Result:
         selected = list_options(request.query, watch=False)
         options = await aside(request, self._delete_options, request, resource)
-        listed = await self.reads.list(resource, self.namespace(request, resource), selected)
+        listed = await self.reads.list(resource, request.namespace, selected)
         deleted = await self.deletes.delete_all(request, resource, listed.one_by_one(), options)
         return ListResult(resource, listed.metadata, objects=deleted)
 
@@ -297,7 +293,7 @@ class Handlers:
     async def _write_part(self, request: Request, resource: Resource, project: Callable[[Obj, Obj], Obj]) -> Result:
         """PUT or PATCH of one part of an object."""
         info = request.info
-        namespace = self.namespace(request, resource)
+        namespace = request.namespace
         if info.verb == "update":
             options = write_options(request.query, "UpdateOptions")
             read = await self._reader(request, resource, options)

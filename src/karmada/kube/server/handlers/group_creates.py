@@ -20,9 +20,9 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, Attributes
+from karmada.kube.server.handlers import versions
 from karmada.kube.server.handlers.event_encoder import EventEncoder, event_encoder
-from karmada.kube.server.handlers.versions import Versions
-from karmada.kube.server.handlers.writes import Writes, WriteScope, encoded, manager_of, store_error
+from karmada.kube.server.handlers.writes import Writes, WriteScope, manager_of, store_error
 from karmada.kube.server.http.options import WriteOptions
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.storage.interface import (
@@ -33,7 +33,7 @@ from karmada.kube.server.storage.interface import (
     Write,
     write_all,
 )
-from karmada.kube.server.watchcache.cache import Cache, storage_key
+from karmada.kube.server.watchcache.cache import Cache, encode_value, storage_key
 from karmada.kube.server.watchcache.entry import split_key
 
 _EVENTS = GVK("", "v1", "Event")
@@ -49,9 +49,8 @@ class _Group:
 
 
 class GroupCreates:
-    def __init__(self, cache: Cache, versions: Versions, admission: Chain, writes: Writes, clock: Clock) -> None:
+    def __init__(self, cache: Cache, admission: Chain, writes: Writes, clock: Clock) -> None:
         self._cache = cache
-        self._versions = versions
         self._admission = admission
         self._writes = writes
         self._clock = clock
@@ -130,13 +129,11 @@ class GroupCreates:
     ) -> tuple[Attributes, bytes]:
         """Return what is to be stored for an object."""
         scope = WriteScope(request, resource, namespace, options)
-        attributes = await self._writes.admitted(scope, obj)
+        attributes, _ = await self._writes.admitted(scope, obj)
         try:
-            resource.strategy.prepare_create(obj)
-            self._writes.validate_create(scope, obj)
-            resource.strategy.canonicalize(obj)
+            self._writes.validate(scope, obj, None)
             await self._admission.validate(attributes)
-            return attributes, encoded(await self._versions.store(resource, obj))
+            return attributes, encode_value(await versions.store(resource, obj))
         except ApiError:
             self._admission.finish(attributes, False)
             raise

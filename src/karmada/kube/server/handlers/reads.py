@@ -25,7 +25,7 @@ from karmada.kube.objects.selectors import FieldRequirement
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.schema.gojson import unmarshal
-from karmada.kube.server.handlers.versions import Versions
+from karmada.kube.server.handlers import versions
 from karmada.kube.server.http.options import ListOptions
 from karmada.kube.server.http.results import ListResult, ObjectResult, WatchResult
 from karmada.kube.server.storage.interface import Compacted, FutureRevision, StoreUnavailable
@@ -78,9 +78,8 @@ class Selection(NamedTuple):
 
 
 class Reads:
-    def __init__(self, cache: Cache, versions: Versions) -> None:
+    def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self._versions = versions
         self._indexes: dict[tuple[GroupResource, str], FieldIndex] = {}
 
     def entry(self, resource: Resource, namespace: str, name: str) -> Doc:
@@ -92,10 +91,7 @@ class Reads:
     async def get(self, resource: Resource, namespace: str, name: str, options: ListOptions) -> ObjectResult:
         await self._reach(options.resource_version, resource, "get")
         entry = self.entry(resource, namespace, name)
-        if self._versions.same(resource):
-            return ObjectResult(entry=entry, resource=resource)
-        [obj] = await self._versions.present(resource, [entry])
-        return ObjectResult(obj=obj, resource=resource)
+        return await versions.shown(resource, entry)
 
     async def _follow(self, resource: Resource, selection: Selection) -> None:
         """Before `_candidates`: what takes long of it, with pauses for others."""
@@ -134,9 +130,9 @@ class Reads:
         return await self._result(resource, metadata, entries)
 
     async def _result(self, resource: Resource, metadata: Obj, entries: list[Doc]) -> ListResult:
-        if self._versions.same(resource):
+        if versions.same(resource):
             return ListResult(resource, metadata, entries)
-        return ListResult(resource, metadata, objects=await self._versions.present(resource, entries))
+        return ListResult(resource, metadata, objects=await versions.present(resource, entries))
 
     async def _stored_page(
         self, resource: Resource, namespace: str, unloaded: Unloaded, options: ListOptions
@@ -249,7 +245,7 @@ class Reads:
             bookmarks=options.bookmarks,
             end_of_initial=synthetic and options.bookmarks,
             timeout=timeout,
-            convert=None if self._versions.same(resource) else self._versions.converter(resource),
+            convert=None if versions.same(resource) else versions.converter(resource),
             overdue=partial(self._overdue, since) if since > revision else None,
         )
 
@@ -303,7 +299,7 @@ class Reads:
     def _index(self, resource: Resource, path: str) -> FieldIndex:
         key = (resource.storage_resource, path)
         if key not in self._indexes:
-            value_of, present = resource.strategy.fields[path], self._versions.presenter(resource)
+            value_of, present = resource.strategy.fields[path], versions.presenter(resource)
             collection = self._cache.collection(resource.storage_resource)
             self._indexes[key] = FieldIndex(collection, lambda obj: value_of(present(obj)))
         return self._indexes[key]
@@ -317,7 +313,7 @@ class Reads:
         getter = resource.strategy.fields.get(path)
         if getter is None:
             raise BadRequest(_unknown_field(resource, path))
-        present = self._versions.presenter(resource)
+        present = versions.presenter(resource)
         return lambda entry: (getter(present(entry.object())) == value) is equal
 
     async def list(
@@ -344,7 +340,7 @@ class Reads:
         if exact and collection.changed > wanted:
             return await self._page(resource, namespace, selection, options, wanted, "")
         limit = options.limit if options.resource_version != "0" else 0
-        if new_first and selection.matches is None and self._versions.same(resource):
+        if new_first and selection.matches is None and versions.same(resource):
             limit = 0
         await self._follow(resource, selection)
         revision = wanted if exact else self._cache.revision

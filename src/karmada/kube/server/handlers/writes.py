@@ -21,7 +21,6 @@ from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import (
     AlreadyExists,
     ApiError,
-    BadRequest,
     Conflict,
     FieldError,
     Forbidden,
@@ -38,6 +37,7 @@ from karmada.kube.patch.managedfields import entries_of, same_but_times, same_va
 from karmada.kube.runtime.follow_ups import FollowUps, FollowUpWriter
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
+from karmada.kube.server.handlers import versions
 from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.handlers.fencing import Fencing
 from karmada.kube.server.handlers.follow_ups import fold
@@ -51,7 +51,6 @@ from karmada.kube.server.handlers.system_fields import (
     shares_metadata,
     wipe_status,
 )
-from karmada.kube.server.handlers.versions import Versions
 from karmada.kube.server.http.options import WriteOptions
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import ObjectResult
@@ -84,84 +83,65 @@ class WriteScope:
 
 
 class Writes:
-    def __init__(
-        self, cache: Cache, versions: Versions, admission: Chain, clock: Clock, follow_ups: FollowUps | None = None
-    ) -> None:
+    def __init__(self, cache: Cache, admission: Chain, clock: Clock, follow_ups: FollowUps | None = None) -> None:
         self._cache = cache
-        self._versions = versions
         self._admission = admission
         self._clock = clock
         self.fencing: Fencing | None = None
         self._follow_ups = follow_ups or FollowUps()
 
     async def create(self, scope: WriteScope, obj: Obj) -> ObjectResult:
-        attributes = await self.admitted(scope, obj)
-        return await self._create_named(scope, obj, attributes)
+        """Create the object; while a name that was generated is taken, try another one."""
+        attributes, generated = await self.admitted(scope, obj)
+        for attempt in range(GENERATE_TRIES if generated else 1):
+            if attempt:
+                _generate_name(attributes)
+            try:
+                return await self._store(scope, attributes, None, follow=not generated)
+            except RevisionConflict:
+                continue
+        raise self.exists(scope.resource, scope.namespace, obj["metadata"]["name"], generated=generated)
 
-    async def admitted(self, scope: WriteScope, obj: Obj) -> Attributes:
-        """Complete a new object in place, have admission change it, and give it its system metadata."""
+    async def admitted(self, scope: WriteScope, obj: Obj) -> tuple[Attributes, bool]:
+        """Complete a new object in place and have admission change it; the second is whether its name was generated."""
         request, resource, options = scope.request, scope.resource, scope.options
         if resource.closed:
             raise Forbidden(resource.closed)
         meta = obj.setdefault("metadata", {})
         if meta.get("resourceVersion"):
             raise ApiError("resourceVersion should not be set on objects to be created")
-        for key in SYSTEM_FIELDS:
-            meta.pop(key, None)
-        dedupe_owners(request, meta)
-        strategy = resource.strategy
-        await aside(request, self._complete, scope, strategy.default, None, obj)
+        await aside(request, self._complete, scope, obj, None)
         attributes = Attributes(
             CREATE, resource, "", scope.namespace, meta.get("name") or "", obj, None, request.user,
             dry_run=options.dry_run, options=options.body, warnings=request.warnings,
             annotations=request.annotations,
         )  # fmt: skip
         entries = entries_of(obj)
-        if await self._admission.admit(attributes):
-            repair(request, obj, entries)
-            await aside(request, strategy.default, obj)
+        changed = await self._admission.admit(attributes)
+        return attributes, await aside(request, self._settle_new, scope, attributes, entries if changed else None)
+
+    def _settle_new(self, scope: WriteScope, attributes: Attributes, entries: list[Obj] | None) -> bool:
+        """In place: what the server sets in a new object after admission; return whether its name was generated.
+
+        `entries` are the managedFields of before, if admission may have changed the object.
+        """
+        resource, strategy, obj = scope.resource, scope.resource.strategy, attributes.obj
+        assert obj is not None
+        if entries is not None:
+            repair(scope.request, obj, entries)
+            strategy.default(obj)
+        meta = obj["metadata"]
         meta["uid"] = names.random_uuid()
         meta["creationTimestamp"] = rfc3339(self._clock.now())
         if resource.has_status and not strategy.keeps_status_on_create and "status" in obj:
             wipe_status(resource, obj)
         if strategy.generation is not None and strategy.counts_from_creation:
             meta["generation"] = 1
-        return attributes
-
-    async def _create_named(self, scope: WriteScope, obj: Obj, attributes: Attributes) -> ObjectResult:
-        resource, strategy, meta = scope.resource, scope.resource.strategy, obj["metadata"]
-        given, prefix = meta.get("name") or "", meta.get("generateName") or ""
-        tries = 1 if given or not prefix else GENERATE_TRIES
-        for attempt in range(tries):
-            if not given and prefix:
-                meta["name"] = attributes.name = prefix[:_MAX_GENERATED] + names.random_suffix()
-            if attempt == 0:
-                await aside(scope.request, strategy.prepare_create, obj)
-            reservation = None if strategy.reserve is None else await strategy.reserve(obj, None)
-            stored: bool | None = False
-            writer: FollowUpWriter | None = None
-            try:
-                await aside(scope.request, self.validate_create, scope, obj)
-                strategy.canonicalize(obj)
-                if given and not scope.options.dry_run:
-                    writer = await self._follow_up(scope, obj)
-                await self._admission.validate(attributes)
-                if scope.options.dry_run:
-                    return self._dry_create(scope, obj)
-                stored = None  # the outcome is unknown until the store returns
-                entry = await self._put(resource, scope.namespace, obj, expected=0)
-                stored = True
-            except RevisionConflict:
-                stored = False
-                if attempt + 1 < tries:
-                    continue
-                raise self.exists(resource, scope.namespace, meta["name"], generated=tries > 1) from None
-            finally:
-                self._finish(attributes, reservation, stored)
-                if writer is not None and not stored:
-                    writer.abandoned(obj)
-            return await self._answer(resource, entry, 201)
-        raise AssertionError("unreachable")
+        generated = bool(not meta.get("name") and meta.get("generateName"))
+        if generated:
+            _generate_name(attributes)
+        strategy.prepare_create(obj)
+        return generated
 
     async def _follow_up(self, scope: WriteScope, obj: Obj) -> FollowUpWriter | None:
         """In place: what a controller of this process would write next; returns the controller if there is something.
@@ -187,12 +167,6 @@ class Writes:
         obj.update(followed)
         return writer
 
-    def _dry_create(self, scope: WriteScope, obj: Obj) -> ObjectResult:
-        resource, name = scope.resource, obj["metadata"]["name"]
-        if self._cache.collection(resource.storage_resource).get(scope.namespace, name) is not None:
-            raise self.exists(resource, scope.namespace, name, generated=False)
-        return ObjectResult(obj=obj, status=201, resource=resource)
-
     def exists(self, resource: Resource, namespace: str, name: str, *, generated: bool) -> AlreadyExists:
         if generated:
             error = AlreadyExists.of(resource.group_resource, name)
@@ -201,17 +175,6 @@ class Writes:
         entry = self._cache.collection(resource.storage_resource).get(namespace, name)
         terminating = entry is not None and "deletionTimestamp" in entry.object()["metadata"]
         return AlreadyExists.of(resource.group_resource, name, terminating=terminating)
-
-    def validate_create(self, scope: WriteScope, obj: Obj) -> None:
-        resource, strategy, meta = scope.resource, scope.resource.strategy, obj["metadata"]
-        errors = metadata_errors(
-            obj, namespaced=resource.namespaced, name_errors=strategy.name_errors, builtin=not resource.custom
-        )
-        errors += strategy.validate(obj)
-        if resource.namespaced and meta.get("namespace") != scope.namespace:
-            errors.append(invalid("metadata.namespace", meta.get("namespace") or "", "does not match the request"))
-        _refuse(resource, meta.get("name") or "", errors)
-        _warn(scope.request, strategy, obj, None)
 
     async def update(self, scope: WriteScope, name: str, change: Change) -> ObjectResult:
         """Make `change` on the live object; NotFound when there is none."""
@@ -222,13 +185,13 @@ class Writes:
                 raise NotFound.of(resource.group_resource, name)
             scope.request.live_bytes = entry.weight
             old: Obj = entry.object()
-            if self._versions.same(resource):
+            if versions.same(resource):
                 private = await aside(scope.request, _private, resource, old, scope.subresource)
             else:
-                [old] = await self._versions.present(resource, [entry])
-                private = await self._versions.fresh(resource, entry)
+                [old] = await versions.present(resource, [entry])
+                private = await versions.fresh(resource, entry)
             new = await change(private)
-            conditional = self._check_version(scope, name, new, old)
+            conditional = _check_version(scope, name, new, old)
             try:
                 return await self._update_once(scope, entry, old, new)
             except RevisionConflict as conflict:
@@ -238,95 +201,103 @@ class Writes:
                     raise ServiceUnavailable("the watch cache does not keep up with the store", retry_after=1) from None
         raise Conflict.stale(resource.group_resource, name)
 
-    def _check_version(self, scope: WriteScope, name: str, new: Obj, old: Obj) -> bool:
-        """Return whether the client named the version; refuse one that is not the live one."""
-        resource, meta, live = scope.resource, new.get("metadata") or {}, old["metadata"]
-        version = meta.get("resourceVersion") or ""
-        if version == "0":
-            version = ""
-        if version and not (version.isascii() and version.isdigit()):
-            raise ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax')
-        if version and version != live["resourceVersion"]:
-            raise Conflict.stale(resource.group_resource, name)
-        if not version and not scope.patch and not resource.strategy.unconditional_update:
-            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise Invalid.of(GroupKind(*resource.group_resource), name, [error])
-        check_uid(resource, scope.namespace, name, meta.get("uid") or "", live["uid"])
-        return bool(version)
-
     async def _update_once(self, scope: WriteScope, entry: Doc, old: Obj, new: Obj) -> ObjectResult:
-        request, resource, subresource, options = scope.request, scope.resource, scope.subresource, scope.options
-        strategy = resource.strategy
-        meta = carry_over(new, old)
-        dedupe_owners(request, meta)
-        if not subresource and resource.has_status:
-            restore(new, old, "status")
-        await aside(request, self._complete, scope, _default_of(strategy, subresource), old, new)
+        request, options = scope.request, scope.options
+        await aside(request, self._complete, scope, new, old)
         attributes = Attributes(
-            UPDATE, resource, subresource, scope.namespace, entry.name, new, old, request.user,
+            UPDATE, scope.resource, scope.subresource, scope.namespace, entry.name, new, old, request.user,
             dry_run=options.dry_run, options=options.body, warnings=request.warnings,
             annotations=request.annotations,
         )  # fmt: skip
         entries = entries_of(new)
-        if await self._admission.admit(attributes):
-            meta = restore_rest(resource, subresource, new, old)
-            repair(request, new, entries)
-            await aside(request, strategy.default, new)
-        if not subresource:
-            await aside(request, strategy.prepare_update, new, old)
-        generation = strategy.generation if subresource != "status" else None
-        if generation is not None and not same_value(generation(old), generation(new)):
-            meta["generation"] = int(old["metadata"].get("generation") or 0) + 1
-        reserve = strategy.reserve if not subresource else None
-        reservation = await reserve(new, old) if reserve is not None else None
+        changed = await self._admission.admit(attributes)
+        await aside(request, _settle_changed, scope, new, old, entries if changed else None)
+        return await self._store(scope, attributes, entry)
+
+    async def _store(
+        self, scope: WriteScope, attributes: Attributes, entry: Doc | None, *, follow: bool = False
+    ) -> ObjectResult:
+        """Validate what admission has left, and store it; RevisionConflict unless `entry` (None: nothing) is there.
+
+        With `follow`, a new object is stored as the controller of its kind would change it next.
+        """
+        resource, dry_run, new, old = scope.resource, scope.options.dry_run, attributes.obj, attributes.old
+        assert new is not None
+        reservation: Reservation | None = None
+        writer: FollowUpWriter | None = None
         stored: bool | None = False
         try:
-            await aside(request, self._validate_update, scope, new, old)
-            strategy.canonicalize(new)
+            if resource.strategy.reserve is not None and not scope.subresource:
+                reservation = await resource.strategy.reserve(new, old)
+            await aside(scope.request, self.validate, scope, new, old)
+            if follow and not dry_run:
+                writer = await self._follow_up(scope, new)
             await self._admission.validate(attributes)
-            if _completes_deletion(resource, new, old):
-                return await self._finish_deletion(scope, entry, new)
-            if same_but_times(old, new) and not self._cache.store.is_stale(entry.key):
-                await self._verify_unchanged(resource, scope.namespace, entry)
-                return await self._answer(resource, entry, 200)
-            if options.dry_run:
-                return ObjectResult(obj=new, resource=resource)
-            meta.pop("resourceVersion", None)
-            stored = None
-            fresh = await self._put(resource, scope.namespace, new, expected=entry.revision)
+            if entry is not None and old is not None:
+                if _completes_deletion(resource, new, old):
+                    if not dry_run:
+                        await self.remove(resource, scope.namespace, entry)  # in one event with its last state
+                    return ObjectResult(obj=new, resource=resource)
+                if same_but_times(old, new) and not self._cache.store.is_stale(entry.key):
+                    await self._verify_unchanged(resource, scope.namespace, entry)
+                    return await versions.shown(resource, entry)
+            if dry_run:
+                return self._dry_run(scope, new, 201 if entry is None else 200)
+            stored = None  # the outcome is unknown until the store returns
+            fresh_entry = await self.put(resource, scope.namespace, new, 0 if entry is None else entry.revision)
             stored = True
         except RevisionConflict:
             stored = False
             raise
         finally:
-            self._finish(attributes, reservation, stored)
-        return await self._answer(resource, fresh, 200)
+            if reservation is not None:
+                reservation.finish(stored)
+            self._admission.finish(attributes, stored)
+            if writer is not None and not stored:
+                writer.abandoned(new)
+        return await versions.shown(resource, fresh_entry, 201 if entry is None else 200)
 
-    async def _finish_deletion(self, scope: WriteScope, entry: Doc, new: Obj) -> ObjectResult:
-        """Remove an object whose last finalizer is gone, in one event with its last state."""
-        if not scope.options.dry_run:
-            await self.remove(scope.resource, scope.namespace, entry)
-        return ObjectResult(obj=new, resource=scope.resource)
+    def _dry_run(self, scope: WriteScope, obj: Obj, status: int) -> ObjectResult:
+        resource, name = scope.resource, obj["metadata"]["name"]
+        if status == 201 and self._cache.collection(resource.storage_resource).get(scope.namespace, name) is not None:
+            raise self.exists(resource, scope.namespace, name, generated=False)
+        return ObjectResult(obj=obj, status=status, resource=resource)
 
-    def _validate_update(self, scope: WriteScope, new: Obj, old: Obj) -> None:
+    def validate(self, scope: WriteScope, new: Obj, old: Obj | None) -> None:
+        """Refuse what the kind does not allow; bring the rest, in place, into the form that is stored."""
         resource, strategy = scope.resource, scope.resource.strategy
-        errors = _metadata_errors(resource, new, old)
         part = resource.subresources.get(scope.subresource)
-        if part is not None and part.validate is not None:
-            errors += part.validate(new, old)
+        if old is None:
+            errors = _errors_of_create(scope, new)
+        elif part is not None and part.validate is not None:
+            errors = _metadata_errors(resource, new, old) + part.validate(new, old)
         elif scope.subresource == "status":
-            errors += strategy.validate_status(new, old)
+            errors = _metadata_errors(resource, new, old) + strategy.validate_status(new, old)
         else:
-            errors += _errors_of_update(strategy, new, old)
-        _refuse(resource, old["metadata"]["name"], errors)
-        _warn(scope.request, strategy, new, old)
+            errors = _metadata_errors(resource, new, old) + _errors_of_update(strategy, new, old)
+        if errors:
+            name = (new if old is None else old)["metadata"].get("name") or ""
+            raise Invalid.of(resource.gvk.group_kind, name, errors)
+        if not scope.request.in_process:  # warnings are headers, so they are computed only for requests over HTTP
+            for text in strategy.warnings(new, old):
+                scope.request.warn(text)
+        strategy.canonicalize(new)
 
-    def _complete(self, scope: WriteScope, default: Callable[[Obj], None], old: Obj | None, new: Obj) -> None:
-        """Fill in defaults and, unless an apply has done it, record who owns which field."""
-        default(new)
+    def _complete(self, scope: WriteScope, new: Obj, old: Obj | None) -> None:
+        """In place: system metadata, defaults, and, unless an apply has recorded it, who owns which field."""
+        resource, strategy, meta = scope.resource, scope.resource.strategy, new.setdefault("metadata", {})
+        if old is None:
+            for key in SYSTEM_FIELDS:
+                meta.pop(key, None)
+        else:
+            carry_over(new, old)
+            if not scope.subresource and resource.has_status:
+                restore(new, old, "status")
+        dedupe_owners(scope.request, meta)
+        default = strategy.default_status if scope.subresource == "status" else None
+        (default or strategy.default)(new)
         if scope.owned:
             return
-        resource = scope.resource
         managers = update_managers(
             old,
             new,
@@ -350,21 +321,16 @@ class Writes:
             if now is None or now.revision != entry.revision:
                 raise RevisionConflict(entry.key, now.revision if now is not None else 0)
 
-    def _finish(self, attributes: Attributes, reservation: Reservation | None, stored: bool | None) -> None:
-        if reservation is not None:
-            reservation.finish(stored)
-        self._admission.finish(attributes, stored)
-
-    async def _put(self, resource: Resource, namespace: str, obj: Obj, *, expected: int) -> Doc:
-        stored = obj if self._versions.stores_as_it_is(resource) else await self._versions.store(resource, obj)
-        name = obj["metadata"]["name"]
-        value = encoded(stored)
+    async def put(self, resource: Resource, namespace: str, obj: Obj, expected: int) -> Doc:
+        """Store an object in the request's version, as it is, in place of this revision of it (0: of nothing)."""
+        obj["metadata"].pop("resourceVersion", None)
+        stored, name = await versions.store(resource, obj), obj["metadata"]["name"]
+        value = encode_value(stored)
         revision = await self._write(resource, namespace, name, value, expected, stored)
         entry = self._cache.collection(resource.storage_resource).get(namespace, name)
         if entry is not None and entry.revision == revision:
             return entry
-        key = storage_key(resource.storage_resource, namespace, name)
-        return doc_of(key, value, revision)  # written again since
+        return doc_of(storage_key(resource.storage_resource, namespace, name), value, revision)  # written again since
 
     async def remove(self, resource: Resource, namespace: str, entry: Doc) -> int:
         """Delete for good, at the revision returned; RevisionConflict when the object changed since `entry`."""
@@ -395,16 +361,56 @@ class Writes:
         if self._cache.revision < revision and not await self._cache.wait_for(revision, CATCH_UP_SECONDS):
             raise ServiceUnavailable("the watch cache does not keep up with the store", retry_after=1)
 
-    async def replace(self, resource: Resource, namespace: str, entry: Doc, obj: Obj) -> Doc:
-        """Store `obj` (in the request's version) in place of `entry`, as it is; RevisionConflict when that changed."""
-        obj["metadata"].pop("resourceVersion", None)
-        return await self._put(resource, namespace, obj, expected=entry.revision)
 
-    async def _answer(self, resource: Resource, entry: Doc, status: int) -> ObjectResult:
-        if self._versions.same(resource):
-            return ObjectResult(entry=entry, status=status, resource=resource)
-        [obj] = await self._versions.present(resource, [entry])
-        return ObjectResult(obj=obj, status=status, resource=resource)
+def _generate_name(attributes: Attributes) -> None:
+    assert attributes.obj is not None
+    meta = attributes.obj["metadata"]
+    meta["name"] = attributes.name = meta["generateName"][:_MAX_GENERATED] + names.random_suffix()
+
+
+def _settle_changed(scope: WriteScope, new: Obj, old: Obj, entries: list[Obj] | None) -> None:
+    """In place: what the server sets in a changed object after admission.
+
+    `entries` are the managedFields of before, if admission may have changed the object.
+    """
+    resource, strategy, subresource = scope.resource, scope.resource.strategy, scope.subresource
+    if entries is not None:
+        restore_rest(resource, subresource, new, old)
+        repair(scope.request, new, entries)
+        strategy.default(new)
+    if not subresource:
+        strategy.prepare_update(new, old)
+    generation = strategy.generation if subresource != "status" else None
+    if generation is not None and not same_value(generation(old), generation(new)):
+        new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
+
+
+def _check_version(scope: WriteScope, name: str, new: Obj, old: Obj) -> bool:
+    """Return whether the client named the version; refuse one that is not the live one."""
+    resource, meta, live = scope.resource, new.get("metadata") or {}, old["metadata"]
+    version = meta.get("resourceVersion") or ""
+    if version == "0":
+        version = ""
+    if version and not (version.isascii() and version.isdigit()):
+        raise ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    if version and version != live["resourceVersion"]:
+        raise Conflict.stale(resource.group_resource, name)
+    if not version and not scope.patch and not resource.strategy.unconditional_update:
+        error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        raise Invalid.of(GroupKind(*resource.group_resource), name, [error])
+    check_uid(resource, scope.namespace, name, meta.get("uid") or "", live["uid"])
+    return bool(version)
+
+
+def _errors_of_create(scope: WriteScope, obj: Obj) -> list[FieldError]:
+    resource, strategy, meta = scope.resource, scope.resource.strategy, obj["metadata"]
+    errors = metadata_errors(
+        obj, namespaced=resource.namespaced, name_errors=strategy.name_errors, builtin=not resource.custom
+    )
+    errors += strategy.validate(obj)
+    if resource.namespaced and meta.get("namespace") != scope.namespace:
+        errors.append(invalid("metadata.namespace", meta.get("namespace") or "", "does not match the request"))
+    return errors
 
 
 def _metadata_errors(resource: Resource, new: Obj, old: Obj) -> list[FieldError]:
@@ -427,18 +433,6 @@ def _follow_up_errors(resource: Resource, new: Obj, old: Obj) -> list[FieldError
     if new.get("status") is not old.get("status"):
         errors += resource.strategy.validate_status(new, old)
     return errors
-
-
-def _default_of(strategy: Strategy, subresource: str) -> Callable[[Obj], None]:
-    return (strategy.default_status if subresource == "status" else None) or strategy.default
-
-
-def encoded(obj: Obj) -> bytes:
-    """Return the bytes that are stored for an object, which is in the version that is stored."""
-    try:
-        return encode_value(obj)
-    except ValueError as error:
-        raise BadRequest(str(error)) from None
 
 
 def store_error(error: StoreUnavailable) -> ApiError:
@@ -487,15 +481,3 @@ def _completes_deletion(resource: Resource, new: Obj, old: Obj) -> bool:
         return False
     held = resource.strategy.deleting or (lambda _obj: False)
     return not held(new) and (bool(old["metadata"].get("finalizers")) or held(old))
-
-
-def _warn(request: Request, strategy: Strategy, obj: Obj, old: Obj | None) -> None:
-    """Warnings are headers, so they are computed only for requests over HTTP."""
-    if not request.in_process:
-        for text in strategy.warnings(obj, old):
-            request.warn(text)
-
-
-def _refuse(resource: Resource, name: str, errors: list[FieldError]) -> None:
-    if errors:
-        raise Invalid.of(GroupKind(resource.gvk.group, resource.gvk.kind), name, errors)

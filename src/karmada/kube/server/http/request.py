@@ -123,6 +123,8 @@ class Request:
     annotations: dict[str, str] = field(default_factory=dict)
     """Annotations that admission adds to the audit event."""
     authorized: bool = False
+    namespace: str = ""
+    """Namespace of the objects, once the request was routed; none for a cluster-scoped kind."""
     form: Form | None = None
     """In which form the answer is sent, once that is negotiated."""
     live_bytes: int = 0

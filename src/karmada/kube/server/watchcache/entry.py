@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from karmada.kube.objects.doc import Doc
+from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.json_edits import with_revision
 from karmada.kube.objects.types import Obj
@@ -60,7 +61,7 @@ def split_key(key: str) -> KeyParts:
 
 
 def encode_value(obj: Obj) -> bytes:
-    """Return the bytes to store for an object; `obj` stays as it is. ValueError if it is nested too deeply."""
+    """Return the bytes to store for an object; `obj` stays as it is. BadRequest if it is nested too deeply."""
     metadata: Mapping[str, Any] = obj["metadata"]
     if "resourceVersion" in metadata:
         metadata = {key: value for key, value in metadata.items() if key != "resourceVersion"}
@@ -72,7 +73,7 @@ def encode_value(obj: Obj) -> bytes:
         if _openings(value) > _DEEPEST - _MARGIN:  # only then it can be too deep
             _check_depth(ordered)
     except TypeError as error:
-        raise ValueError(f"the object cannot be stored: {error}") from error
+        raise BadRequest(f"the object cannot be stored: {error}") from error
     return value
 
 
