@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.event_filter import EVERYTHING, EventFilter, Subscription, concerned
+from karmada.kube.runtime.event_filter import EVERYTHING, EventFilter, Subscription, concerned, matching
 
 
 def obj(spec: Any = None, **metadata: Any) -> Obj:
@@ -79,3 +79,12 @@ def test_handlers_are_found_in_their_order_and_what_they_share_is_computed_once_
     ]
     assert concerned(subscriptions, RED, BLUE) == [handlers[0], handlers[1], handlers[3], handlers[4]]
     assert computed == [RED, BLUE]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"), [(ONE, obj(2), True), (obj(2), ONE, True), (obj(2), None, False), (None, ONE, True)]
+)
+def test_a_condition_holds_for_a_change_of_which_either_object_fulfils_it(
+    old: Obj | None, new: Obj | None, expected: bool
+) -> None:
+    assert matching(lambda o: o["spec"] == 1)(old, new) is expected

@@ -29,13 +29,21 @@ from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.runtime.current_work import Work, describes_work
-from karmada.kube.runtime.event_filter import ALL, EventFilter, EventType, Handler, Subscription, Values, concerned
+from karmada.kube.runtime.event_filter import (
+    ALL,
+    EventFilter,
+    EventType,
+    Handler,
+    Predicate,
+    Subscription,
+    Values,
+    concerned,
+)
 from karmada.kube.runtime.exclusion import Exclusion, name_of_delivery
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of, name_of
 from karmada.kube.runtime.logging import Logger, get_logger
-from karmada.kube.runtime.predicates import Predicate, always
 from karmada.kube.runtime.quarantine import fingerprint
 from karmada.kube.runtime.queue import Priority, WorkQueue
 from karmada.kube.runtime.sharing import Assignment, by_controller
@@ -127,7 +135,7 @@ class Watch:
 
     Where many watch a resource, and each few of its objects, they share one function.
     """
-    when: Predicate = always
+    when: Predicate | None = None
     """Decides what the three above leave open."""
     map_to: Mapper = own_key
     namespace: str = ""
@@ -334,13 +342,13 @@ class Controller:
 
             def handle_own(old: Obj | None, new: Obj | None, _target: _Target = target) -> None:
                 obj = new if new is not None else old
-                if obj is not None and when(old, new):
+                if obj is not None and (when is None or when(old, new)):
                     add_after(key_of(obj), after, priority(obj))
 
             return handle_own
 
         def handle(old: Obj | None, new: Obj | None, _target: _Target = target) -> None:
-            if when(old, new):
+            if when is None or when(old, new):
                 for obj in (old, new):
                     if obj is not None:
                         for key in map_to(obj):
@@ -355,7 +363,7 @@ class Controller:
             self.add(key, given if isinstance(given, int) and priority == Priority.NEW else priority)
 
         def handle(old: Obj | None, new: Obj | None, _target: _Target = target) -> None:
-            if self._starting or informer.delivering or not watch.when(old, new):
+            if self._starting or informer.delivering or (watch.when is not None and not watch.when(old, new)):
                 return
             self.queue.add_from(lambda: walk(old, new, add))
 

@@ -15,9 +15,13 @@ from karmada.kube.objects.types import Obj
 Handler: TypeAlias = Callable[[Obj | None, Obj | None], None]
 """Takes the old and the new object: one that was added has no old, one that was deleted no new."""
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
+Predicate: TypeAlias = Callable[[Obj | None, Obj | None], bool]
+"""Decides about a change of which the data of a filter says too little."""
 ALL: Final[tuple[EventType, ...]] = ("ADDED", "MODIFIED", "DELETED")
 Values: TypeAlias = Callable[[Obj], Iterable[str]]
 """Gives an object values by which it is found, as an index does."""
+SPEC_OR_DELETION: Final = ("metadata.generation", "metadata.deletionTimestamp", "spec")
+"""The spec is compared, too: a store that went back in time counts the same generations again."""
 
 
 class EventFilter(NamedTuple):
@@ -63,6 +67,11 @@ def concerned(subscriptions: Iterable[Subscription], old: Obj | None, new: Obj |
                 continue
         found.append(handler)
     return found
+
+
+def matching(condition: Callable[[Obj], bool]) -> Predicate:
+    """Return a predicate: the old or the new object fulfils the condition."""
+    return lambda old, new: (old is not None and condition(old)) or (new is not None and condition(new))
 
 
 def _differs(old: Any, new: Any, path: str) -> bool:

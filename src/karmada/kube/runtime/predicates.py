@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from karmada.kube.objects.types import Obj
-
-Predicate: TypeAlias = Callable[[Obj | None, Obj | None], bool]
+from karmada.kube.runtime.event_filter import Predicate as Predicate
+from karmada.kube.runtime.event_filter import matching as matching
 
 
 def always(old: Obj | None, new: Obj | None) -> bool:  # noqa: ARG001 - the shape of a predicate
@@ -100,8 +100,3 @@ def not_(predicate: Predicate) -> Predicate:
 
 generation_or_deletion_changed = any_of(_metadata_changed("generation", "deletionTimestamp"), spec_changed)
 """The spec is compared too: a store that went back in time counts the same generations again."""
-
-
-def matching(condition: Callable[[Obj], bool]) -> Predicate:
-    """Return a predicate: the old or the new object fulfils the condition."""
-    return lambda old, new: (old is not None and condition(old)) or (new is not None and condition(new))

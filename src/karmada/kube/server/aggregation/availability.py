@@ -26,7 +26,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.predicates import spec_changed
 from karmada.kube.server.addresses.service_routing import (
     SERVICES,
     ServiceRouter,
@@ -75,7 +74,7 @@ class Availability(Reconciler):
     name = "apiservice-availability"
     workers = 4
     options = ControllerOptions(needs_leader=False)
-    watches = (Watch(APISERVICES, when=spec_changed),)
+    watches = (Watch(APISERVICES, changed=("spec",)),)
 
     def __init__(
         self,

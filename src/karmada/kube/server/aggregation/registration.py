@@ -17,7 +17,6 @@ from karmada.kube.objects.gvk import GVR, GroupVersion
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import any_of, deletion_changed, spec_changed
 from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.server.aggregation.backends import APISERVICES
 from karmada.kube.server.registry import Registry
@@ -39,8 +38,8 @@ class Registration(Reconciler):
     name = "apiservice-registration"
     options = ControllerOptions(needs_leader=False)
     watches = (
-        Watch(CRDS, when=any_of(spec_changed, deletion_changed), map_to=_all),
-        Watch(APISERVICES, when=spec_changed, map_to=_all),
+        Watch(CRDS, changed=("spec", "metadata.deletionTimestamp"), map_to=_all),
+        Watch(APISERVICES, changed=("spec",), map_to=_all),
     )
 
     def __init__(self, client: Client, cache: Cache, registry: Registry) -> None:

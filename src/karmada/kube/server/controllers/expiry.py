@@ -14,9 +14,9 @@ from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.event_filter import matching
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import matching
 from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.server.storage.interface import PushStore, StoreUnavailable, Write, write_all
 from karmada.kube.server.watchcache.entry import prefix

@@ -17,7 +17,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import added, any_of, deleted
 
 _GROUP = "flowcontrol.apiserver.k8s.io"
 SCHEMAS = GVR(_GROUP, "v1", "flowschemas")
@@ -51,7 +50,7 @@ class FlowSchemaStatus(Reconciler):
         self._levels = informers.of(LEVELS)
         self.watches = (
             Watch(SCHEMAS),
-            Watch(LEVELS, when=any_of(added, deleted), map_to=self._schemas_of_level),
+            Watch(LEVELS, on=("ADDED", "DELETED"), map_to=self._schemas_of_level),
         )
 
     def _schemas_of_level(self, level: Obj) -> Iterable[Key]:

@@ -21,9 +21,9 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import set_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.event_filter import matching
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import matching
 from karmada.kube.server.controllers.waiting import look_again_after
 
 NAMESPACES = GVR("", "v1", "namespaces")

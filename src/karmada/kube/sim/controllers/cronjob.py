@@ -20,10 +20,10 @@ from karmada.kube.objects.meta import controller_of, creation_time, has_conditio
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.event_filter import SPEC_OR_DELETION
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import BY_CONTROLLER, index_by_controller, is_namespace_ending, owner_key
@@ -79,7 +79,7 @@ class CronJobs(Reconciler):
         self._cronjobs: Informer = context.informers.of(CRONJOBS)
         self._jobs: Informer = context.informers.of(JOBS, indexes={BY_CONTROLLER: index_by_controller})
         self.watches = (
-            Watch(CRONJOBS, when=generation_or_deletion_changed),
+            Watch(CRONJOBS, changed=SPEC_OR_DELETION),
             Watch(JOBS, map_to=owner_key("CronJob")),
         )
 

@@ -22,7 +22,6 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import any_of, deleted, field_changed, labels_changed
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.daemonset_plan import (
     OnNode,
@@ -75,8 +74,8 @@ class DaemonSets(Reconciler):
         self.watches = [
             Watch(DAEMON_SETS),
             Watch(PODS, map_to=workload_keys("DaemonSet", self._sets)),
-            Watch(CONTROLLER_REVISIONS, when=deleted, map_to=owner_key("DaemonSet")),
-            Watch(NODES, when=any_of(labels_changed, field_changed("spec", "taints")), map_to=self._all_sets),
+            Watch(CONTROLLER_REVISIONS, on=("DELETED",), map_to=owner_key("DaemonSet")),
+            Watch(NODES, changed=("metadata.labels", "spec.taints"), map_to=self._all_sets),
         ]
 
     def _all_sets(self, node: Obj) -> list[Key]:  # noqa: ARG002 - the shape of a mapper

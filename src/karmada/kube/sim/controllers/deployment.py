@@ -18,7 +18,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import deleted
 from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers import deployment_revisions as revisions
@@ -53,7 +52,7 @@ class Deployments(Reconciler):
         self.watches = (
             Watch(DEPLOYMENTS),
             Watch(REPLICA_SETS, map_to=workload_keys("Deployment", self.deployments)),
-            Watch(PODS, when=deleted, map_to=self._waiting_for),
+            Watch(PODS, on=("DELETED",), map_to=self._waiting_for),
         )
 
     def _waiting_for(self, pod: Obj) -> Iterable[Key]:

@@ -20,10 +20,10 @@ from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
+from karmada.kube.runtime.event_filter import SPEC_OR_DELETION
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import any_of, field_changed, generation_or_deletion_changed
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.amounts import amount
 from karmada.kube.sim.controllers.pod_selection import PodSelection
@@ -107,9 +107,8 @@ class DisruptionBudgets(Reconciler):
         self._budgets: Informer = context.informers.of(BUDGETS)
         self._selection = PodSelection(context.informers)
         self._scaled = {kind: context.informers.of(gvr) for kind, gvr in _SCALED.items()}
-        changed = any_of(generation_or_deletion_changed, field_changed("status", "disruptedPods"))
         self.watches = (
-            Watch(BUDGETS, when=changed),
+            Watch(BUDGETS, changed=(*SPEC_OR_DELETION, "status.disruptedPods")),
             Watch(PODS, when=self._matters, map_to=self._budgets_of),
         )
 

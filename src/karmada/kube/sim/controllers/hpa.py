@@ -31,7 +31,6 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import spec_changed
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.pod_selection import PodSelection
 
@@ -56,7 +55,7 @@ class HorizontalPodAutoscalers(Reconciler):
         self._sources = Sources(metrics)
         self._histories: dict[Key, History] = {}
         self._selectors = PodSelectors()
-        self.watches = (Watch(AUTOSCALERS, when=spec_changed),)
+        self.watches = (Watch(AUTOSCALERS, changed=("spec",)),)
 
     async def reconcile(self, key: Key) -> Result:
         hpa = self._autoscalers.get(key)

@@ -19,10 +19,10 @@ from karmada.kube.objects.meta import controller_of, creation_time, get_conditio
 from karmada.kube.objects.podstate import is_ready, phase, restarts
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.event_filter import SPEC_OR_DELETION
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer
 from karmada.kube.sim.context import Context
@@ -95,7 +95,7 @@ class Jobs(Reconciler):
         self._resting = Resting(context.clock)
         self._label_index = context.profile.minor >= 28
         self.watches = (
-            Watch(JOBS, when=generation_or_deletion_changed),
+            Watch(JOBS, changed=SPEC_OR_DELETION),
             Watch(PODS, when=self._is_relevant, map_to=self._jobs_of),
         )
 

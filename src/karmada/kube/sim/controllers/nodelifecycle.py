@@ -19,7 +19,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import any_of, field_changed
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import BY_NODE, index_by_node
 from karmada.kube.sim.controllers.tainteviction import TaintEviction
@@ -65,7 +64,7 @@ class NodeLifecycle(Reconciler):
         self._ready: dict[str, str] = {}
         """The Ready status each node was last seen with."""
         self._add: Callable[[Key], None] = lambda _: None
-        self.watches = (Watch(NODES, when=_CHANGED),)
+        self.watches = (Watch(NODES, when=_matters),)
         liveness.on_change(lambda name: self._add(Key("", name)))
 
     def attach(self, add: Callable[[Key], None]) -> None:
@@ -208,13 +207,12 @@ def retainted(taints: Sequence[Obj], wanted: Sequence[tuple[str, str]], now: flo
     return [*kept, *({**taint, "timeAdded": rfc3339(now)} for taint in new)]
 
 
-def _states(old: Obj | None, new: Obj | None) -> bool:
-    """Return the states of the conditions: they change with a status, not with a heartbeat."""
-    return old is None or new is None or _condition_states(old) != _condition_states(new)
+def _matters(old: Obj | None, new: Obj | None) -> bool:
+    return old is None or new is None or _relevant(old) != _relevant(new)
 
 
-def _condition_states(node: Obj) -> list[tuple[str, str]]:
-    return [(c["type"], c["status"]) for c in (node.get("status") or {}).get("conditions") or ()]
-
-
-_CHANGED = any_of(_states, field_changed("spec", "taints"), field_changed("spec", "unschedulable"))
+def _relevant(node: Obj) -> object:
+    """Return the taints and the states of the conditions: they change with a status, not with a heartbeat."""
+    spec = node.get("spec") or {}
+    states = [(c["type"], c["status"]) for c in (node.get("status") or {}).get("conditions") or ()]
+    return states, spec.get("taints"), spec.get("unschedulable")

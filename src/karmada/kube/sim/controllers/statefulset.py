@@ -20,7 +20,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import deleted
 from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, until_ending, workload_keys
@@ -82,8 +81,8 @@ class StatefulSets(Reconciler):
         self.watches = [
             Watch(STATEFUL_SETS),
             Watch(PODS, map_to=workload_keys("StatefulSet", self._sets)),
-            Watch(CONTROLLER_REVISIONS, when=deleted, map_to=owner_key("StatefulSet")),
-            Watch(CLAIMS, when=deleted, map_to=self._users_of),
+            Watch(CONTROLLER_REVISIONS, on=("DELETED",), map_to=owner_key("StatefulSet")),
+            Watch(CLAIMS, on=("DELETED",), map_to=self._users_of),
         ]
 
     def _users_of(self, claim: Obj) -> Iterable[Key]:

@@ -19,7 +19,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import field_changed
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.nodefit import NO_EXECUTE, tolerates
 from karmada.kube.sim.controllers.podcontrol import BY_NODE, index_by_node, pods_on
@@ -48,7 +47,7 @@ class TaintEviction(Reconciler):
         """Pods that will be evicted, and since when that is known."""
         self.watches = (
             Watch(PODS, when=self._may_be_evicted),
-            Watch(NODES, when=_no_execute_changed, map_to=pods_on(self._pods)),
+            Watch(NODES, changed=("spec.taints",), when=_no_execute_changed, map_to=pods_on(self._pods)),
         )
 
     def _may_be_evicted(self, old: Obj | None, new: Obj | None) -> bool:
@@ -124,8 +123,5 @@ def _moved(old: Obj, new: Obj) -> bool:
     return node_name(old) != node_name(new) or old["spec"].get("tolerations") != new["spec"].get("tolerations")
 
 
-_taints_changed = field_changed("spec", "taints")
-
-
 def _no_execute_changed(old: Obj | None, new: Obj | None) -> bool:
-    return new is not None and _taints_changed(old, new) and no_execute_taints(old) != no_execute_taints(new)
+    return new is not None and no_execute_taints(old) != no_execute_taints(new)

@@ -9,9 +9,9 @@ from karmada.kube.objects.meta import make_owner
 from karmada.kube.objects.podstate import is_active
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.event_filter import matching
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import added, all_of, matching
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import is_namespace_ending
 
@@ -32,7 +32,7 @@ def _brings_claims(pod: Obj) -> bool:
 
 class EphemeralVolumes(Reconciler):
     name = "ephemeral-volume"
-    watches = (Watch(PODS, when=all_of(added, matching(_brings_claims))),)
+    watches = (Watch(PODS, on=("ADDED",), when=matching(_brings_claims)),)
 
     def __init__(self, context: Context) -> None:
         self._client = context.client()

@@ -10,9 +10,9 @@ from karmada.kube.objects.gvrs import CLAIMS, STORAGE_CLASSES, VOLUMES
 from karmada.kube.objects.meta import get_condition, is_deleting, set_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.event_filter import matching
 from karmada.kube.runtime.events import NORMAL
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import matching
 from karmada.kube.runtime.writes import patch_if_changed, set_status
 from karmada.kube.server.admission.storage import class_of
 from karmada.kube.sim.context import Context

@@ -15,8 +15,8 @@ from karmada.kube.objects.meta import finalizers, is_deleting
 from karmada.kube.objects.podstate import is_terminal, node_name
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.event_filter import Predicate
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import Predicate
 from karmada.kube.runtime.writes import add_finalizer, remove_finalizer
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.volumes_model import ATTRIBUTES_CLASSES, BOUND, phase_of, spec_of

@@ -13,9 +13,9 @@ from karmada.kube.objects.meta import annotations as annotations_of
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.event_filter import matching
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import matching
 from karmada.kube.runtime.writes import patch_if_changed
 from karmada.kube.server.admission.storage import class_of
 from karmada.kube.sim.context import Context

@@ -20,7 +20,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import field_changed
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.kubelet import nodeobject
 from karmada.kube.sim.kubelet.managed import internal_ip, is_managed, pool_of
@@ -68,7 +67,7 @@ class NodeRegistration(Reconciler):
         self._pending: set[str] = set()
         self._settled = asyncio.Event()
         self._add: Callable[[Key], None] = lambda _: None
-        self.watches = (Watch(NODES, when=_is_relevant),)
+        self.watches = (Watch(NODES, changed=("metadata.labels", "spec", "status")),)
         self.set_pools(context.profile.pools)
 
     def attach(self, add: Callable[[Key], None]) -> None:
@@ -336,15 +335,6 @@ def _same_conditions(stored: Any, wanted: list[Obj]) -> bool:
         and all(old.get(key) == condition[key] for key in ("status", "reason", "message"))
         for condition in wanted
     )
-
-
-def _is_relevant(old: Obj | None, new: Obj | None) -> bool:
-    if old is None or new is None:
-        return True
-    return any(changed(old, new) for changed in _CHANGES)
-
-
-_CHANGES = (field_changed("metadata", "labels"), field_changed("spec"), field_changed("status"))
 
 
 def _natural(name: str) -> tuple[str, int]:
