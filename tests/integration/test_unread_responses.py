@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from karmada.kube.runtime.aside import ASIDE
+from karmada.kube.runtime.time_slice import OWNER
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.http import front
 from karmada.kube.server.http.pieces import PIECE, Bytes
@@ -166,11 +167,12 @@ async def test_a_large_object_is_encoded_aside(
     owners: list[str] = []
     run = ASIDE.run
 
-    async def noted(owner: str, work: Callable[..., Any], *arguments: object) -> Any:
-        owners.append(owner)
-        return await run(owner, work, *arguments)
+    async def noted(work: Callable[..., Any], *arguments: object) -> Any:
+        owners.append(OWNER.get())
+        return await run(work, *arguments)
 
     monkeypatch.setattr(ASIDE, "run", noted)
     async with http.stream(path, {"Accept": media}) as response:
         await response.content.readany()
         await eventually(lambda: owners)
+    assert set(owners) == {"system:admin"}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from karmada.kube.objects.doc import Doc
 from karmada.kube.runtime.aside import LARGE, Aside, is_large
+from karmada.kube.runtime.time_slice import OWNER
 
 
 @pytest.fixture
@@ -21,19 +22,24 @@ async def held() -> AsyncIterator[tuple[Aside, threading.Event]]:
         begun.set()
         free.wait()
 
-    holding = asyncio.create_task(aside.run("", hold))
+    holding = asyncio.create_task(aside.run(hold))
     await asyncio.to_thread(begun.wait)
     yield aside, free
     free.set()
     await holding
 
 
+async def run_as(owner: str, aside: Aside, work: Callable[[str], None], argument: str) -> None:
+    OWNER.set(owner)
+    await aside.run(work, argument)
+
+
 async def test_owners_take_turns(held: tuple[Aside, threading.Event]) -> None:
     aside, free = held
     done: list[str] = []
-    work = [asyncio.create_task(aside.run("red", done.append, f"red-{number}")) for number in range(5)]
+    work = [asyncio.create_task(run_as("red", aside, done.append, f"red-{number}")) for number in range(5)]
     await asyncio.sleep(0)
-    work.append(asyncio.create_task(aside.run("blue", done.append, "blue")))
+    work.append(asyncio.create_task(run_as("blue", aside, done.append, "blue")))
     await asyncio.sleep(0)
     free.set()
     await asyncio.gather(*work)
@@ -43,12 +49,12 @@ async def test_owners_take_turns(held: tuple[Aside, threading.Event]) -> None:
 async def test_what_is_cancelled_before_its_turn_is_not_done(held: tuple[Aside, threading.Event]) -> None:
     aside, free = held
     done: list[str] = []
-    given_up = asyncio.create_task(aside.run("red", done.append, "given up"))
+    given_up = asyncio.create_task(aside.run(done.append, "given up"))
     await asyncio.sleep(0)
     given_up.cancel()
     await asyncio.sleep(0)
     free.set()
-    await aside.run("red", done.append, "next")
+    await aside.run(done.append, "next")
     assert done == ["next"]
 
 
@@ -57,7 +63,7 @@ async def test_an_error_is_the_callers() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await Aside().run("red", fail)
+        await Aside().run(fail)
 
 
 @pytest.mark.parametrize(("size", "large"), [(LARGE // 2, False), (LARGE, True)])

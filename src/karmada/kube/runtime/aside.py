@@ -22,6 +22,7 @@ import orjson
 
 from karmada.kube.objects.doc import SharedObject
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.time_slice import OWNER
 
 LARGE = 32 * 1024
 """Bytes of an object from which on work on it is done aside."""
@@ -37,11 +38,11 @@ class Aside:
         self._lock = Lock()
         self._waiting: OrderedDict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = OrderedDict()
 
-    async def run(self, owner: str, work: Callable[..., T], *arguments: object) -> T:
+    async def run(self, work: Callable[..., T], *arguments: object) -> T:
         """Return the result of the work; what is cancelled before its turn is not done."""
         done: Future[T] = Future()
         with self._lock:
-            self._waiting.setdefault(owner, deque()).append((done, partial(work, *arguments)))
+            self._waiting.setdefault(OWNER.get(), deque()).append((done, partial(work, *arguments)))
         self._thread.submit(self._take_turn)
         return await asyncio.wrap_future(done)
 

@@ -19,4 +19,4 @@ async def aside(request: Request, work: Callable[..., T], *arguments: object) ->
         may_take_long = "yaml" in request.headers.get("Content-Type", "").lower()
     if not may_take_long:
         return work(*arguments)
-    return await ASIDE.run(request.user.name, work, *arguments)
+    return await ASIDE.run(work, *arguments)

@@ -33,6 +33,7 @@ from karmada.kube.runtime.current_work import Work, describes_work
 from karmada.kube.runtime.http_server import hide_software
 from karmada.kube.runtime.listening import listen_host
 from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
+from karmada.kube.runtime.time_slice import OWNER
 from karmada.kube.server.audit.interface import GONE, Audits, FollowsRequest, Sent, new_audit_id
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.interface import Decides, Identifies
@@ -201,6 +202,7 @@ class HttpFront:
             caller = await self._callers.identify(headers, _peer_certificate(raw), _protocols(headers))
             trail = self._begin(raw, info, caller, audit_id, started)
             user = await impersonate(caller, headers, self._rights)
+            OWNER.set(user.name)
             request = Request(raw.method, info, query, headers, user, raw=raw, long_running=long_running)
             if trail is not None:
                 trail.request = request

@@ -36,13 +36,8 @@ class ListWriting(NamedTuple):
     end: Callable[[bool], bytes]
 
 
-def list_parts(
-    result: ListResult, form: Form, include: str, pretty: bool, now: float, owner: str = ""
-) -> Iterator[Part]:
-    """Return the parts of a list in every form but protobuf: each item is written when it is asked for.
-
-    Large items are written aside, in turns of their `owner`.
-    """
+def list_parts(result: ListResult, form: Form, include: str, pretty: bool, now: float) -> Iterator[Part]:
+    """Return the parts of a list in every form but protobuf: each item is written when it is asked for."""
     if form.media == JSON and not pretty and not form.transform and result.objects is None:
         return _stored_parts(result)
     resource, metadata = result.resource, result.metadata
@@ -50,23 +45,23 @@ def list_parts(
         metadata = _list_meta(resource, metadata)
     show = _same if resource.custom else _without_type
     writing = list_writing(resource, metadata, form, include, pretty=pretty, now=now, show=show)
-    return _written_parts(writing, _objects(result), owner)
+    return _written_parts(writing, _objects(result))
 
 
-async def protobuf_list(result: ListResult, form: Form, protobuf: ProtobufForm, owner: str = "") -> bytes:
+async def protobuf_list(result: ListResult, form: Form, protobuf: ProtobufForm) -> bytes:
     objects = _objects(result)
     if form.transform:
-        return await protobuf.metadata_list(result.metadata, objects, form.version, owner)
-    return await protobuf.list(result, objects, owner)
+        return await protobuf.metadata_list(result.metadata, objects, form.version)
+    return await protobuf.list(result, objects)
 
 
-def _written_parts(writing: ListWriting, objects: Iterable[Obj], owner: str) -> Iterator[Part]:
+def _written_parts(writing: ListWriting, objects: Iterable[Obj]) -> Iterator[Part]:
     yield writing.opening
     empty = True
     for obj in objects:
         if not empty:
             yield writing.between
-        yield functools.partial(ASIDE.run, owner, writing.write, obj) if is_large(obj) else writing.write(obj)
+        yield functools.partial(ASIDE.run, writing.write, obj) if is_large(obj) else writing.write(obj)
         empty = False
     yield writing.end(empty)
 

@@ -37,25 +37,25 @@ class ProtobufForm:
         """Return the body of an object of which only the metadata is sent."""
         return envelope(f"meta.k8s.io/{version}", PARTIAL, self._metadata(obj))
 
-    async def list(self, result: ListResult, objects: Iterable[Obj], owner: str = "") -> bytes:
+    async def list(self, result: ListResult, objects: Iterable[Obj]) -> bytes:
         gvk = result.resource.gvk
         encode = self._message(gvk.api_version, gvk.kind).encode
-        body = await self._list(result.metadata, objects, encode, owner)
+        body = await self._list(result.metadata, objects, encode)
         return envelope(gvk.api_version, result.resource.list_kind, body)
 
-    async def metadata_list(self, metadata: Obj, objects: Iterable[Obj], version: str, owner: str = "") -> bytes:
-        body = await self._list(metadata, objects, self._metadata, owner)
+    async def metadata_list(self, metadata: Obj, objects: Iterable[Obj], version: str) -> bytes:
+        body = await self._list(metadata, objects, self._metadata)
         return envelope(f"meta.k8s.io/{version}", PARTIAL_LIST, body)
 
     def event(self, kind: str, obj: Obj) -> bytes:
         """Return a watch event with a whole object (an object, a bookmark, a Status)."""
         return frame(kind, self.object(obj))
 
-    async def _list(self, metadata: Obj, objects: Iterable[Obj], encode: Callable[[Obj], bytes], owner: str) -> bytes:
+    async def _list(self, metadata: Obj, objects: Iterable[Obj], encode: Callable[[Obj], bytes]) -> bytes:
         pieces = [chunk(1, self._definition(LIST_META).encode(metadata))]
         turn = TimeSlice()
         for obj in objects:
-            body = await ASIDE.run(owner, encode, obj) if is_large(obj) else encode(obj)
+            body = await ASIDE.run(encode, obj) if is_large(obj) else encode(obj)
             pieces.append(chunk(2, body))
             if turn.is_over():
                 await turn.next()

@@ -93,14 +93,14 @@ class Responses:
         now = self._clock.now()
         headers["Content-Type"] = form.media
         if isinstance(result, ListResult) and form.media != PROTOBUF:
-            pieces = in_pieces(list_parts(result, form, include, pretty, now, request.user.name))
+            pieces = in_pieces(list_parts(result, form, include, pretty, now))
             return await self._send_begun(raw, request, pieces, headers)
         if isinstance(result, ListResult):
-            body, status = await protobuf_list(result, form, self._protobuf, request.user.name), 200
+            body, status = await protobuf_list(result, form, self._protobuf), 200
         else:
             encode = partial(encode_object, result, form, include, pretty, now, self._protobuf)
             short = (form.media == JSON and not form.transform) or not is_large(result.object())
-            body, status = encode() if short else await ASIDE.run(request.user.name, encode), result.status
+            body, status = encode() if short else await ASIDE.run(encode), result.status
         if len(body) > GZIP_FROM and raw.method == "GET" and "gzip" in request.headers.get("Accept-Encoding", ""):
             body = await asyncio.get_running_loop().run_in_executor(None, _gzip, body)
             headers["Content-Encoding"] = "gzip"
@@ -150,7 +150,7 @@ class Responses:
         if self.gate is not None:
             self.gate.watching(request, True)
         try:
-            async for piece in stream(result, form, include, self._clock, self._protobuf, request.user.name):
+            async for piece in stream(result, form, include, self._clock, self._protobuf):
                 if self.gate is not None:
                     await self.gate.send(request)
                 sent += len(piece)

@@ -45,15 +45,12 @@ def frame(kind: str, raw: bytes) -> bytes:
 class Frames:
     """Encodes one watch's events."""
 
-    def __init__(
-        self, watch: WatchResult, form: Form, include: str, clock: Clock, protobuf: ProtobufForm, owner: str
-    ) -> None:
+    def __init__(self, watch: WatchResult, form: Form, include: str, clock: Clock, protobuf: ProtobufForm) -> None:
         self._watch = watch
         self._form = form
         self._include = include
         self._clock = clock
         self._protobuf = protobuf
-        self._owner = owner
         self._is_protobuf = form.media == PROTOBUF
         self._first_table = True
         self.plain = not form.transform and watch.convert is None
@@ -91,11 +88,11 @@ class Frames:
                 await turn.next()
 
     def _made(self, kind: str, obj: Obj) -> Part:
-        return partial(ASIDE.run, self._owner, self._event, kind, obj) if is_large(obj) else self._event(kind, obj)
+        return partial(ASIDE.run, self._event, kind, obj) if is_large(obj) else self._event(kind, obj)
 
     def _protobuf_frame(self, change: Change) -> Part:
         encode = partial(change.protobuf_frame, self._protobuf.event)
-        return partial(ASIDE.run, self._owner, encode) if change.entry.weight >= LARGE else encode()
+        return partial(ASIDE.run, encode) if change.entry.weight >= LARGE else encode()
 
     def _event(self, kind: str, obj: Obj) -> bytes:
         if not self._is_protobuf:
@@ -159,13 +156,10 @@ def error_frame(error: ApiError, form: Form, protobuf: ProtobufForm) -> bytes:
 
 
 async def stream(
-    watch: WatchResult, form: Form, include: str, clock: Clock, protobuf: ProtobufForm, owner: str = ""
+    watch: WatchResult, form: Form, include: str, clock: Clock, protobuf: ProtobufForm
 ) -> AsyncIterator[Bytes]:
-    """Yield the body of a watch, piece by piece; ends with the watch's time-out or the subscription.
-
-    Large objects are encoded aside, in turns of its `owner`.
-    """
-    frames = Frames(watch, form, include, clock, protobuf, owner)
+    """Yield the body of a watch, piece by piece; ends with the watch's time-out or the subscription."""
+    frames = Frames(watch, form, include, clock, protobuf)
     subscription = watch.subscription
     ends = clock.monotonic() + watch.timeout
     try:
