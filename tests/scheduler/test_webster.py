@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karmada.kube.objects.hashing import fnv32a
+from karmada.kube.objects.names import fnv32a
 from karmada.scheduler.webster import apportion, dispense, in_bulk, one_by_one
 from tests.scheduler.reference import webster
 

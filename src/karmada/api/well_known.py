@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from karmada.kube.objects.gvk import GVK
-from karmada.kube.objects.hashing import short_hash
+from karmada.kube.objects.names import short_hash
 
 # Namespaces.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from karmada.estimator.terms import Assumption
-from karmada.kube.objects.hashing import fnv32a
+from karmada.kube.objects.names import fnv32a
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.placement import Plan, plan_of

@@ -12,9 +12,9 @@ from typing import Final
 import orjson
 
 from karmada.api.well_known import CACHED_FROM_CLUSTER
+from karmada.kube.objects.codec import metadata_span, with_metadata, with_version
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVK
-from karmada.kube.objects.json_edits import metadata_span, with_metadata, with_version
 from karmada.kube.objects.types import Obj
 
 _ANNOTATIONS: Final = re.compile(rb'"annotations"\s*:\s*(\{\s*(\})?|null)')

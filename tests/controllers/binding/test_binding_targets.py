@@ -18,7 +18,7 @@ from karmada.controllers.binding.targets import (
     purged,
     targets,
 )
-from karmada.kube.objects.hashing import fnv32a
+from karmada.kube.objects.names import fnv32a
 
 STATE = {"preservedLabelState": {"x": "1"}}
 

@@ -154,7 +154,7 @@ def test_another_order_of_keys_is_no_mutation_and_a_change_after_it_is_reported_
 def test_metadata_is_parsed_alone_unless_somebody_holds_the_object() -> None:
     packed = Doc("", "", "", 0, b'{"metadata":{"name":"web"},"spec":{"replicas":1}}')
     assert packed.metadata() == {"name": "web"}
-    assert packed.alive is None
+    assert packed.alive() is None
     held = packed.object()
     assert packed.metadata() is held["metadata"]
 
@@ -198,4 +198,4 @@ def test_an_object_that_is_its_own_view_dies_with_its_last_user() -> None:
     shared = packed.object()
     assert shared.viewed(without_managed_fields) is shared
     del shared
-    assert packed.alive is None
+    assert packed.alive() is None

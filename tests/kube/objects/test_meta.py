@@ -1,4 +1,4 @@
-"""Metadata access, owner references, conditions, hashes and copies."""
+"""Metadata access, owner references, conditions and copies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.kube.objects import hashing, meta
+from karmada.kube.objects import meta
 from karmada.kube.objects.copying import copy_json
 
 DEPLOYMENT: dict[str, Any] = {
@@ -65,25 +65,6 @@ def test_conditions_keep_their_order() -> None:
     assert meta.has_condition(conditions, "B")
     assert not meta.has_condition(conditions, "A")
     assert meta.get_condition(None, "A") is None
-
-
-@pytest.mark.parametrize(
-    ("data", "fnv1a"),
-    [("", 0x811C9DC5), ("a", 0xE40C292C), ("foobar", 0xBF9CF968)],
-)
-def test_fnv_has_its_published_vectors(data: str, fnv1a: int) -> None:
-    assert (hashing.fnv32a(data), hashing.fnv32a(data.encode())) == (fnv1a, fnv1a)
-
-
-def test_a_short_hash_is_made_of_safe_characters_and_ignores_key_order() -> None:
-    assert meta.short_hash("foobar") == hashing.safe_encode("3214735720")
-    assert set(meta.short_hash("foobar")) <= set("bcdfghjklmnpqrstvwxz2456789")
-    assert meta.short_hash({"a": 1, "b": 2}) == meta.short_hash({"b": 2, "a": 1})
-    assert meta.short_hash({"a": 1}) != meta.short_hash({"a": 2})
-
-
-def test_safe_encoding_is_that_of_kubernetes() -> None:
-    assert hashing.safe_encode("0123456789") == "456789bcdf"
 
 
 json_values = st.recursive(

@@ -114,3 +114,22 @@ def test_a_forked_process_makes_uuids_of_its_own() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     child, parent = done.stdout.split()
     assert child != parent
+
+
+@pytest.mark.parametrize(
+    ("data", "fnv1a"),
+    [("", 0x811C9DC5), ("a", 0xE40C292C), ("foobar", 0xBF9CF968)],
+)
+def test_fnv_has_its_published_vectors(data: str, fnv1a: int) -> None:
+    assert (names.fnv32a(data), names.fnv32a(data.encode())) == (fnv1a, fnv1a)
+
+
+def test_a_short_hash_is_made_of_safe_characters_and_ignores_key_order() -> None:
+    assert names.short_hash("foobar") == names.safe_encode("3214735720")
+    assert set(names.short_hash("foobar")) <= set("bcdfghjklmnpqrstvwxz2456789")
+    assert names.short_hash({"a": 1, "b": 2}) == names.short_hash({"b": 2, "a": 1})
+    assert names.short_hash({"a": 1}) != names.short_hash({"a": 2})
+
+
+def test_safe_encoding_is_that_of_kubernetes() -> None:
+    assert names.safe_encode("0123456789") == "456789bcdf"

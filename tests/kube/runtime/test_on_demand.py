@@ -102,7 +102,7 @@ def test_what_many_caches_keep_beside_the_bytes_is_bounded_for_all_of_them() -> 
     caches = [Cache(shape=DOCS) for _ in range(400)]
     for number, each in enumerate(caches):
         put(each, *(config_map(f"{number}-{name}") for name in "abcd"))
-    parsed = sum(held._shared is not None for each in caches for held in each._objects.values())
+    parsed = sum(held.alive() is not None for each in caches for held in each._objects.values())
     assert parsed <= _KEPT_PARSED
     compressed = [held for each in caches for held in each._objects.values() if held.is_packed]
     assert len(compressed) >= 4 * len(caches) - _UNCOMPRESSED - 1
@@ -155,7 +155,7 @@ def test_a_cache_of_metadata_parses_nothing_else() -> None:
     packed = Doc("", "", "", 0, orjson.dumps(work("w")))
     cache.replace(Key("default", "w"), None, Part.of(packed, {"metadata": packed.metadata()}), keep=False)
     assert cache.get(Key("default", "w")) == {"metadata": work("w")["metadata"]} == cache.peek(Key("default", "w"))
-    assert packed.alive is None
+    assert packed.alive() is None
 
 
 def _names(raw: bytes) -> Obj:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from karmada.kube.objects.hashing import fnv32a
+from karmada.kube.objects.names import fnv32a
 from karmada.scheduler.webster import dispense
 
 

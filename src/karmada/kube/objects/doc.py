@@ -24,8 +24,7 @@ from typing import Any, Protocol, TypedDict, cast
 import msgspec
 import orjson
 
-from karmada.kube.objects.codec import WORTHWHILE, ZlibDictionary, pays, resembles
-from karmada.kube.objects.json_edits import with_version
+from karmada.kube.objects.codec import WORTHWHILE, ZlibDictionary, pays, resembles, with_version
 from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj, Parse
@@ -144,7 +143,7 @@ class Doc:
     """
 
     __slots__ = (
-        "__weakref__", "_json", "_labels", "_packed", "_packing", "_shared", "_start", "name", "namespace", "revision",
+        "__weakref__", "_json", "_labels", "_packed", "_packing", "_start", "alive", "name", "namespace", "revision",
     )  # fmt: skip
 
     def __init__(
@@ -167,7 +166,8 @@ class Doc:
         self._packed = packed
         self._packing = packing
         self._labels: Mapping[str, str] | None = None
-        self._shared: _Alive | None = None
+        self.alive: weakref.ref[SharedObject] = NOBODY
+        """Returns the parsed object, if somebody holds it."""
 
     @classmethod
     def of(cls, obj: Obj) -> Doc:
@@ -216,10 +216,6 @@ class Doc:
         return _decode_partial(self.raw).metadata.uid
 
     @property
-    def has_json(self) -> bool:
-        return self._json is not None
-
-    @property
     def is_packed(self) -> bool:
         return self._packed is not None
 
@@ -244,17 +240,11 @@ class Doc:
         raw = with_version(self.raw, self.revision, str(revision))
         return Doc(self.key, self.namespace, self.name, revision, raw)
 
-    @property
-    def alive(self) -> SharedObject | None:
-        """Return the parsed object, if somebody holds it."""
-        return None if self._shared is None else self._shared()
-
     def object(self) -> SharedObject:
         """Return the parsed object, the same one for all who hold it at the same time. Read-only."""
-        if self._shared is not None:
-            alive = self._shared()
-            if alive is not None:
-                return alive
+        alive = self.alive()
+        if alive is not None:
+            return alive
         raw = self.raw
         return self._share(orjson.loads(raw), raw)
 
@@ -266,12 +256,12 @@ class Doc:
 
     def parsed(self, parse: Parse) -> Obj:
         """Return what `parse` makes of the object, or the object if somebody holds it. Read-only."""
-        alive = self.object() if _detecting else self.alive
+        alive = self.object() if _detecting else self.alive()
         return parse(self.raw) if alive is None else alive
 
     def shaped(self, shape: Shape, *, keep: bool = True) -> Obj:
         """Return the object in a shape, and `keep` what was parsed for a while unless it is metadata. Read-only."""
-        alive, parse, transform = self.alive, shape.of_bytes, shape.of_object
+        alive, parse, transform = self.alive(), shape.of_bytes, shape.of_object
         if alive is None and not shape.only_metadata and (parse is None or _detecting):
             alive = self.kept() if keep else self.object()
         obj: Obj | None
@@ -290,7 +280,7 @@ class Doc:
 
     def metadata(self) -> Obj:
         """Return the metadata: of the parsed object if somebody holds it, else without parsing the rest. Read-only."""
-        alive = self.alive
+        alive = self.alive()
         if alive is not None:
             shared: Obj = alive["metadata"]
             return shared
@@ -311,7 +301,7 @@ class Doc:
         """`raw` is the object as bytes, for the detector."""
         shared = _observe(obj, raw) if _detecting else SharedObject(obj)
         shared.source, shared._view = self, None
-        self._shared = alive = _Alive(shared, _died)
+        self.alive = alive = _Alive(shared, _died)
         alive.doc = self
         return shared
 
@@ -328,8 +318,12 @@ class _Alive(weakref.ref[SharedObject]):
 
 def _died(alive: weakref.ref[SharedObject]) -> None:
     assert isinstance(alive, _Alive)
-    if alive.doc._shared is alive:
-        alive.doc._shared = None
+    if alive.doc.alive is alive:
+        alive.doc.alive = NOBODY
+
+
+NOBODY = weakref.ref(SharedObject())
+"""Returns None."""
 
 
 class Compressor:
@@ -356,9 +350,10 @@ class Compressor:
         self._unlike = 0
 
     def add(self, doc: Doc) -> None:
-        if not doc.has_json:
+        raw = doc._json
+        if raw is None:
             return
-        size = doc.size
+        size = len(raw)
         self._recent.append(weakref.ref(doc))
         self._sizes.append(size)
         self._bytes += size

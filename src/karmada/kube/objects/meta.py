@@ -6,7 +6,7 @@ Nothing here changes an object; `set_condition` returns a new list.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karmada.kube.objects.hashing import short_hash
+from karmada.kube.objects.names import short_hash
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 

@@ -1,6 +1,7 @@
-"""Names, label keys and label values: each check returns the messages of what is wrong, empty when all is well.
+"""Names, label keys and label values, and the hashes in names.
 
-The messages are those that Kubernetes prints, regular expressions included, because users search for them.
+Each check returns the messages of what is wrong, empty when all is well. They are those that Kubernetes prints, regular
+expressions included, because users search for them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ import os
 import random
 import re
 from collections.abc import Callable
+from typing import Any
+
+import orjson
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """Characters of generated names: no vowels, so no words, and nothing that is easily mistaken for another."""
@@ -209,3 +213,30 @@ def uuid_text(binary: bytes) -> str:
     """Return the canonical form of 16 bytes."""
     digits = binary.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+# the small hashes in names (pod-template-hash and its like): FNV, written with characters that form no words
+
+_SAFE = {ord(digit): ALPHABET[ord(digit) % len(ALPHABET)] for digit in "0123456789"}
+
+
+def fnv32a(data: Any) -> int:
+    """Return the FNV-1a hash of text, bytes or JSON data, whose keys are sorted so that equal data hash alike."""
+    if isinstance(data, str):
+        data = data.encode()
+    elif not isinstance(data, bytes):
+        data = orjson.dumps(data, option=orjson.OPT_SORT_KEYS)
+    value = 0x811C9DC5
+    for byte in data:
+        value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
+    return value
+
+
+def safe_encode(digits: str) -> str:
+    """Return a decimal number in the alphabet of generated names."""
+    return digits.translate(_SAFE)
+
+
+def short_hash(data: Any) -> str:
+    """Up to ten characters that stand for the data: text, bytes or JSON data."""
+    return safe_encode(str(fnv32a(data)))

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects import doc as shared
-from karmada.kube.objects.codec import ZlibDictionary
-from karmada.kube.objects.doc import Doc
+from karmada.kube.objects.codec import ZlibDictionary, with_revision
+from karmada.kube.objects.doc import NOBODY, Doc
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.objects.json_edits import with_revision
 from karmada.kube.server.storage.interface import Event, Stored
 from karmada.kube.server.storage.packing import PACKED, pack
 from karmada.kube.server.watchcache.entry import (
@@ -108,7 +107,7 @@ def test_readers_share_one_parsed_object_while_one_of_them_holds_it() -> None:
     marker = id(first["spec"])
     del first
     gc.collect()
-    assert e._shared is None, "nothing is left of it"
+    assert e.alive is NOBODY, "nothing is left of it"
     kept = e.object()
     assert kept["metadata"]["resourceVersion"] == "7"
     assert orjson.dumps(kept) == e.raw
@@ -146,7 +145,7 @@ def test_labels_are_kept_only_while_the_object_is_not_compressed() -> None:
 def test_labels_are_read_without_the_rest(metadata: dict[str, Any], labels: dict[str, str]) -> None:
     e = doc_of("core/pods/a/p", encode_value({**pod(**metadata), "spec": {"metadata": {"labels": {"not": "mine"}}}}), 1)
     assert dict(e.labels) == labels
-    assert e._shared is None
+    assert e.alive is NOBODY
 
 
 def test_a_change_is_encoded_once_for_all() -> None:
@@ -225,10 +224,10 @@ def test_an_entry_becomes_what_the_store_has_packed_and_stays_the_same(annotatio
     assert found is not None
     raw, parsed = found.raw, orjson.loads(found.raw)
     reader = found.object() if held else None
-    assert found.has_json
+    assert found._json is not None
     assert found.is_packed == pack(value).startswith(PACKED)
     found.drop_json()
-    assert found.has_json != found.is_packed
+    assert (found._json is not None) != found.is_packed
     assert found.raw == raw
     assert found.object() == parsed
     assert reader is None or found.object() is reader

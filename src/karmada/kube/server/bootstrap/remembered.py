@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import orjson
 
-from karmada.kube.objects.json_edits import with_revision
+from karmada.kube.objects.codec import with_revision
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.watchcache.entry import encode_value
 

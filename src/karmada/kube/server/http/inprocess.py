@@ -167,7 +167,7 @@ def _shown(shape: Shape, *, metadata_only: bool) -> Callable[[Doc], Obj]:
     if parse is None:
         return _partial if metadata_only else Doc.object
     if metadata_only:
-        return lambda entry: _partial(entry) if entry.alive is not None else Part.of(entry, parse(entry.raw))
+        return lambda entry: _partial(entry) if entry.alive() is not None else Part.of(entry, parse(entry.raw))
     return lambda entry: _part(entry, entry.parsed(parse))
 
 

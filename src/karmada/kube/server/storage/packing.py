@@ -15,9 +15,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from karmada.kube.objects.codec import WORTHWHILE, ZlibDictionary, pays
+from karmada.kube.objects.codec import WORTHWHILE, ZlibDictionary, pays, with_revision
 from karmada.kube.objects.doc import Doc
-from karmada.kube.objects.json_edits import with_revision
 from karmada.kube.server.storage.forms import HOLE, UUID_HOLE, Form, restored
 from karmada.kube.server.storage.interface import StoreUnavailable
 

@@ -16,10 +16,10 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
+from karmada.kube.objects.codec import with_revision
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.objects.json_edits import with_revision
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.storage.interface import Event, Stored, StoreDamaged
 from karmada.kube.server.storage.packing import PACKED, STORED_OBJECT

@@ -13,7 +13,7 @@ from typing import Final
 import orjson
 
 from karmada.kube.objects import meta
-from karmada.kube.objects.hashing import short_hash
+from karmada.kube.objects.names import short_hash
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.rollout import Bounds, Part, rolling_bounds
 

@@ -15,8 +15,8 @@ import orjson
 
 from karmada.kube.objects.errors import AlreadyExists
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.objects.hashing import short_hash
 from karmada.kube.objects.meta import controller_of, make_owner
+from karmada.kube.objects.names import short_hash
 from karmada.kube.objects.selectors import LabelSelector
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.writes import delete_if_exists
