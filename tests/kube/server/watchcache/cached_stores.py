@@ -60,6 +60,12 @@ class Remote:
 
     async def close(self) -> None: ...
 
+    def has_given(self, revision: int) -> bool:
+        return self.inner.has_given(revision)
+
+    def earlier(self, revision: int, writes: int) -> int:
+        return self.inner.earlier(revision, writes)
+
     def is_stale(self, key: str, /) -> bool:
         return self.inner.is_stale(key)
 

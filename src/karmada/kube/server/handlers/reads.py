@@ -146,7 +146,7 @@ class Reads:
         try:
             if options.token:
                 revision, after, remaining = _decode_token(options.token)
-                if remaining <= 0 or not 0 < revision <= self._cache.revision:
+                if remaining <= 0 or not 0 < revision <= self._cache.revision or self._lost(revision):
                     return None
                 entries = unloaded.page(namespace, after, limit + 1, revision)  # whether there are more is certain
                 behind = max(0, remaining - len(entries)) if len(entries) > limit else 0
@@ -216,6 +216,8 @@ class Reads:
                 raise BadRequest(f"the field selector names {selection.name}, the path {name}")
             selection = selection._replace(name=name)
         since = await self._since(options, resource, may_be_ahead)
+        if lost := self._lost(since):
+            raise lost
         synthetic = options.send_initial_events
         if synthetic is None:
             synthetic = since == 0
@@ -252,7 +254,13 @@ class Reads:
     def _overdue(self, since: int) -> ApiError | None:
         """Return the error of a watch whose resourceVersion is not reached in time: an older store took its place."""
         current = self._cache.revision
-        return too_large(since, current) if since > current else None
+        return too_large(since, current) if since > current else self._lost(since)
+
+    def _lost(self, since: int) -> ApiError | None:
+        """Return the error of a revision that an older copy of the store has taken the place of."""
+        if self._cache.store.has_given(since):
+            return None
+        return Expired(f"too old resource version: {since} ({self._cache.revision})")
 
     async def _since(self, options: ListOptions, resource: Resource, may_be_ahead: bool) -> int:
         """Return the revision after which a watch begins."""
@@ -334,9 +342,13 @@ class Reads:
             revision, after, _ = _decode_token(options.token)
             if revision > self._cache.revision and not await self._cache.wait_for(revision, FRESHNESS_SECONDS):
                 raise too_large(revision, self._cache.revision)
+            if self._lost(revision):
+                raise _expired(after, continuing=True)
             return await self._page(resource, namespace, selection, options, revision, after)
         wanted = await self._reach(options.resource_version, resource, "list")
         exact = options.match == "Exact" or (wanted > 0 and options.limit > 0 and not options.match)
+        if exact and self._lost(wanted):
+            raise _expired("", continuing=False)
         if exact and collection.changed > wanted:
             return await self._page(resource, namespace, selection, options, wanted, "")
         limit = options.limit if options.resource_version != "0" else 0

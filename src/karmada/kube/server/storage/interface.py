@@ -134,6 +134,15 @@ class Store(Protocol):
     def last_error(self) -> Exception | None:
         """Why the store cannot take writes at the moment; None: it is healthy."""
 
+    def has_given(self, revision: int) -> bool:
+        """Return whether this store gave out the revision, or it is compacted.
+
+        What it has not given out comes from a state that an older copy has replaced, and nothing is known of it.
+        """
+
+    def earlier(self, revision: int, writes: int) -> int:
+        """Return a revision that about so many writes came after, up to this one."""
+
     def is_stale(self, key: str, /) -> bool:
         """Return whether the value would be stored in another form now: then an unchanged update is worthwhile."""
 

@@ -52,6 +52,13 @@ class LocalStore(ABC):
     def last_error(self) -> Exception | None:
         return StoreUnavailable("the store is closed") if self._closed else None
 
+    def has_given(self, _revision: int) -> bool:
+        """For a store whose state ends with its process."""
+        return True
+
+    def earlier(self, revision: int, writes: int) -> int:
+        return max(self._compacted, revision - writes)
+
     def is_stale(self, _key: str, /) -> bool:
         """For a store that knows only one form."""
         return False

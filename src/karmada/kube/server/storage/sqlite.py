@@ -69,14 +69,18 @@ from karmada.kube.server.storage.sqlite_files import PAGE_SIZE, Acknowledged, lo
 from karmada.kube.server.storage.sqlite_log import (
     APPEND,
     COUNT_ROWS,
+    EXISTS,
     FIRST_KEY,
     HISTORY,
     LAST_KEY,
     LATEST,
+    NEXT,
     OLDEST,
+    PREVIOUS,
     SET_META,
     SWEEP,
     add_checksums,
+    begin,
     checksum,
     count_range,
     damaged_row,
@@ -127,6 +131,7 @@ class SqliteStore(LocalStore):
         synced: bool = True,
         accept_loss: bool = False,
         encryption: Encryption = AS_STORED,
+        now: Callable[[], float] = time.time,
     ) -> None:
         """Without `synced` an answered write survives the process, but perhaps not the machine.
 
@@ -136,8 +141,11 @@ class SqliteStore(LocalStore):
         self.path = Path(path)
         self._accept_loss = accept_loss
         self._encryption = encryption
+        self._now = now
         self._synced_writes = synced
         self._revision = 0
+        self._first = 0
+        """The revision at which this process began: all later ones are its own."""
         self._committed = 0
         self._error: Exception | None = None
         self._broken = False
@@ -193,8 +201,7 @@ class SqliteStore(LocalStore):
         prepare_schema(self._cursor, self.path)
         meta = dict(self._cursor.execute("SELECT name, value FROM meta").fetchall())
         self._compacted, self._swept, self._legacy = meta["compacted"], meta["swept"], meta["legacy"]
-        newest = self._cursor.execute("SELECT max(rev) FROM log").fetchone()[0] or 0
-        self._revision = self._committed = max(newest, self._compacted)
+        self._first = self._revision = self._committed = begin(self._cursor, self._compacted, self._now())
         self._cursor.execute(SET_META, (self._compacted, "compacted"))  # any write: it makes the WAL file
         if self._synced_writes:
             sync_file(f"{self.path}-wal")
@@ -273,7 +280,7 @@ class SqliteStore(LocalStore):
         events: list[Event] = []
         while True:
             self._check_compacted(since)
-            upto = min(until, since + _HISTORY_WINDOW)
+            upto = min(until, self._ahead(since, _HISTORY_WINDOW))
             left = limit - len(events) if limit else -1
             rows = self._read(HISTORY, (since, upto, prefix, end, left))
             for key, value, revision, total, old, replaced, old_total in rows:
@@ -284,6 +291,20 @@ class SqliteStore(LocalStore):
             if since >= until or len(events) == limit > 0:
                 return events
             await asyncio.sleep(0)
+
+    def has_given(self, revision: int) -> bool:
+        if revision >= self._first or revision <= self._compacted:
+            return True
+        return bool(self._read(EXISTS, {"rev": revision}))
+
+    def earlier(self, revision: int, writes: int) -> int:
+        rows = self._read(PREVIOUS, (revision, writes))
+        return rows[0][0] if rows else self._compacted
+
+    def _ahead(self, revision: int, writes: int) -> int:
+        """Return the revision of the last of so many writes after this one."""
+        rows = self._read(NEXT, (revision, writes - 1))
+        return rows[0][0] if rows else self._committed
 
     def _stored(self, key: str, row: tuple[int, bytes | None, int | None] | None) -> Stored | None:
         """Return what a row of LATEST says; a deletion is nothing."""
@@ -297,7 +318,7 @@ class SqliteStore(LocalStore):
     def is_stale(self, key: str, /) -> bool:
         return self._encryption.is_stale(key)
 
-    def _read(self, sql: str, arguments: tuple[Any, ...]) -> list[Any]:
+    def _read(self, sql: str, arguments: tuple[Any, ...] | dict[str, Any]) -> list[Any]:
         try:
             return self._cursor.execute(sql, arguments).fetchall()
         except sqlite3.Error as e:
@@ -559,7 +580,7 @@ class SqliteStore(LocalStore):
             await self._something_ends()
 
     def _sweep_step(self, size: int) -> None:
-        low, high = self._swept, min(self._compacted, self._swept + size)
+        low, high = self._swept, min(self._compacted, self._ahead(self._swept, size))
 
         def sweep() -> None:
             for sql in SWEEP:
@@ -571,7 +592,8 @@ class SqliteStore(LocalStore):
         self._swept = high
 
     def _sum_step(self, size: int) -> None:
-        low = max(0, self._legacy - size)
+        rows = self._read(PREVIOUS, (self._legacy, size))
+        low = rows[0][0] if rows else 0
 
         def add() -> None:
             self._wal.pages += 2 * add_checksums(self._cursor, low, self._legacy)

@@ -4,7 +4,10 @@ One row per revision: key, value (NULL: deleted), the revision it replaced, and 
 so that a value that changed on the disk is never served. Stores of format 1 have no checksums; they get the column when
 they are opened for writing, and their rows the checksum with later compactions. Until then such a value must at least
 be JSON, as everything was that format 1 stored. Those of formats 1 and 2 have no packed values (packing.py), those of
-format 3 have one dictionary for all of them, those of format 4 have no forms (forms.py).
+format 3 have one dictionary for all of them, those of format 4 have no forms (forms.py), those of format 5 no starts.
+
+Each start of a server continues at a revision that no earlier one can have reached (`first_revision`). So the revisions
+of a state that was replaced by an older copy of itself, such as a snapshot of its volume, are never given out again.
 """
 
 from __future__ import annotations
@@ -17,13 +20,18 @@ import orjson
 
 from karmada.kube.server.storage.interface import NewerFormat, Stored, StoreDamaged, prefix_end
 
-FORMAT = 5
+FORMAT = 6
 WITHOUT_CHECKSUMS = 1
-_READ_AS_THEY_ARE = (2, 3, 4)
+_WITHOUT_STARTS = (2, 3, 4, 5)
 LAST_KEY = chr(0x10FFFF)  # greater than any key of valid names
 
+_STARTS = "CREATE TABLE starts (rev INTEGER PRIMARY KEY);"
+_EPOCH = 1_767_225_600  # 2026 began
+_REVISIONS_PER_SECOND = 10_000
+"""More than a server writes over any length of time, and few enough for numbers of 53 bits to last for centuries."""
 _SCHEMA = f"""
 BEGIN;
+{_STARTS}
 CREATE TABLE log (
     rev INTEGER PRIMARY KEY, key TEXT NOT NULL, live INTEGER NOT NULL, prev INTEGER NOT NULL, value BLOB, sum INTEGER
 );
@@ -33,8 +41,15 @@ INSERT INTO meta VALUES ('compacted', 0), ('swept', 0), ('legacy', 0);
 PRAGMA user_version = {FORMAT};
 COMMIT;
 """
+_ADD_STARTS = f"""
+BEGIN;
+{_STARTS}
+PRAGMA user_version = {FORMAT};
+COMMIT;
+"""
 _UPGRADE = f"""
 BEGIN;
+{_STARTS}
 ALTER TABLE log ADD COLUMN sum INTEGER;
 INSERT INTO meta SELECT 'legacy', coalesce(max(rev), 0) FROM log;
 PRAGMA user_version = {FORMAT};
@@ -75,6 +90,12 @@ SWEEP = (
     "DELETE FROM log WHERE rev IN (SELECT prev FROM log WHERE rev > ? AND rev <= ?)",
     "DELETE FROM log WHERE rev > ? AND rev <= ? AND live = 0",
 )
+NEXT = "SELECT rev FROM log WHERE rev > ? ORDER BY rev LIMIT 1 OFFSET ?"
+PREVIOUS = "SELECT rev FROM log WHERE rev <= ? ORDER BY rev DESC LIMIT 1 OFFSET ?"
+EXISTS = "SELECT 1 FROM log WHERE rev = :rev UNION ALL SELECT 1 FROM starts WHERE rev = :rev"
+_LAST_START = "SELECT coalesce(max(rev), 0) FROM starts"
+_ADD_START = "INSERT INTO starts VALUES (?)"
+_FORGET_STARTS = "DELETE FROM starts WHERE rev < ?"
 SET_META = "UPDATE meta SET value = ? WHERE name = ?"
 _UNSUMMED = "SELECT rev, key, value FROM log WHERE rev > ? AND rev <= ? AND sum IS NULL"
 _SET_SUM = "UPDATE log SET sum = ? WHERE rev = ?"
@@ -87,8 +108,8 @@ def prepare_schema(cursor: sqlite3.Cursor, path: Path) -> None:
         cursor.executescript(_SCHEMA)
     elif version == WITHOUT_CHECKSUMS:
         cursor.executescript(_UPGRADE)
-    elif version in _READ_AS_THEY_ARE:
-        cursor.execute(f"PRAGMA user_version = {FORMAT}")
+    elif version in _WITHOUT_STARTS:
+        cursor.executescript(_ADD_STARTS)
 
 
 def format_of(cursor: sqlite3.Cursor, path: Path) -> int:
@@ -97,6 +118,26 @@ def format_of(cursor: sqlite3.Cursor, path: Path) -> int:
     if version not in range(FORMAT + 1):
         raise NewerFormat(str(path), version, FORMAT)
     return version
+
+
+def first_revision(latest: int, now: float) -> int:
+    """Return the revision at which a store goes on whose latest one is given.
+
+    It rises faster with the time than revisions can be used up, so it is beyond all that was given out before, even if
+    this store does not know of it. A store that is empty has nothing that could be mistaken.
+    """
+    return max(latest, int((now - _EPOCH) * _REVISIONS_PER_SECOND)) if latest else 0
+
+
+def begin(cursor: sqlite3.Cursor, compacted: int, now: float) -> int:
+    """Return the revision at which this start continues; it is recorded as one that clients may have seen."""
+    newest = cursor.execute("SELECT coalesce(max(rev), 0) FROM log").fetchone()[0]
+    latest = max(newest, compacted, cursor.execute(_LAST_START).fetchone()[0])
+    first = first_revision(latest, now)
+    if first > latest:
+        cursor.execute(_FORGET_STARTS, (compacted,))
+        cursor.execute(_ADD_START, (first,))
+    return first
 
 
 def last_revisions(cursor: sqlite3.Cursor, keys: list[str]) -> dict[str, int]:

@@ -184,7 +184,7 @@ class Cache:
         """Replace the whole content by the store's, in one step for readers, and end all watches."""
         newest = await self.store.range(_NOWHERE, limit=1)
         self._latest_seen = newest.revision
-        base = max(min(newest.revision, 1), newest.revision - self._keep.look_back)
+        base = max(min(newest.revision, 1), self.store.earlier(newest.revision, self._keep.look_back))
         while True:
             try:
                 entries = await self._read(base)
