@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ from tests.support.ports import free_port
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.sampled_from(["create", "update", "delete"]), st.integers(0, 5)),
-        st.tuples(st.sampled_from(["break", "restart", "compact"]), st.just(0)),
+        st.tuples(st.sampled_from(["break", "restart", "compact", "snapshot", "go back"]), st.just(0)),
     ),
     min_size=5,
     max_size=40,
@@ -35,12 +36,17 @@ STEPS = st.lists(
 
 
 class Scenario:
-    """A server that can be restarted on its data, a writer, and an informer whose handler keeps its own account."""
+    """A server that can be restarted on its data, or on a snapshot of it, and a writer.
+
+    One informer takes in what is written at once, and its handler keeps its own account.
+    """
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
         self._port = free_port()
+        self._snapshot = data_dir.parent / "snapshot"
         self.received: dict[str, str] = {}
+        self.wrote: Callable[[Obj], None]
 
     async def start(self) -> None:
         config = ServerConfig(data_dir=self._data_dir, port=self._port, controllers=False)
@@ -59,9 +65,9 @@ class Scenario:
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"n": str(count)}}
         try:
             if what == "create":
-                await client.create(CONFIG_MAPS, body, "default")
+                self.wrote(await client.create(CONFIG_MAPS, body, "default"))
             elif what == "update":
-                await client.patch(CONFIG_MAPS, name, "default", {"data": {"n": str(count)}})
+                self.wrote(await client.patch(CONFIG_MAPS, name, "default", {"data": {"n": str(count)}}))
             elif what == "delete":
                 await client.delete(CONFIG_MAPS, name, "default")
         except (AlreadyExists, NotFound):
@@ -73,6 +79,14 @@ class Scenario:
             await self.start()
         elif what == "compact":
             await self.server.store.compact(self.server.store.revision)
+        elif what == "snapshot":
+            shutil.rmtree(self._snapshot, ignore_errors=True)
+            shutil.copytree(self._data_dir, self._snapshot)
+        elif what == "go back" and self._snapshot.exists():
+            await self.server.stop()
+            shutil.rmtree(self._data_dir)
+            shutil.copytree(self._snapshot, self._data_dir)
+            await self.start()
 
     def stored(self) -> dict[str, str]:
         entries = self.server.cache.collection(CONFIG_MAPS.group_resource).list("default")
@@ -86,6 +100,7 @@ async def run(data_dir: Path, steps: list[tuple[str, int]]) -> None:
     clock = ClusterClock(rate=20.0)  # where restarts are slow, their back-off grows to 45 seconds
     informers = [Informer(remote, CONFIG_MAPS, "default", clock=clock) for _ in range(2)]
     informers[0].add_handler(scenario.record)
+    scenario.wrote = informers[0].wrote
     for informer in informers:
         informer.start()
     try:
@@ -123,3 +138,10 @@ def test_an_informer_recovers_when_its_version_is_gone(certificates: Path, tmp_p
     steps = [("create", n) for n in range(4)] + [("update", 1), ("delete", 2)]
     steps += [(what, 0) for what in order] + [("update", 0), ("create", 2), ("delete", 3)]
     asyncio.run(run(tmp_path / "data", steps))
+
+
+def test_an_informer_gives_up_what_a_snapshot_does_not_have(certificates: Path, tmp_path: Path) -> None:
+    kept = [("create", 0), ("create", 1), ("create", 2), ("snapshot", 0)]
+    lost = [("update", 0), ("delete", 1), ("create", 3), ("update", 2), ("update", 2)]
+    asyncio.run(run(tmp_path / "data", [*kept, *lost, ("go back", 0)]))
+    asyncio.run(run(tmp_path / "more" / "data", [*kept, *lost, ("go back", 0), *lost, ("go back", 0), ("create", 4)]))

@@ -190,3 +190,24 @@ async def test_a_list_that_breaks_off_counts_for_the_objects_that_it_stored(info
     informer.wrote(made(6))
     assert informer.get(KEY) == made(7)
     again.cancel()
+
+
+class ListsOnce:
+    """A client whose lists have one page."""
+
+    def __init__(self, page: ListPage) -> None:
+        self._page = page
+
+    async def pages(self, *_: Any, **__: Any) -> AsyncIterator[ListPage]:
+        yield self._page
+
+
+@pytest.mark.parametrize(("listed_at", "known"), [("4", 5), ("90", 3)], ids=["an older list", "a newer list"])
+async def test_a_write_that_a_newer_list_does_not_have_is_lost(
+    informer: FakeInformer, listed_at: str, known: int
+) -> None:
+    """The server has gone back to a copy of its state, and goes on far beyond what that has lost."""
+    informer.wrote(made(5))
+    informer._client = ListsOnce(ListPage([made(3)], listed_at, first=True))  # type: ignore[assignment]
+    await informer._list()
+    assert informer.get(KEY) == made(known)

@@ -269,7 +269,7 @@ class Informer(Cache, Reflector):
                     listing.seen.clear()
                 listed_at = page.resource_version
                 listing.version = number(listed_at)
-                await self._take(page.items, listing.seen, same_history=not (self._version_unavailable or self._paged))
+                await self._take(page.items, listing, same_history=not (self._version_unavailable or self._paged))
         except (Expired, Gone, Timeout) as error:
             if isinstance(error, Timeout) and not error.has_cause("ResourceVersionTooLarge"):
                 raise
@@ -303,13 +303,16 @@ class Informer(Cache, Reflector):
         if self._changed is not None:
             self._note_change()
 
-    async def _take(self, items: Iterable[Obj], seen: set[Key], *, same_history: bool) -> None:
-        """After a jump to another history (a restored server), equal versions do not mean equal objects."""
-        turn = TimeSlice()
+    async def _take(self, items: Iterable[Obj], listing: _Listing, *, same_history: bool) -> None:
+        """After a jump to another history (a restored server), equal versions do not mean equal objects.
+
+        What was written here and is not in a list that is newer is no more: an older copy of the state is served.
+        """
+        turn, seen, listed = TimeSlice(), listing.seen, listing.version
         for obj in items:
             key = key_of(obj)
             seen.add(key)
-            if self._ahead and version(obj) <= self._ahead.get(key, 0):
+            if self._ahead and version(obj) <= self._ahead.get(key, 0) > listed:
                 pass
             elif key not in self:
                 self._notify(None, self.replace(key, None, obj, keep=False))
