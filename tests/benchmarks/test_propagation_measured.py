@@ -49,7 +49,8 @@ def test_agents_are_measured_beside_the_control_plane_that_does_their_work(tmp_p
     assert figures["Pull beside Push"] == pytest.approx(figures["Works, Pull"] / figures["Works, Push"])
     assert set(processes) == {CONTROL_PLANE, MEMBERS, CLIENT, "agent of member0", "agent of member1"}
     assert 10 < figures["agent at rest, resident"] <= figures["agent with Works, resident"]
-    assert figures["agents, CPU per Work"] > 0
+    agents = sum(use.cpu_seconds for name, use in processes.items() if name.startswith("agent"))
+    assert figures["agents, CPU per Work"] == pytest.approx(agents / 6 * 1e3)  # in ticks, perhaps none
 
 
 def test_scripts_are_measured_beside_what_is_built_in(tmp_path: Path) -> None:

@@ -292,6 +292,7 @@ WORDS = {
     "join": ["m1", "--cluster-kubeconfig", "FINE"],
     "label": ["pods", "p", "a=b"],
     "logs": ["p", "-C", "m1"],
+    "orphans": [],
     "patch": ["pods", "p", "-p", "{}"],
     "drill": ["--fail", "m1"],
     "promote": ["deployments", "d", "-C", "m1"],

@@ -52,6 +52,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Searching Commands": {
         "search": ("search:search", "Find objects of all members by what is in them"),
+        "orphans": ("orphans:orphans", "List objects in clusters that the control plane does not know any more"),
     },
     "Explaining Commands": {
         "why": ("why:why", "Explain why a resource is in its clusters"),

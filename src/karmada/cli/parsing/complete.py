@@ -102,7 +102,7 @@ def _plain(begun: str, values: Iterable[str], directive: int = _NO_FILES) -> Com
 
 _OUTPUTS = ("json", "yaml", "kyaml", "name", "jsonpath=", "go-template=", "custom-columns=")
 _TABLE_OUTPUTS = {"get": ("wide", *_OUTPUTS), "search": ("wide", *_OUTPUTS), "api-resources": ("wide", "name")}
-_CLUSTER_COMMANDS = frozenset({"unjoin", "unregister", "cordon", "uncordon"})
+_CLUSTER_COMMANDS = frozenset({"unjoin", "unregister", "cordon", "uncordon", "orphans"})
 _TYPED_COMMANDS = frozenset(
     {"get", "describe", "delete", "edit", "label", "annotate", "patch", "why", "render", "promote"}
 )

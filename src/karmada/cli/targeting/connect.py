@@ -220,14 +220,15 @@ def member_config(kubeconfig: str = "", context: str = "", *, flag: str = "--clu
 
 
 @asynccontextmanager
-async def _connected(config: RestConfig) -> AsyncIterator[Client]:
+async def _connected(config: RestConfig, *, warnings: bool) -> AsyncIterator[Client]:
     from dataclasses import replace
 
     from karmada.kube.client.client import Client
     from karmada.kube.client.http_transport import HttpTransport
 
     transport = HttpTransport(replace(config, user_agent=USER_AGENT, connect_timeout=CONNECT_SECONDS))
-    transport.on_warning = _warner()
+    if warnings:
+        transport.on_warning = _warner()
     client = Client(_logged(transport), field_manager=USER_AGENT)
     try:
         yield client
@@ -258,9 +259,9 @@ def _warner() -> Callable[[str], None]:
     return warn
 
 
-def connected(config: RestConfig) -> AbstractAsyncContextManager[Client]:
-    """Yield a client, which is closed at the end of the block."""
-    return _connected(config)
+def connected(config: RestConfig, *, warnings: bool = True) -> AbstractAsyncContextManager[Client]:
+    """Yield a client, which is closed at the end of the block; with `warnings`, what the server warns of is shown."""
+    return _connected(config, warnings=warnings)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -105,11 +105,11 @@ def clusters_gvr() -> GVR:
 
 
 @asynccontextmanager
-async def through_proxy(control: Session, cluster: str) -> AsyncIterator[Session]:
+async def through_proxy(control: Session, cluster: str, *, warnings: bool = True) -> AsyncIterator[Session]:
     """Yield a client of a member, of which the caller knows already that it exists."""
     url = f"{control.config.server.rstrip('/')}/apis/cluster.karmada.io/v1alpha1/clusters/{cluster}/proxy"
     config = replace(control.config, server=url, timeout=MEMBER_SECONDS)
-    async with connect.connected(config) as client:
+    async with connect.connected(config, warnings=warnings) as client:
         yield replace(control, name=cluster, config=config, client=client)
 
 
@@ -130,6 +130,7 @@ async def from_each(
     work: Callable[[Session], Awaitable[T]],
     *,
     named: Collection[str],
+    warnings: bool = True,
 ) -> tuple[dict[str, T], dict[str, str]]:
     """Do the same work in several members at once; return results, and errors by cluster, in their order.
 
@@ -138,7 +139,7 @@ async def from_each(
     from karmada.cli.targeting import unreachable
 
     async def one(cluster: str) -> T:
-        async with through_proxy(control, cluster) as session:
+        async with through_proxy(control, cluster, warnings=warnings) as session:
             return await work(session)
 
     answers: list[Any] = await asyncio.gather(*(one(cluster) for cluster in clusters), return_exceptions=True)
