@@ -7,6 +7,7 @@ checks for the sender. What is not recognised or not allowed is left pending for
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from karmada.api import well_known
@@ -30,7 +31,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.predicates import all_of, deleted, matching, not_
 
 CONTROLLER: Final = "agent-csr-approving-controller"
 CSRS: Final = GVR(GROUP, "v1", "certificatesigningrequests")
@@ -95,13 +95,13 @@ def access_review(spec: Obj, subresource: str) -> Obj:
     }
 
 
-def _for_api_clients(csr: Obj) -> bool:
-    return (csr.get("spec") or {}).get("signerName") == SIGNER
+def _signer(csr: Obj) -> Iterable[str]:
+    return (str((csr.get("spec") or {}).get("signerName")),)
 
 
 class AgentCsrApproving(Reconciler):
     name = CONTROLLER
-    watches = (Watch(CSRS, when=all_of(not_(deleted), matching(_for_api_clients))),)
+    watches = (Watch(CSRS, on=("ADDED", "MODIFIED"), having=(_signer, SIGNER)),)
 
     def __init__(self, context: Context) -> None:
         self._client, self._clock = context.client, context.clock

@@ -26,7 +26,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.predicates import generation_changed
 from karmada.kube.schema.yamlio import dump_yaml, load_yaml
 from karmada.kube.server.auth.pki import new_ec_key
 
@@ -101,7 +100,7 @@ class CertRotation(Reconciler):
         self._interval = interval
         self._threshold = threshold
         self._renewed = renewed
-        self.watches = (Watch(Cluster.gvr, when=generation_changed),)
+        self.watches = (Watch(Cluster.gvr, changed=("metadata.generation",)),)
 
     async def reconcile(self, key: Key) -> Result:
         cluster = self._clusters.get(key)

@@ -25,7 +25,6 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import added, all_of, any_of, deletion_changed, matching, not_, spec_changed
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.overrides.hook import Overridden, Override
 from karmada.overrides.triggers import target_fields
@@ -90,13 +89,19 @@ class NamespaceSync(Reconciler):
         self._works = Works(context)
         self._namespaces = context.informers.of(NAMESPACES)
         self._clusters = context.informers.of(Cluster.gvr)
-        ours = matching(lambda namespace: not self._skipped(namespace["metadata"]["name"]))
         self.watches = (
-            Watch(NAMESPACES, when=all_of(ours, any_of(added, _content_changed))),
-            Watch(NAMESPACES, when=all_of(not_(ours), added), map_to=_new_cluster),
-            Watch(Cluster.gvr, when=any_of(deletion_changed, _other_rules_may_hold), map_to=_whole_cluster),
-            Watch(ClusterOverridePolicy.gvr, when=spec_changed, walk=self._requeue_selected),
+            Watch(NAMESPACES, on=("ADDED", "MODIFIED"), when=self._is_synced_otherwise),
+            Watch(NAMESPACES, on=("ADDED",), when=self._is_skipped, map_to=_new_cluster),
+            Watch(Cluster.gvr, changed=("metadata.deletionTimestamp",), map_to=_whole_cluster),
+            Watch(Cluster.gvr, on=("MODIFIED",), when=_other_rules_may_hold, map_to=_whole_cluster),
+            Watch(ClusterOverridePolicy.gvr, changed=("spec",), walk=self._requeue_selected),
         )
+
+    def _is_skipped(self, _old: Obj | None, new: Obj | None) -> bool:
+        return new is not None and self._skipped(meta.name(new))
+
+    def _is_synced_otherwise(self, old: Obj | None, new: Obj | None) -> bool:
+        return not self._is_skipped(old, new) and (old is None or _content_changed(old, new))
 
     async def _requeue_selected(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
         named = [named_namespaces(policy) for policy in (old, new) if policy is not None]

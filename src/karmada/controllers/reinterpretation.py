@@ -14,7 +14,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Enqueue, Walk, Watch
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import key_of
-from karmada.kube.runtime.predicates import field_changed, spec_changed
 from karmada.kube.runtime.queue import Priority
 
 Concerns: TypeAlias = Callable[[GVK], bool]
@@ -28,11 +27,11 @@ def reinterpretation(requeue: Requeue) -> tuple[Watch, ...]:
     return (
         Watch(
             ResourceInterpreterCustomization.gvr,
-            when=spec_changed,
+            changed=("spec",),
             walk=_walk(_customized, requeue),
             priority=Priority.BACKLOG,
         ),
-        Watch(webhooks, when=field_changed("webhooks"), walk=_walk(concerned_by, requeue), priority=Priority.BACKLOG),
+        Watch(webhooks, changed=("webhooks",), walk=_walk(concerned_by, requeue), priority=Priority.BACKLOG),
     )
 
 

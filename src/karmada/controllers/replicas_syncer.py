@@ -16,7 +16,6 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import all_of, any_of, deleted, field_changed, not_
 
 SYNCER: Final = "deployment-replicas-syncer"
 DEPLOYMENTS: Final = GVR("apps", "v1", "deployments")
@@ -53,7 +52,8 @@ class DeploymentReplicasSyncer(Reconciler):
         Watch(
             DEPLOYMENTS,
             label_selector=_MARKED,
-            when=all_of(not_(deleted), any_of(field_changed("spec", "replicas"), field_changed("status", "replicas"))),
+            on=("ADDED", "MODIFIED"),
+            changed=("spec.replicas", "status.replicas"),
         ),
     )
 

@@ -29,7 +29,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import added, all_of, any_of, deletion_changed, field_changed, matching
 from karmada.members.access import NoAccess
 
 CONTROLLER: Final = "unified-auth-controller"
@@ -102,10 +101,6 @@ def _role_index(binding: Obj) -> Iterable[str]:
     return (ref["name"],) if ref.get("kind") == "ClusterRole" else ()
 
 
-def _grants_proxy(role: Obj) -> bool:
-    return bool(proxied_clusters(role))
-
-
 # the controller
 
 
@@ -125,26 +120,22 @@ class UnifiedAuth(Reconciler):
         self._bindings = informers.of(CLUSTER_ROLE_BINDINGS, indexes={_BY_ROLE: _role_index})
         self._grants: Grants | None = None
         self._add: Callable[[Key], None] = lambda _key: None
-        changed = any_of(field_changed("subjects"), field_changed("roleRef"))
         self.watches = (
-            Watch(
-                Cluster.gvr,
-                when=any_of(deletion_changed, field_changed("spec", "impersonatorSecretRef"), _became_ready),
-            ),
-            Watch(NAMESPACES, when=added, map_to=cluster_of_execution_namespace),
-            Watch(CLUSTER_ROLES, when=all_of(field_changed("rules"), matching(_grants_proxy)), map_to=_all_grants),
-            Watch(CLUSTER_ROLE_BINDINGS, when=all_of(changed, matching(self._may_grant)), map_to=_all_grants),
+            Watch(Cluster.gvr, changed=("metadata.deletionTimestamp", "spec.impersonatorSecretRef")),
+            Watch(Cluster.gvr, on=("MODIFIED",), when=_became_ready),
+            Watch(NAMESPACES, on=("ADDED",), map_to=cluster_of_execution_namespace),
+            Watch(CLUSTER_ROLES, having=(_grants_index, _GRANTING), changed=("rules",), map_to=_all_grants),
+            Watch(CLUSTER_ROLE_BINDINGS, changed=("subjects", "roleRef"), when=self._may_grant, map_to=_all_grants),
         )
 
     def attach(self, add: Callable[[Key], None]) -> None:
         self._add = add
 
-    def _may_grant(self, binding: Obj) -> bool:
+    def _may_grant(self, old: Obj | None, new: Obj | None) -> bool:
         """Return whether the role grants the proxy; for a missing role, its creation triggers the reconcile."""
-        return any(
-            role is not None and _grants_proxy(role)
-            for role in (self._roles.get(Key("", name)) for name in _role_index(binding))
-        )
+        names = {name for binding in (old, new) if binding is not None for name in _role_index(binding)}
+        roles = [self._roles.get(Key("", name)) for name in names]
+        return any(role is not None and proxied_clusters(role) for role in roles)
 
     async def reconcile(self, key: Key) -> Result:
         if key == _ROLES_AND_BINDINGS:

@@ -24,7 +24,6 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.predicates import all_of, deleted, not_, spec_changed
 from karmada.kube.runtime.writes import delete_if_exists, patch_if_changed
 
 SUCCESSFUL, FAILED = "Successful", "Failed"
@@ -45,7 +44,7 @@ class WorkloadRebalancers(Reconciler):
         self._bindings = {
             kind: ResourceWriter(context.client, kind.gvr, context.informers.of(kind.gvr)) for kind in KINDS
         }
-        self.watches = (Watch(WorkloadRebalancer.gvr, when=all_of(not_(deleted), spec_changed)),)
+        self.watches = (Watch(WorkloadRebalancer.gvr, on=("ADDED", "MODIFIED"), changed=("spec",)),)
 
     async def reconcile(self, key: Key) -> Result:
         rebalancer = self._rebalancers.get(key)

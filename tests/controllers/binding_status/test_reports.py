@@ -15,7 +15,7 @@ from karmada.api.well_known import BINDING_ID
 from karmada.api.work import Work
 from karmada.controllers.binding_status.aggregation import aggregate, report_of
 from karmada.controllers.binding_status.reports import FEW, IDLE, Reports
-from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
+from karmada.controllers.indexes import WORKS_OF, owners_of_work
 from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import FakeClock
@@ -87,7 +87,7 @@ class Watched:
         self._settings = reports
 
     async def start(self) -> None:
-        indexes = {WORKS_OF_BINDING: binding_ids}
+        indexes = {WORKS_OF: owners_of_work}
         self.informer = Informer(
             self.client, Work.gvr, indexes=indexes, clock=self.clock, shape=BARE_DOCS._replace(of_bytes=parse_custom)
         )
@@ -124,7 +124,7 @@ class Watched:
         return _items(await self.reports.read(binding, IDS[binding], reference))
 
     def made_from_scratch(self, binding: Key = WEB, reference: Obj = REFERENCE) -> list[Obj] | str:
-        works = self.informer.by_index(WORKS_OF_BINDING, IDS[binding])
+        works = self.informer.by_index(WORKS_OF, IDS[binding])
         return _items([report_of(made, reference) for made in works if not meta.is_deleting(made)])
 
 

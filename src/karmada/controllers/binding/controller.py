@@ -22,7 +22,7 @@ from karmada.controllers.binding.targets import allowed, is_suspended, purged, t
 from karmada.controllers.concurrently import for_each, outcomes_of
 from karmada.controllers.context import GROUPED, Context
 from karmada.controllers.errors import together
-from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
+from karmada.controllers.indexes import WORKS_OF, owners_of_work
 from karmada.controllers.manifests import Identity, identity_of, manifests_of
 from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
 from karmada.controllers.template_refs import kind_of_binding_key, ref_of_binding, resource_of_binding
@@ -34,9 +34,9 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Parked, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.event_filter import WHEN_WANTED_CHANGES
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.queue import WorkQueue
 from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.time_slice import TimeSlice
@@ -83,12 +83,12 @@ class Binding(Reconciler):
         self._recorder = context.recorder(kind.controller)
         self._bindings = context.informers.of(kind.gvr)
         self._works = Works(context)
-        self._works.informer.add_index(WORKS_OF_BINDING, binding_ids)
+        self._works.informer.add_index(WORKS_OF, owners_of_work)
         self._awaited: set[Key] = set()
         self._queue: WorkQueue[Key]
         self.watches: Sequence[Watch] = (
-            Watch(kind.gvr, when=generation_or_deletion_changed),
-            Watch(Work.gvr, when=self._awaited_end, map_to=kind.of_work),
+            Watch(kind.gvr, changed=WHEN_WANTED_CHANGES),
+            Watch(Work.gvr, on=("DELETED",), when=self._awaited_end, map_to=kind.of_work),
             *triggers.watches(),
             triggers.cluster_watch(),
             *reinterpretation(partial(requeue_bindings, self._bindings)),
@@ -124,7 +124,7 @@ class Binding(Reconciler):
 
     def _works_of(self, binding: Obj) -> list[Obj]:
         identity = self._kind.id_of(binding)
-        return self._works.informer.by_index(WORKS_OF_BINDING, identity) if identity else []
+        return self._works.informer.by_index(WORKS_OF, identity) if identity else []
 
     # removals
 

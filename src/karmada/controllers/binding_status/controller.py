@@ -21,7 +21,11 @@ from karmada.controllers.binding_status.reports import Gathering, Reports
 from karmada.controllers.binding_status.template_status import PullEvents, TemplateStatus
 from karmada.controllers.context import GROUPED, Context
 from karmada.controllers.execution.status import EXECUTION
-from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
+from karmada.controllers.indexes import (
+    WORKS_OF,
+    owners_of_work,
+    traits_of_work,
+)
 from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
 from karmada.controllers.template_refs import kind_of_binding_key, resource_of_binding
 from karmada.kube.objects import meta
@@ -52,10 +56,6 @@ def _awaits_first_report(binding: Obj, reported: int) -> bool:
     return bool(targets(binding["spec"]))
 
 
-def _version(binding: Obj) -> str:
-    return str(((binding.get("spec") or {}).get("resource") or {}).get("resourceVersion", ""))
-
-
 class BindingStatus(Reconciler):
     options = ControllerOptions(lane_of=kind_of_binding_key, shard_of=by_namespace)
 
@@ -69,13 +69,22 @@ class BindingStatus(Reconciler):
         self._template_status = template_status
         self._pull_events = PullEvents(context.recorder(EXECUTION), context.informers.of(Cluster.gvr))
         self._bindings = ResourceWriter(context.client, kind.gvr, context.informers.of(kind.gvr))
-        self._works = context.informers.of(Work.gvr, indexes={WORKS_OF_BINDING: binding_ids})
+        self._works = context.informers.of(Work.gvr, indexes={WORKS_OF: owners_of_work})
         self._reports = Reports(self._works, context.clock)
         self._gathering = Gathering(context.clock)
         self.watches: Sequence[Watch] = (
-            Watch(kind.gvr, when=self._template_changed, after=SETTLE),
+            Watch(
+                kind.gvr,
+                on=("ADDED", "MODIFIED"),
+                changed=("spec.resource.resourceVersion",),
+                when=self._is_in_use,
+                after=SETTLE,
+            ),
             Watch(
                 Work.gvr,
+                on=("MODIFIED", "DELETED"),
+                having=(traits_of_work, kind.name_annotation),
+                changed=("status", "metadata.labels"),
                 when=self._counted,
                 map_to=kind.of_work,
                 after=SETTLE,
@@ -83,19 +92,18 @@ class BindingStatus(Reconciler):
             *reinterpretation(partial(requeue_bindings, self._bindings.informer)),
         )
 
-    def _template_changed(self, old: Obj | None, new: Obj | None) -> bool:
-        """Return whether a binding in use has a new resourceVersion of its template, or was listed."""
+    def _is_in_use(self, old: Obj | None, new: Obj | None) -> bool:
+        """Return whether a binding is in use and, if it was listed, there may be something to summarise."""
         if new is None or not _in_use(new):
             return False
         if old is not None:
-            return _version(old) != _version(new)
+            return True
         reported = (new.get("status") or {}).get("aggregatedStatus")
-        return bool(reported or self._works.keys_by_index(WORKS_OF_BINDING, self._kind.id_of(new)))
+        return bool(reported or self._works.keys_by_index(WORKS_OF, self._kind.id_of(new)))
 
     def _counted(self, old: Obj | None, new: Obj | None) -> bool:
         """Return whether a Work of a binding reports something else, was claimed or is gone; these are counted."""
-        if old is None:
-            return False
+        assert old is not None
         if new is not None and old.get("status") == new.get("status") and not self._claimed(old, new):
             return False
         keys = self._kind.of_work(old if new is None else new)
@@ -103,7 +111,7 @@ class BindingStatus(Reconciler):
             if new is not None:
                 self._reports.changed(key, new)
             self._gathering.reported(key)
-        return bool(keys or self._kind.of_work(old))
+        return True
 
     def _claimed(self, old: Obj, new: Obj) -> bool:
         """Return whether an existing Work was claimed by a binding, as those of namespace sync are."""

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from karmada.controllers.binding_status.aggregation import Report, identity_of, report_of, to_keep
-from karmada.controllers.indexes import WORKS_OF_BINDING
+from karmada.controllers.indexes import WORKS_OF
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj
@@ -128,7 +128,7 @@ class _Kept(NamedTuple):
 
 class Reports:
     def __init__(self, works: Informer, clock: Clock, *, most_bytes: int = MOST_BYTES) -> None:
-        """`works` has the index WORKS_OF_BINDING."""
+        """`works` has the index WORKS_OF."""
         self._works = works
         self._clock = clock
         self._most_bytes = most_bytes
@@ -145,7 +145,7 @@ class Reports:
 
         `reference` is the spec.resource.
         """
-        keys, before = self._works.keys_by_index(WORKS_OF_BINDING, binding_id), self._kept.get(binding)
+        keys, before = self._works.keys_by_index(WORKS_OF, binding_id), self._kept.get(binding)
         known = before.works if before is not None and _is_same(before.reference, reference) else {}
         works = await self._read_all(keys, known, reference)
         reports = [found.report for found in works.values() if found.report is not None]

@@ -30,7 +30,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import deleted, field_changed
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 
 NAMESPACES: Final = GVR("", "v1", "namespaces")
@@ -54,13 +53,14 @@ class Clusters(Reconciler):
             context.informers.of(kind.gvr, indexes={BY_CLUSTER: target_clusters})
             for kind in (ResourceBinding, ClusterResourceBinding)
         ]
-        left = field_changed("spec", "clusters")
         self.watches = (
             Watch(Cluster.gvr),
-            Watch(NAMESPACES, when=deleted, map_to=cluster_of_execution_namespace),
-            Watch(Work.gvr, when=deleted, map_to=self._losing_work),
-            Watch(ResourceBinding.gvr, when=left, map_to=self._leaving),
-            Watch(ClusterResourceBinding.gvr, when=left, map_to=self._leaving),
+            Watch(NAMESPACES, on=("DELETED",), map_to=cluster_of_execution_namespace),
+            Watch(Work.gvr, on=("DELETED",), map_to=self._losing_work),
+            *(
+                Watch(kind.gvr, on=("MODIFIED", "DELETED"), changed=("spec.clusters",), map_to=self._leaving)
+                for kind in (ResourceBinding, ClusterResourceBinding)
+            ),
         )
 
     def _leaving(self, binding: Obj) -> Iterable[Key]:

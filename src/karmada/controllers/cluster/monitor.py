@@ -24,7 +24,6 @@ from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import Predicate, all_of, any_of, field_changed, matching
 from karmada.kube.runtime.writes import set_status
 
 LEASES: Final = GVR("coordination.k8s.io", "v1", "leases")
@@ -79,9 +78,7 @@ class ClusterMonitor(Reconciler):
         self._health: dict[str, Health] = {}
         self.watches = (
             Watch(Cluster.gvr, when=_reported),
-            Watch(
-                LEASES, when=field_changed("spec", "renewTime"), map_to=self._cluster_of, namespace=NAMESPACE_CLUSTER
-            ),
+            Watch(LEASES, changed=("spec.renewTime",), map_to=self._cluster_of, namespace=NAMESPACE_CLUSTER),
         )
 
     def _cluster_of(self, lease: Obj) -> Iterable[Key]:
@@ -121,8 +118,12 @@ class ClusterMonitor(Reconciler):
         await set_status(self._client, Cluster.gvr, cluster, {**status, "conditions": conditions})
 
 
-def _ready_changed(old: Obj | None, new: Obj | None) -> bool:
-    return old is None or new is None or ready_condition(old) != ready_condition(new)
+def _reported(old: Obj | None, new: Obj | None) -> bool:
+    """Return whether a cluster in mode Pull came, went, is ready otherwise than before, or has another mode."""
+    if not any(cluster is not None and is_pull(cluster) for cluster in (old, new)):
+        return False
+    return old is None or new is None or _state(old) != _state(new)
 
 
-_reported: Predicate = all_of(matching(is_pull), any_of(_ready_changed, field_changed("spec", "syncMode")))
+def _state(cluster: Obj) -> object:
+    return ready_condition(cluster), (cluster.get("spec") or {}).get("syncMode")

@@ -37,14 +37,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.predicates import (
-    all_of,
-    any_of,
-    field_changed,
-    finalizers_changed,
-    generation_changed,
-    matching,
-)
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import retry_on_conflict, set_status
 from karmada.members.access import BY_SECRET, TIMEOUT, NoAccess, secret_index, secret_key
@@ -99,10 +91,13 @@ class ClusterStatus(Reconciler):
         self._known: dict[str, _Known] = {}
         self._add: Callable[[Key], None] = lambda _key: None
         self.metrics: ClusterMetrics = ClusterMetrics()
-        changed = any_of(generation_changed, finalizers_changed, field_changed("metadata", "uid"))
-        self.watches: Sequence[Watch] = [Watch(Cluster.gvr, when=all_of(matching(handles), changed))]
+        fields = ("metadata.generation", "metadata.finalizers", "metadata.uid")
+        self.watches: Sequence[Watch] = [Watch(Cluster.gvr, changed=fields, when=self._concerns)]
         if self._secrets is not None:
-            self.watches = [*self.watches, Watch(SECRETS, when=field_changed("data"), map_to=self._clusters_with)]
+            self.watches = [*self.watches, Watch(SECRETS, changed=("data",), map_to=self._clusters_with)]
+
+    def _concerns(self, old: Obj | None, new: Obj | None) -> bool:
+        return any(cluster is not None and self._handles(cluster) for cluster in (old, new))
 
     def _clusters_with(self, secret: Obj) -> Iterable[Key]:
         """Clusters whose credentials are in it: they are probed as soon as these change."""

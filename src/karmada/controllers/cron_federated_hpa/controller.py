@@ -27,9 +27,9 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.converge import converge
+from karmada.kube.runtime.event_filter import WHEN_WANTED_CHANGES
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.writes import get_if_exists
 
 CRON_FEDERATED_HPA: Final = "cronfederatedhpa-controller"
@@ -68,7 +68,7 @@ class _Timers:
 
 class CronFederatedHPAs(Reconciler):
     name = CRON_FEDERATED_HPA
-    watches = (Watch(CronFederatedHPA.gvr, when=generation_or_deletion_changed),)
+    watches = (Watch(CronFederatedHPA.gvr, changed=WHEN_WANTED_CHANGES),)
     workers = 5
 
     def __init__(self, context: Context, *, zone: tzinfo | None = None) -> None:

@@ -19,6 +19,7 @@ from karmada.controllers.concurrently import for_each
 from karmada.controllers.context import Context
 from karmada.controllers.dependencies import attached, references
 from karmada.controllers.detector.policies import NotYet
+from karmada.controllers.indexes import traits_of_binding
 from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
 from karmada.controllers.template_refs import Ref, kind_of_binding_key, ref_of_binding
 from karmada.controllers.templates import changed, light_of
@@ -55,14 +56,9 @@ def _propagates(binding: Obj) -> bool:
     return bool((binding.get("spec") or {}).get("propagateDeps"))
 
 
-def _is_relevant(old: Obj | None, new: Obj | None) -> bool:
-    if new is None:
-        return old is not None and _propagates(old)
-    if old is None:
-        return _propagates(new) and (bool(new["spec"].get("clusters")) or meta.is_deleting(new))
-    if meta.generation(old) == meta.generation(new) and meta.is_deleting(old) == meta.is_deleting(new):
-        return False
-    return _propagates(old) or _propagates(new)
+def _has_something_to_do(old: Obj | None, new: Obj | None) -> bool:
+    """Return whether a binding was there before, or has clusters or goes when it is seen first."""
+    return old is not None or (new is not None and (bool(new["spec"].get("clusters")) or meta.is_deleting(new)))
 
 
 class Distributor(Reconciler):
@@ -83,7 +79,12 @@ class Distributor(Reconciler):
         self._informer = context.informers.of(ResourceBinding.gvr, indexes=indexes)
         self._bindings = ResourceWriter(context.client, ResourceBinding.gvr, self._informer)
         self.watches = (
-            Watch(ResourceBinding.gvr, when=_is_relevant),
+            Watch(
+                ResourceBinding.gvr,
+                having=(traits_of_binding, "propagateDeps"),
+                changed=("metadata.generation", "metadata.deletionTimestamp"),
+                when=_has_something_to_do,
+            ),
             *reinterpretation(partial(requeue_bindings, self._informer)),
         )
         self._objects: dict[GVK, Informer] = {}

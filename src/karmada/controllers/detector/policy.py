@@ -7,7 +7,7 @@ What it may claim is among the waiting templates.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from karmada.admission.limits import excess
 from karmada.api.matching import MISMATCH
@@ -22,15 +22,17 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch
+from karmada.kube.runtime.event_filter import WHEN_WANTED_CHANGES
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import all_of, deleted, generation_or_deletion_changed, not_
 from karmada.kube.runtime.queue import Priority
 from karmada.kube.runtime.sharing import by_namespace
 from karmada.kube.runtime.time_slice import TimeSlice, in_slices
 from karmada.kube.runtime.writes import remove_finalizer
 
-WHEN: Final = all_of(not_(deleted), generation_or_deletion_changed)
+
+def watch(kind: PolicyKind) -> Watch:
+    return Watch(kind.gvr, on=("ADDED", "MODIFIED"), changed=WHEN_WANTED_CHANGES)
 
 
 class _Claimed(NamedTuple):
@@ -54,7 +56,7 @@ class PolicyController(Reconciler):
             if kind is POLICIES
             else settings.concurrent_cluster_propagation_policy_syncs
         )
-        self.watches = (Watch(kind.gvr, when=WHEN),)
+        self.watches = (watch(kind),)
         self._client = context.client
         self._detector = detector
         self._kind = kind

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from karmada.controllers.detector.claims import CLUSTER_POLICIES
 from karmada.controllers.detector.detector import Detector
-from karmada.controllers.detector.policy import WHEN, requeue_claimed, requeue_waiting
+from karmada.controllers.detector.policy import requeue_claimed, requeue_waiting, watch
 from karmada.controllers.template_refs import Ref, ref_of_binding
 from karmada.kube.objects import meta
-from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Watch
+from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.sharing import everywhere
 from karmada.kube.runtime.time_slice import TimeSlice
@@ -20,7 +20,7 @@ from karmada.kube.runtime.time_slice import TimeSlice
 class SharedPolicies(Reconciler):
     name = "cluster-propagation-policy-requeue"
     options = ControllerOptions(shard_of=everywhere)
-    watches = (Watch(CLUSTER_POLICIES.gvr, when=WHEN),)
+    watches = (watch(CLUSTER_POLICIES),)
 
     def __init__(self, detector: Detector) -> None:
         self._detector = detector

@@ -59,10 +59,10 @@ from karmada.kube.runtime.controller import (
     Watch,
     requeue,
 )
+from karmada.kube.runtime.event_filter import WHEN_WANTED_CHANGES
 from karmada.kube.runtime.handled import Handled, content_of
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.queue import Priority, WorkQueue
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer
@@ -151,7 +151,7 @@ class Execution(Reconciler):
         self._applied: Handled[Key, bytes] = Handled()
         self._queue: WorkQueue[Key]
         self.watches: Sequence[Watch] = (
-            Watch(Work.gvr, when=generation_or_deletion_changed),
+            Watch(Work.gvr, changed=WHEN_WANTED_CHANGES),
             *reinterpretation(self._requeue_kinds),
         )
 

@@ -13,7 +13,10 @@ from karmada.controllers.failover import tasks
 from karmada.controllers.failover.bindings import EvictionBindings
 from karmada.controllers.failover.reports import report
 from karmada.controllers.failover.state import preserved_state, rules_of
-from karmada.controllers.indexes import target_clusters
+from karmada.controllers.indexes import (
+    target_clusters,
+    traits_of_binding,
+)
 from karmada.controllers.template_refs import ref_of_binding
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import INTERPRET_HEALTH
@@ -22,7 +25,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import matching
 
 _DEFAULT_TOLERATION = 300
 
@@ -41,7 +43,7 @@ class ApplicationFailover(Reconciler):
         self._bindings = EvictionBindings(context, kind)
         self._since: dict[Key, dict[str, float]] = {}
         """Since when each cluster of a binding reports it Unhealthy, by a clock that never jumps."""
-        self.watches = (Watch(kind.gvr, when=matching(_has_policy)),)
+        self.watches = (Watch(kind.gvr, having=(traits_of_binding, "failover")),)
 
     async def reconcile(self, key: Key) -> Result:
         binding = self._bindings.get(key)

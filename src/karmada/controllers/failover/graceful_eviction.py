@@ -18,13 +18,14 @@ from karmada.controllers.failover.applied import evicted_at
 from karmada.controllers.failover.bindings import EvictionBindings
 from karmada.controllers.failover.fate import Fate, Rules, Source, deadline, fate_of, source_of
 from karmada.controllers.failover.reports import report
+from karmada.controllers.indexes import traits_of_binding
 from karmada.kube.objects import meta
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue, walk_index
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import any_of, deletion_changed, matching
+from karmada.kube.runtime.predicates import changes
 
 _LEAVING = "evicted-cluster"
 HELD: Final = "EvictionHeld"
@@ -46,7 +47,7 @@ class GracefulEviction(Reconciler):
         self._held: dict[Key, frozenset[str]] = {}
         """Clusters whose copy is held back, as far as an event says so already."""
         self.watches = (
-            Watch(kind.gvr, when=matching(_has_tasks)),
+            Watch(kind.gvr, having=(traits_of_binding, "gracefulEvictionTasks")),
             Watch(Cluster.gvr, when=_may_decide, walk=walk_index(self._bindings.informer, _LEAVING, meta.name)),
         )
 
@@ -138,11 +139,7 @@ def _has_tasks(binding: Obj) -> bool:
 
 
 def _state(cluster: Obj) -> object:
-    return is_ready(cluster), no_execute_taints(cluster)
+    return is_ready(cluster), no_execute_taints(cluster), meta.is_deleting(cluster)
 
 
-def _changed(old: Obj | None, new: Obj | None) -> bool:
-    return old is None or new is None or _state(old) != _state(new)
-
-
-_may_decide = any_of(_changed, deletion_changed)
+_may_decide = changes(_state)

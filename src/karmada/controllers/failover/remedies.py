@@ -11,7 +11,6 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import any_of, field_changed, spec_changed
 from karmada.kube.runtime.writes import set_status
 
 
@@ -22,10 +21,9 @@ class Remedies(Reconciler):
         self._client = context.client
         self._clusters = context.informers.of(Cluster.gvr)
         self._remedies = context.informers.of(Remedy.gvr)
-        reported = any_of(field_changed("status", "conditions"), field_changed("status", "remedyActions"))
         self.watches = (
-            Watch(Cluster.gvr, when=reported),
-            Watch(Remedy.gvr, when=spec_changed, walk=self._requeue_selected),
+            Watch(Cluster.gvr, changed=("status.conditions", "status.remedyActions")),
+            Watch(Remedy.gvr, changed=("spec",), walk=self._requeue_selected),
         )
 
     async def _requeue_selected(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:

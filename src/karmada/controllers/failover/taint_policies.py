@@ -7,6 +7,7 @@ or selects a cluster no longer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from karmada.api.cluster import Cluster
 from karmada.api.matching import cluster_matches
@@ -18,14 +19,13 @@ from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
+from karmada.kube.runtime.event_filter import EventType
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import all_of, field_changed, not_, spec_changed
-from karmada.kube.runtime.predicates import deleted as removed
 from karmada.kube.runtime.writes import patch_if_changed
 
 CONTROLLER = "cluster-taint-policy-controller"
-_kept = not_(removed)
+_KEPT: Final[tuple[EventType, ...]] = ("ADDED", "MODIFIED")
 
 
 class ClusterTaintPolicies(Reconciler):
@@ -38,8 +38,8 @@ class ClusterTaintPolicies(Reconciler):
         self._clusters = context.informers.of(Cluster.gvr)
         self._policies = context.informers.of(ClusterTaintPolicy.gvr)
         self.watches = (
-            Watch(Cluster.gvr, when=all_of(_kept, field_changed("status", "conditions"))),
-            Watch(ClusterTaintPolicy.gvr, when=all_of(_kept, spec_changed), walk=self._requeue_selected),
+            Watch(Cluster.gvr, on=_KEPT, changed=("status.conditions",)),
+            Watch(ClusterTaintPolicy.gvr, on=_KEPT, changed=("spec",), walk=self._requeue_selected),
         )
 
     async def _requeue_selected(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:

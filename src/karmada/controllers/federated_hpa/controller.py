@@ -34,7 +34,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import generation_changed
 from karmada.kube.runtime.writes import set_status
 
 CONTROLLER: Final = "federatedHPA-controller"
@@ -52,7 +51,7 @@ class ScalingFailed(ApiError):
 
 class FederatedHpas(Reconciler):
     name = CONTROLLER
-    watches = (Watch(FederatedHPA.gvr, when=generation_changed),)
+    watches = (Watch(FederatedHPA.gvr, changed=("metadata.generation",)),)
     workers = 32
     options = ControllerOptions(lane_of=attrgetter("namespace"))
 

@@ -26,10 +26,13 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import deleted, field_changed, not_
 from karmada.kube.runtime.writes import patch_if_changed
 
 QUOTA_ENFORCEMENT: Final = "federated-resource-quota-enforcement-controller"
+
+
+def _charged_otherwise(old: Obj | None, new: Obj | None) -> bool:
+    return not same_charge(old, new)
 
 
 class QuotaEnforcement(Reconciler):
@@ -49,10 +52,10 @@ class QuotaEnforcement(Reconciler):
         self._renewed: dict[str, float] = {}
         """When the bindings of a namespace were last listed."""
         self.watches = (
-            Watch(FederatedResourceQuota.gvr, when=field_changed("spec", "overall")),
-            Watch(FederatedResourceQuota.gvr, when=field_changed("status", "overallUsed"), after=SETTLE_SECONDS),
-            Watch(ResourceBinding.gvr, when=deleted, map_to=self._of_namespace),
-            Watch(ResourceBinding.gvr, when=not_(same_charge), map_to=self._of_namespace, after=SETTLE_SECONDS),
+            Watch(FederatedResourceQuota.gvr, changed=("spec.overall",)),
+            Watch(FederatedResourceQuota.gvr, changed=("status.overallUsed",), after=SETTLE_SECONDS),
+            Watch(ResourceBinding.gvr, on=("DELETED",), map_to=self._of_namespace),
+            Watch(ResourceBinding.gvr, when=_charged_otherwise, map_to=self._of_namespace, after=SETTLE_SECONDS),
         )
 
     def _of_namespace(self, binding: Obj) -> Iterable[Key]:

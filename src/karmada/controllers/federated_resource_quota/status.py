@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from karmada.api import well_known
 from karmada.api.policy import FederatedResourceQuota
 from karmada.api.work import Work
 from karmada.controllers.context import Context
-from karmada.controllers.federated_resource_quota.works import BY_QUOTA, cluster_of, has_quota, quota_index, quotas_of
+from karmada.controllers.federated_resource_quota.works import cluster_of, quotas_of
+from karmada.controllers.indexes import WORKS_OF, of_quota, owners_of_work, traits_of_work
 from karmada.kube.kinds import checks
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
@@ -19,8 +21,10 @@ from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
-from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import all_of, any_of, deleted, matching, not_, status_changed, updated
+from karmada.kube.runtime.keys import (
+    Key,
+    key_of,
+)
 from karmada.kube.runtime.writes import patch_if_changed
 
 QUOTA_STATUS: Final = "federated-resource-quota-status-controller"
@@ -49,10 +53,12 @@ def sum_of(clusters: list[Obj]) -> Obj:
 class QuotaStatus(Reconciler):
     name = QUOTA_STATUS
     watches = (
-        Watch(FederatedResourceQuota.gvr, when=not_(deleted)),
+        Watch(FederatedResourceQuota.gvr, on=("ADDED", "MODIFIED")),
         Watch(
             Work.gvr,
-            when=all_of(matching(has_quota), any_of(all_of(updated, status_changed), deleted)),
+            on=("MODIFIED", "DELETED"),
+            having=(traits_of_work, well_known.QUOTA_NAME),
+            changed=("status",),
             map_to=quotas_of,
         ),
     )
@@ -62,7 +68,7 @@ class QuotaStatus(Reconciler):
         self._recorder = context.recorder(self.name)
         self._sums = not context.gates.enabled(GATE)
         self._quotas = context.informers.of(FederatedResourceQuota.gvr)
-        self._works = context.informers.of(Work.gvr, indexes={BY_QUOTA: quota_index})
+        self._works = context.informers.of(Work.gvr, indexes={WORKS_OF: owners_of_work})
 
     async def reconcile(self, key: Key) -> Result:
         quota = self._quotas.get(key)
@@ -84,7 +90,7 @@ class QuotaStatus(Reconciler):
         return Done
 
     def _reported(self, quota: Obj) -> Obj:
-        works = self._works.by_index(BY_QUOTA, str(Key(meta.namespace(quota), meta.name(quota))))
+        works = self._works.by_index(WORKS_OF, of_quota(key_of(quota)))
         clusters = [found for work in works if (found := cluster_status(work)) is not None]
         clusters.sort(key=lambda found: str(found["clusterName"]))
         if not self._sums:

@@ -10,13 +10,16 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from karmada.api import well_known
+from karmada.api import (
+    well_known,
+)
 from karmada.api.cluster import Cluster
 from karmada.api.policy import FederatedResourceQuota
 from karmada.api.work import Work
 from karmada.controllers.context import Context
 from karmada.controllers.errors import raise_together
-from karmada.controllers.federated_resource_quota.works import BY_QUOTA, cluster_of, has_quota, quota_index, quotas_of
+from karmada.controllers.federated_resource_quota.works import cluster_of, quotas_of
+from karmada.controllers.indexes import WORKS_OF, of_quota, owners_of_work, traits_of_work
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
@@ -24,7 +27,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, walk_index
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import added, all_of, field_changed, matching, spec_changed
 
 QUOTA_SYNC: Final = "federated-resource-quota-sync-controller"
 _BY_CLUSTER: Final = "assigned-cluster"
@@ -59,12 +61,12 @@ class QuotaSync(Reconciler):
         self._recorder = context.recorder(self.name)
         self._quotas = context.informers.of(FederatedResourceQuota.gvr, indexes={_BY_CLUSTER: _assigned_clusters})
         self._clusters = context.informers.of(Cluster.gvr)
-        self._works = context.informers.of(Work.gvr, indexes={BY_QUOTA: quota_index})
+        self._works = context.informers.of(Work.gvr, indexes={WORKS_OF: owners_of_work})
         self._writer = Works(context)
         self.watches = (
-            Watch(FederatedResourceQuota.gvr, when=field_changed("spec", "staticAssignments")),
-            Watch(Cluster.gvr, when=added, walk=walk_index(self._quotas, _BY_CLUSTER, meta.name)),
-            Watch(Work.gvr, when=all_of(matching(has_quota), spec_changed), map_to=quotas_of),
+            Watch(FederatedResourceQuota.gvr, changed=("spec.staticAssignments",)),
+            Watch(Cluster.gvr, on=("ADDED",), walk=walk_index(self._quotas, _BY_CLUSTER, meta.name)),
+            Watch(Work.gvr, having=(traits_of_work, well_known.QUOTA_NAME), changed=("spec",), map_to=quotas_of),
         )
 
     async def reconcile(self, key: Key) -> Result:
@@ -87,7 +89,7 @@ class QuotaSync(Reconciler):
 
     async def _withdraw(self, key: Key, keep: Iterable[str]) -> None:
         """Delete the Works of clusters without an assignment."""
-        found = [work for work in self._works.by_index(BY_QUOTA, str(key)) if cluster_of(work) not in keep]
+        found = [work for work in self._works.by_index(WORKS_OF, of_quota(key)) if cluster_of(work) not in keep]
         for work in found:
             if not meta.is_deleting(work):
                 await self._writer.delete(work)

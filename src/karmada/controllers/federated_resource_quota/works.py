@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from karmada.api import well_known
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.keys import Key
-
-BY_QUOTA: Final = "FederatedResourceQuota"
-"""An index of Works: those of a quota."""
 
 
 def quotas_of(work: Obj) -> Iterable[Key]:
@@ -21,16 +16,6 @@ def quotas_of(work: Obj) -> Iterable[Key]:
     name = labels.get(well_known.QUOTA_NAME)
     namespace = labels.get(well_known.QUOTA_NAMESPACE) if name else None
     return (Key(namespace, name),) if namespace and name else ()
-
-
-def has_quota(work: Obj) -> bool:
-    """Rules out most Works; `quotas_of` decides."""
-    return well_known.QUOTA_NAME in meta.labels(work)
-
-
-@ignores_status
-def quota_index(work: Obj) -> Iterable[str]:
-    return map(str, quotas_of(work))
 
 
 def cluster_of(work: Obj) -> str:

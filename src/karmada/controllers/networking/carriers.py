@@ -7,7 +7,7 @@ The flow that lets go last deletes the carrier.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,13 +20,12 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import IndexFn, ignores_status
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.writes import delete_if_exists, retry_on_conflict
 
 ENDPOINT_SLICES: Final = GVR("discovery.k8s.io", "v1", "endpointslices")
 SERVICE_NAME: Final = "kubernetes.io/service-name"
-_KIND: Final = "EndpointSlice"
+SLICE_KIND: Final = "EndpointSlice"
 _MANAGED_BY: Final = well_known.ENDPOINT_SLICE_WORK_MANAGED_BY
 _OURS: Final = frozenset({well_known.ENDPOINT_SLICE_CONTROLLER, well_known.ENDPOINT_SLICE_DISPATCHER})
 
@@ -53,6 +52,7 @@ MULTI_CLUSTER_SERVICES: Final = Flow(
     well_known.MULTICLUSTER_SERVICE_NAME,
     well_known.ENDPOINT_SLICE_DISPATCH_FINALIZER,
 )
+FLOWS: Final = (EXPORTS, MULTI_CLUSTER_SERVICES)
 
 
 # reading
@@ -68,14 +68,6 @@ def service_of_slice(endpoint_slice: Obj) -> Key | None:
     return Key(meta.namespace(endpoint_slice), name) if name else None
 
 
-def has_manifest(work: Obj, kind: str) -> bool:
-    """Return whether a Work has a manifest of this kind; a plain loop, as it runs for every change of every Work."""
-    for manifest in ((work.get("spec") or {}).get("workload") or {}).get("manifests") or ():
-        if isinstance(manifest, dict) and manifest.get("kind") == kind:
-            return True
-    return False
-
-
 def carried(work: Obj) -> Obj | None:
     """Return the EndpointSlice that a carrier holds; None for any other Work."""
     spec = work.get("spec")
@@ -84,7 +76,7 @@ def carried(work: Obj) -> Obj | None:
     manifests = (spec.get("workload") or {}).get("manifests") or ()
     if not manifests or not isinstance(manifests[0], dict):
         return None
-    return manifests[0] if manifests[0].get("kind") == _KIND else None
+    return manifests[0] if manifests[0].get("kind") == SLICE_KIND else None
 
 
 def flows_of(work: Obj) -> list[str]:
@@ -96,38 +88,6 @@ def service_of(work: Obj, flow: Flow) -> Key | None:
     labels = meta.labels(work)
     name = labels.get(flow.name_label)
     return Key(labels.get(flow.namespace_label, ""), name) if name and flow.token in flows_of(work) else None
-
-
-def carriers_by_service(flow: Flow) -> IndexFn:
-    """Return an index of Works; one function for each flow, since users of an informer share its indexes."""
-
-    @ignores_status
-    def services(work: Obj) -> Iterable[str]:
-        service = service_of(work, flow) if carried(work) is not None else None
-        return (str(service),) if service is not None else ()
-
-    return services
-
-
-BY_CLUSTER: Final = "EndpointSlices/cluster"
-
-
-@ignores_status
-def carrying_clusters(work: Obj) -> Iterable[str]:
-    """Return an index of Works: carriers by cluster."""
-    if carried(work) is None:
-        return ()
-    cluster = well_known.cluster_of_namespace(meta.namespace(work))
-    return (cluster,) if cluster is not None else ()
-
-
-EXPORTED: Final = "ServiceExport/service"
-OFFERED: Final = "MultiClusterService/service"
-SERVICE_INDEXES: Final[dict[str, IndexFn]] = {
-    EXPORTED: carriers_by_service(EXPORTS),
-    OFFERED: carriers_by_service(MULTI_CLUSTER_SERVICES),
-}
-"""Carriers by service, for each flow."""
 
 
 # writing

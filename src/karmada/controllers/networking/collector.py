@@ -1,7 +1,7 @@
 """Collecting EndpointSlices from members: what both flows share.
 
-EndpointSlices of a cluster are watched from when a Work there requires it (see `requires_slices`), as long
-as one may (`may_require_slices`): what was collected does not go away with an outage. The keys are services: (cluster,
+EndpointSlices of a cluster are watched from when a Work there requires it (`begins`), as long as there is one of the
+kind that does: what was collected does not go away with an outage. The keys are services: (cluster,
 namespace/name). A reconcile compares the EndpointSlices of a service in the member, if it is wanted, with the carriers
 that exist for it; so it does not matter what changed. A key without a name is the cluster as a whole: whether it is
 watched.
@@ -10,7 +10,7 @@ watched.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from karmada.api import well_known
@@ -18,8 +18,10 @@ from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers.cluster_state import is_push
 from karmada.controllers.context import Context
+from karmada.controllers.indexes import traits_of_work
 from karmada.controllers.networking.carriers import (
     ENDPOINT_SLICES,
+    SLICE_KIND,
     Carriers,
     Flow,
     carried,
@@ -28,17 +30,17 @@ from karmada.controllers.networking.carriers import (
     service_of_slice,
 )
 from karmada.controllers.networking.exposure import participation_changed
+from karmada.controllers.networking.index import NETWORKING, carriers_in, holds, requirements, values
 from karmada.controllers.shards import by_cluster_first
 from karmada.controllers.works import names_of_work
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.shapes import BARE
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import IndexFn, ignores_status
+from karmada.kube.runtime.cache import IndexFn
 from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import any_of, matching, spec_changed
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.members.access import NoAccess
 from karmada.members.members import Member
@@ -86,9 +88,14 @@ class Collector(Reconciler):
 
     workers = 3
     flow: Flow
+    kind: str
+    """Works with a manifest of this kind require EndpointSlices of their cluster, unless they are being deleted.
+
+    Be they suspended or not to be applied: the member still has the object, and nothing is released too early.
+    """
+    begins: IndexFn | None = None
+    """Of these, those from which on EndpointSlices are watched, by cluster; None: from any."""
     options = ControllerOptions(shard_of=by_cluster_first)
-    more_indexes: Mapping[str, IndexFn] = {}
-    """Indexes of Works for `is_wanted`."""
 
     def __init__(self, context: Context, handles: Callable[[Obj], bool] = is_push) -> None:
         self._handles = handles
@@ -96,42 +103,26 @@ class Collector(Reconciler):
         self._members.gone.append(self._forget)
         self._clusters = context.informers.of(Cluster.gvr)
         self._carriers = Carriers(context, context.client)
-        token = self.flow.token
-        self._requiring, self._keeping, self._carrying = f"{token}/requiring", f"{token}/keeping", f"{token}/carriers"
-        indexes: dict[str, IndexFn] = {
-            self._requiring: lambda work: self._cluster_if(self.requires_slices, work),
-            self._keeping: ignores_status(lambda work: self._cluster_if(self.may_require_slices, work)),
-            self._carrying: ignores_status(self._carried_service),
-        }
-        self.works = context.informers.of(Work.gvr, indexes={**indexes, **self.more_indexes})
+        self.works = context.informers.of(Work.gvr, indexes={NETWORKING: values})
+        self._beginning = f"{self.kind}/begins"
+        if self.begins is not None:
+            self.works.add_index(self._beginning, self.begins)
         self.watched: dict[str, Watched] = {}
         self._add: Enqueue = lambda _key, _priority=0: None
         self.watches = (
-            Watch(Work.gvr, when=self._requires_otherwise, map_to=self._required),
-            Watch(Work.gvr, when=_carried_otherwise, map_to=self._service_keys),
-            Watch(Cluster.gvr, when=any_of(participation_changed, spec_changed),
-                  map_to=lambda cluster: (Key(meta.name(cluster), ""),)),
-        )  # fmt: skip
+            Watch(Work.gvr, having=(traits_of_work, self.kind), when=self._requires_otherwise, map_to=self._required),
+            Watch(Work.gvr, having=(traits_of_work, SLICE_KIND), when=_carried_otherwise, map_to=self._service_keys),
+            Watch(Cluster.gvr, when=_concerns, map_to=lambda cluster: (Key(meta.name(cluster), ""),)),
+        )
 
     # what a flow defines
-
-    @abstractmethod
-    def requires_slices(self, work: Obj) -> bool:
-        """Return whether this Work has the EndpointSlices of its cluster watched."""
-
-    def may_require_slices(self, work: Obj) -> bool:
-        """Return whether a Work requires them, or will once it is applied, whatever its status says.
-
-        So nothing collected is released too early.
-        """
-        return self.requires_slices(work)
 
     @abstractmethod
     def is_wanted(self, cluster: str, service: Key) -> bool:
         """Return whether the EndpointSlices of a service of this cluster are collected."""
 
     def services_named(self, _work: Obj) -> Iterable[Key]:
-        """Return the services that a Work for which `requires_slices` holds names, if it names any."""
+        """Return the services that a Work which requires EndpointSlices names, if it names any."""
         return ()
 
     def more_informers(self, _member: Member) -> list[Informer]:
@@ -147,22 +138,10 @@ class Collector(Reconciler):
         return self._requirement(old) != self._requirement(new)
 
     def _requirement(self, work: Obj | None) -> tuple[bool, bool]:
-        """Return whether it requires them, and whether it may; most Works do neither."""
-        if work is None or not self.may_require_slices(work):
+        """Return whether it requires EndpointSlices, and whether they are watched from now on."""
+        if work is None or not holds(work, self.kind) or meta.is_deleting(work):
             return (False, False)
-        return self.requires_slices(work), True
-
-    def _cluster_if(self, required: Callable[[Obj], bool], work: Obj) -> Iterable[str]:
-        if not required(work):
-            return ()
-        cluster = well_known.cluster_of_namespace(meta.namespace(work))
-        return (cluster,) if cluster is not None else ()
-
-    def _carried_service(self, work: Obj) -> Iterable[str]:
-        """Carriers by service, and by cluster."""
-        if carried(work) is None:
-            return ()
-        return [text for key in self._service_keys(work) for text in (str(key), _of_cluster(key.namespace))]
+        return True, self.begins is None or bool(self.begins(work))
 
     def _required(self, work: Obj) -> Iterable[Key]:
         """Return the cluster as a whole, and the services that are named."""
@@ -193,9 +172,9 @@ class Collector(Reconciler):
     async def _sync_cluster(self, name: str) -> None:
         cluster = self._clusters.get(Key("", name))
         handled = cluster is not None and not meta.is_deleting(cluster) and self._handles(cluster)
-        kept = handled and self._may_be_required(name)
+        kept = handled and self._is_required(name)
         watched = self.watched.get(name)
-        if kept and watched is None and self.works.keys_by_index(self._requiring, name):
+        if kept and watched is None and (self.begins is None or self.works.keys_by_index(self._beginning, name)):
             self._open(name)
         elif not kept and watched is not None:
             del self.watched[name]
@@ -207,8 +186,8 @@ class Collector(Reconciler):
             watched.queued = True
             await self._queue_all(name, watched.slices)
 
-    def _may_be_required(self, cluster: str) -> bool:
-        return bool(self.works.keys_by_index(self._keeping, cluster))
+    def _is_required(self, cluster: str) -> bool:
+        return bool(self.works.keys_by_index(NETWORKING, requirements(self.kind, cluster)))
 
     def _open(self, name: str) -> None:
         try:
@@ -245,7 +224,7 @@ class Collector(Reconciler):
         await self._queue_carried(cluster)
 
     async def _queue_carried(self, cluster: str) -> None:
-        async for carrier in in_slices(self.works.keys_by_index(self._carrying, _of_cluster(cluster))):
+        async for carrier in in_slices(self.works.keys_by_index(NETWORKING, carriers_in(cluster, self.flow))):
             work = self.works.get(carrier)
             for key in () if work is None else self._service_keys(work):
                 self._add(key)
@@ -257,13 +236,13 @@ class Collector(Reconciler):
         found = self._clusters.get(Key("", cluster))
         if watched is None and (found is None or not self._handles(found)):
             return
-        if watched is None and found is not None and not meta.is_deleting(found) and self._may_be_required(cluster):
+        if watched is None and found is not None and not meta.is_deleting(found) and self._is_required(cluster):
             return  # it will be watched
         slices: list[Obj] = []
         if watched is not None and self.is_wanted(cluster, service):
             slices = [s for s in watched.slices.by_index(BY_SERVICE, str(service)) if not is_ours(s)]
         wanted = {meta.key(s): s for s in slices}
-        carriers = self.works.by_index(self._carrying, str(Key(cluster, str(service))))
+        carriers = self.works.by_index(NETWORKING, carriers_in(cluster, self.flow, service))
         for work in carriers:
             endpoint_slice = wanted.get(meta.key(carried(work) or {}))
             named = endpoint_slice is not None and meta.name(work) in names_of_work(endpoint_slice)
@@ -273,17 +252,15 @@ class Collector(Reconciler):
             await self._carriers.hold(cluster, endpoint_slice, service, self.flow)
 
 
-def _of_cluster(cluster: str) -> str:
-    """In the index of carriers, where services have names behind the slash."""
-    return f"{cluster}/"
-
-
-_carries = matching(lambda work: carried(work) is not None)
+def _concerns(old: Obj | None, new: Obj | None) -> bool:
+    """Return whether a Cluster can take part otherwise than before, or is reached otherwise."""
+    changed = old is not None and new is not None and old.get("spec") != new.get("spec")
+    return changed or participation_changed(old, new)
 
 
 def _carried_otherwise(old: Obj | None, new: Obj | None) -> bool:
     """Return whether a carrier was changed or deleted: by others too, who may have to be corrected."""
-    if not _carries(old, new):
+    if not any(work is not None and carried(work) is not None for work in (old, new)):
         return False
     if old is None or new is None:
         return True

@@ -15,50 +15,32 @@ from karmada.api.cluster import Cluster
 from karmada.api.networking import MultiClusterService
 from karmada.api.work import Work
 from karmada.controllers.context import Context
+from karmada.controllers.indexes import traits_of_work
 from karmada.controllers.manifests import Identity, carries, identity_of
-from karmada.controllers.networking.carriers import (
-    BY_CLUSTER,
-    MULTI_CLUSTER_SERVICES,
-    OFFERED,
-    SERVICE_INDEXES,
-    SERVICE_NAME,
-    carried,
-    carrying_clusters,
-    service_of,
-)
+from karmada.controllers.networking.carriers import MULTI_CLUSTER_SERVICES, SERVICE_NAME, carried, service_of
 from karmada.controllers.networking.exposure import consumers, is_cross_cluster, participation_changed, problem_of, uses
+from karmada.controllers.networking.index import (
+    NETWORKING,
+    all_carriers_in,
+    carrier_of,
+    carriers,
+    sent_for,
+    sent_from,
+    values,
+)
 from karmada.controllers.networking.reports import Report, reported
-from karmada.controllers.networking.serving import cluster_of, dependents, objects_of, usable
+from karmada.controllers.networking.serving import carriers_of, cluster_of, siblings, usable
 from karmada.controllers.works import Works, longer_name
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import any_of, deletion_changed, matching, spec_changed
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.runtime.writes import remove_finalizer
 
 ENDPOINT_SLICE_DISPATCH: Final = "endpointslice-dispatch-controller"
 _REPORT: Final = Report("EndpointSliceDispatched", "DispatchEndpointSlice", "EndpointSlice are dispatched successfully")
-_BY_SOURCE, _BY_SERVICE = "EndpointSlices/source", "EndpointSlices/dispatched-for"
-
-
-@ignores_status
-def _source(work: Obj) -> Iterable[str]:
-    """Dispatched Works by the carrier that they come from."""
-    return map(str, _carrier_of(work))
-
-
-@ignores_status
-def _dispatched_for(work: Obj) -> Iterable[str]:
-    """Dispatched Works by service."""
-    labels = meta.labels(work)
-    name = labels.get(well_known.MULTICLUSTER_SERVICE_NAME)
-    if not name or not meta.annotations(work).get(well_known.PROVISION_CLUSTER):
-        return ()
-    return (str(Key(labels.get(well_known.MULTICLUSTER_SERVICE_NAMESPACE, ""), name)),)
 
 
 class EndpointSliceDispatch(Reconciler):
@@ -72,32 +54,23 @@ class EndpointSliceDispatch(Reconciler):
         self._services = context.informers.of(MultiClusterService.gvr)
         self._clusters = context.informers.of(Cluster.gvr)
         self._writer = Works(context)
-        self._works = context.informers.of(
-            Work.gvr,
-            indexes={
-                _BY_SOURCE: _source,
-                _BY_SERVICE: _dispatched_for,
-                BY_CLUSTER: carrying_clusters,
-                **SERVICE_INDEXES,
-            },
-        )
+        self._works = context.informers.of(Work.gvr, indexes={NETWORKING: values})
         self.watches = (
-            Watch(Work.gvr, when=matching(_is_collected), map_to=self._siblings),
-            Watch(Work.gvr, when=matching(_is_dispatched), map_to=_carrier_of),
-            Watch(MultiClusterService.gvr, when=any_of(spec_changed, deletion_changed), map_to=self._of_service),
+            Watch(
+                Work.gvr, having=(traits_of_work, well_known.ENDPOINT_SLICE_DISPATCH_FINALIZER), map_to=self._siblings
+            ),
+            Watch(Work.gvr, having=(traits_of_work, well_known.PROVISION_CLUSTER), map_to=carrier_of),
+            Watch(MultiClusterService.gvr, changed=("spec", "metadata.deletionTimestamp"), map_to=self._of_service),
             Watch(Cluster.gvr, when=participation_changed, walk=self._requeue_of_cluster),
         )
 
     # events to keys
 
     def _siblings(self, work: Obj) -> Iterable[Key]:
-        """Return the carrier, and those of the same service whose use depends on it."""
-        service = service_of(work, MULTI_CLUSTER_SERVICES)
-        others = self._works.keys_by_index(OFFERED, str(service)) if service is not None else ()
-        return {key_of(work), *dependents(others, self._clusters)}
+        return siblings(self._works, MULTI_CLUSTER_SERVICES, work, self._clusters)
 
     def _of_service(self, service: Obj) -> Iterable[Key]:
-        return self._works.keys_by_index(OFFERED, str(key_of(service)))
+        return self._works.keys_by_index(NETWORKING, carriers(MULTI_CLUSTER_SERVICES, key_of(service)))
 
     async def _requeue_of_cluster(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
         """Enqueue the carriers of the services that this cluster uses or provides."""
@@ -106,7 +79,7 @@ class EndpointSliceDispatch(Reconciler):
             if is_cross_cluster(service) and uses(service, name):
                 async for key in in_slices(self._of_service(service)):
                     add(key)
-        async for carrier in in_slices(self._works.keys_by_index(BY_CLUSTER, name)):
+        async for carrier in in_slices(self._works.keys_by_index(NETWORKING, all_carriers_in(name))):
             work = self._works.get(carrier)
             for key in () if work is None else self._siblings(work):
                 add(key)
@@ -118,7 +91,9 @@ class EndpointSliceDispatch(Reconciler):
         endpoint_slice = carried(work) if work is not None else None
         named = service_of(work, MULTI_CLUSTER_SERVICES) if work is not None else None
         if work is None or endpoint_slice is None or named is None or meta.is_deleting(work):
-            for copy in self._works.by_index(_BY_SOURCE, str(key)):  # also such as were written while it went away
+            for copy in self._works.by_index(
+                NETWORKING, sent_from(key)
+            ):  # also such as were written while it went away
                 await self._delete(copy)
             if work is not None:
                 await remove_finalizer(self._client, Work.gvr, work, well_known.ENDPOINT_SLICE_DISPATCH_FINALIZER)
@@ -133,8 +108,8 @@ class EndpointSliceDispatch(Reconciler):
     async def _dispatch(self, work: Obj, endpoint_slice: Obj, service: Obj) -> bool:
         """Return whether anything was written."""
         using, name = consumers(service, self._clusters), copy_name(endpoint_slice, work)
-        siblings = objects_of(self._works, OFFERED, key_of(service))
-        sent = dispatched(usable(endpoint_slice, work, siblings, self._clusters), cluster_of(work), meta.name(service))
+        others = carriers_of(self._works, MULTI_CLUSTER_SERVICES, key_of(service))
+        sent = dispatched(usable(endpoint_slice, work, others, self._clusters), cluster_of(work), meta.name(service))
         changed = await self._delete_orphans(work, service, set(using), name, identity_of(sent))
         for cluster in using:
             if cluster != cluster_of(work):
@@ -143,10 +118,10 @@ class EndpointSliceDispatch(Reconciler):
 
     async def _delete_orphans(self, work: Obj, service: Obj, using: set[str], name: str, sent: Identity) -> bool:
         """Delete copies in clusters that no longer use the service, and those of this carrier under another name."""
-        there = self._works.keys_by_index(_BY_SERVICE, str(key_of(service)))
+        there = self._works.keys_by_index(NETWORKING, sent_for(key_of(service)))
         orphans = {key for key in there if well_known.cluster_of_namespace(key.namespace) not in using}
         names = (name, longer_name(name, sent))
-        for key in self._works.keys_by_index(_BY_SOURCE, str(key_of(work))):
+        for key in self._works.keys_by_index(NETWORKING, sent_from(key_of(work))):
             copy = None if key.name in names else self._works.get(key)
             if copy is not None and carries(copy, sent):
                 orphans.add(key)
@@ -202,23 +177,3 @@ def copy_name(endpoint_slice: Obj, work: Obj) -> str:
         return meta.name(work)
     name = f"{cluster_of(work)}-{meta.name(endpoint_slice)}"
     return well_known.work_name("EndpointSlice", name, meta.namespace(endpoint_slice))
-
-
-def _is_collected(work: Obj) -> bool:
-    return well_known.ENDPOINT_SLICE_DISPATCH_FINALIZER in meta.finalizers(work)
-
-
-def _is_dispatched(work: Obj) -> bool:
-    return well_known.PROVISION_CLUSTER in meta.annotations(work)
-
-
-def _carrier_of(work: Obj) -> Iterable[Key]:
-    """Return the carrier of a dispatched Work, which is corrected when somebody changed or deleted it."""
-    provider = meta.annotations(work).get(well_known.PROVISION_CLUSTER)
-    manifests = ((work.get("spec") or {}).get("workload") or {}).get("manifests") or ()
-    if not provider or not manifests:
-        return ()
-    sent = manifests[0]
-    name = meta.name(sent).removeprefix(f"{provider}-")
-    carrier = well_known.work_name("EndpointSlice", name, meta.namespace(sent))
-    return (Key(well_known.execution_namespace(provider), carrier),)

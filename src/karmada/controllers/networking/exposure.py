@@ -9,7 +9,6 @@ from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import Predicate, changes
 
 ENDPOINT_SLICE_KIND = GVK("discovery.k8s.io", "v1", "EndpointSlice")
 
@@ -61,5 +60,6 @@ def _participation(cluster: Obj) -> tuple[bool, bool, str]:
     return meta.is_deleting(cluster), is_ready(cluster), api_enablement(cluster, ENDPOINT_SLICE_KIND)
 
 
-participation_changed: Predicate = changes(_participation)
-"""True if a cluster came, went, or can take part otherwise than before; its other conditions matter to no service."""
+def participation_changed(old: Obj | None, new: Obj | None) -> bool:
+    """Return whether a cluster came, went, or can take part otherwise than before; other conditions do not matter."""
+    return old is None or new is None or _participation(old) != _participation(new)

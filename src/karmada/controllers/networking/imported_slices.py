@@ -12,25 +12,22 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers.context import Context
+from karmada.controllers.indexes import traits_of_work
 from karmada.controllers.networking.carriers import (
-    BY_CLUSTER,
     ENDPOINT_SLICES,
-    EXPORTED,
     EXPORTS,
-    SERVICE_INDEXES,
     SERVICE_NAME,
     carried,
-    carrying_clusters,
     service_of,
 )
 from karmada.controllers.networking.exposure import participation_changed
-from karmada.controllers.networking.serving import dependents, objects_of, usable
+from karmada.controllers.networking.index import NETWORKING, all_carriers_in, values
+from karmada.controllers.networking.serving import carriers_of, siblings, usable
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import matching
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 
@@ -46,26 +43,25 @@ class ImportedSlices(Reconciler):
 
     def __init__(self, context: Context) -> None:
         self._client = context.client
-        self._works = context.informers.of(Work.gvr, indexes=SERVICE_INDEXES | {BY_CLUSTER: carrying_clusters})
+        self._works = context.informers.of(Work.gvr, indexes={NETWORKING: values})
         self._clusters = context.informers.of(Cluster.gvr)
         self._slices = context.informers.of(
             ENDPOINT_SLICES, label_selector=_MADE_HERE, indexes={_BY_WORK: _works_of_slice}
         )
         self._writer = ResourceWriter(context.client, ENDPOINT_SLICES, self._slices)
         self.watches = (
-            Watch(Work.gvr, when=matching(_is_collected), map_to=self._siblings),
+            Watch(Work.gvr, having=(traits_of_work, well_known.ENDPOINT_SLICE_FINALIZER), map_to=self._siblings),
+            Watch(Work.gvr, having=(traits_of_work, EXPORTS.name_label), map_to=self._siblings),
             Watch(Cluster.gvr, when=participation_changed, walk=self._requeue_of_cluster),
             Watch(ENDPOINT_SLICES, map_to=_work_keys, label_selector=_MADE_HERE),
         )
 
     def _siblings(self, work: Obj) -> Iterable[Key]:
-        """Return the carrier, and those of the same service whose use depends on it."""
-        service = service_of(work, EXPORTS)
-        others = self._works.keys_by_index(EXPORTED, str(service)) if service is not None else ()
-        return {key_of(work), *dependents(others, self._clusters)}
+        return siblings(self._works, EXPORTS, work, self._clusters)
 
     async def _requeue_of_cluster(self, old: Obj | None, new: Obj | None, add: Enqueue) -> None:
-        async for carrier in in_slices(self._works.keys_by_index(BY_CLUSTER, meta.name(new or old or {}))):
+        carriers = self._works.keys_by_index(NETWORKING, all_carriers_in(meta.name(new or old or {})))
+        async for carrier in in_slices(carriers):
             work = self._works.get(carrier)
             for key in () if work is None else self._siblings(work):
                 add(key)
@@ -80,8 +76,8 @@ class ImportedSlices(Reconciler):
         if meta.is_deleting(work) or service is None or endpoint_slice is None:
             await self._remove(work)
             return Done
-        siblings = objects_of(self._works, EXPORTED, service)
-        wanted = imported(usable(endpoint_slice, work, siblings, self._clusters), work, service)
+        others = carriers_of(self._works, EXPORTS, service)
+        wanted = imported(usable(endpoint_slice, work, others, self._clusters), work, service)
 
         async def make(current: Obj | None) -> Obj:
             return wanted if current is None else {**current, **_over(current, wanted)}
@@ -127,12 +123,6 @@ def _over(current: Obj, wanted: Obj) -> Obj:
     """Content and labels are ours; annotations may be others'."""
     content = {field: wanted.get(field) for field in _CONTENT if field in wanted or field in current}
     return {"metadata": {**current["metadata"], "labels": wanted["metadata"]["labels"]}, **content}
-
-
-def _is_collected(work: Obj) -> bool:
-    labels = meta.labels(work)
-    ours = well_known.ENDPOINT_SLICE_FINALIZER in meta.finalizers(work)
-    return ours or bool(labels.get(EXPORTS.name_label))
 
 
 def _works_of_slice(endpoint_slice: Obj) -> Iterable[str]:

@@ -18,7 +18,6 @@ from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import spec_changed
 from karmada.kube.runtime.writes import set_status
 
 LOAD_BALANCER_STATUS: Final = "multiclusterservice-load-balancer"
@@ -48,7 +47,7 @@ class LoadBalancerStatus(Reconciler):
         """Whose addresses are ours: the second is that of stores which earlier versions wrote."""
         self._services = context.informers.of(MultiClusterService.gvr)
         self.watches = (
-            Watch(MultiClusterService.gvr, when=spec_changed),
+            Watch(MultiClusterService.gvr, changed=("spec",)),
             Watch(SERVICES, shape=METADATA, map_to=self._of_service),
         )
 

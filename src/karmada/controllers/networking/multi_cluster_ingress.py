@@ -17,7 +17,14 @@ from karmada.api.networking import MultiClusterIngress
 from karmada.api.older_forms import present_ingress
 from karmada.api.work import ResourceBinding, Work
 from karmada.controllers.context import Context
-from karmada.controllers.indexes import target_clusters
+from karmada.controllers.indexes import (
+    WORKS_OF,
+    of_ingress,
+    owners_of_work,
+    target_clusters,
+    traits_of_binding,
+    traits_of_work,
+)
 from karmada.controllers.networking.serving import cluster_of
 from karmada.controllers.works import Works
 from karmada.interpreter.native.aggregation_balancers import ingress_status
@@ -25,10 +32,8 @@ from karmada.interpreter.operations import Report
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import all_of, any_of, deletion_changed, field_changed, matching, spec_changed
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.runtime.writes import (
     add_finalizer,
@@ -39,9 +44,7 @@ from karmada.kube.runtime.writes import (
 
 MULTI_CLUSTER_INGRESS: Final = "multiclusteringress-controller"
 FINALIZER: Final = "karmada.io/multiclusteringress-controller"
-_NAMESPACE, _NAME = "multiclusteringress.karmada.io/namespace", "multiclusteringress.karmada.io/name"
 _BY_BACKEND: Final = "backend"
-_BY_INGRESS: Final = "MultiClusterIngress"
 _TRAFFIC_CONTROL: Final = "TrafficControl"
 READY: Final = "BackendsReady"
 
@@ -84,25 +87,10 @@ def _backend_index(ingress: Obj) -> Iterable[str]:
     return [str(Key(meta.namespace(ingress), name)) for name in backends_of(ingress)]
 
 
-def _has_ingress(work: Obj) -> bool:
-    return _NAME in meta.labels(work)
-
-
-def _ingress_of_work(work: Obj) -> Key | None:
-    labels = meta.labels(work)
-    name = labels.get(_NAME)
-    return Key(labels.get(_NAMESPACE, ""), name) if name else None
-
-
-@ignores_status
-def _ingress_index(work: Obj) -> Iterable[str]:
-    key = _ingress_of_work(work)
-    return (str(key),) if key is not None else ()
-
-
 def _ingress_keys(work: Obj) -> Iterable[Key]:
-    key = _ingress_of_work(work)
-    return (key,) if key is not None else ()
+    labels = meta.labels(work)
+    name = labels.get(well_known.INGRESS_NAME)
+    return (Key(labels.get(well_known.INGRESS_NAMESPACE, ""), name),) if name else ()
 
 
 class MultiClusterIngresses(Reconciler):
@@ -114,17 +102,24 @@ class MultiClusterIngresses(Reconciler):
         self._ingresses = context.informers.of(MultiClusterIngress.gvr, indexes={_BY_BACKEND: _backend_index})
         self._bindings = context.informers.of(ResourceBinding.gvr)
         self._clusters = context.informers.of(Cluster.gvr)
-        self._works = context.informers.of(Work.gvr, indexes={_BY_INGRESS: _ingress_index})
+        self._works = context.informers.of(Work.gvr, indexes={WORKS_OF: owners_of_work})
         self._writer = Works(context)
         self.watches = (
-            Watch(MultiClusterIngress.gvr, when=any_of(spec_changed, deletion_changed)),
-            Watch(ResourceBinding.gvr, when=_moved, map_to=self._of_binding),
+            Watch(MultiClusterIngress.gvr, changed=("spec", "metadata.deletionTimestamp")),
+            Watch(
+                ResourceBinding.gvr,
+                having=(traits_of_binding, "Service"),
+                changed=("spec.clusters",),
+                when=_moved,
+                map_to=self._of_binding,
+            ),
             Watch(
                 Work.gvr,
-                when=all_of(matching(_has_ingress), any_of(field_changed("status", "manifestStatuses"), spec_changed)),
+                having=(traits_of_work, well_known.INGRESS_NAME),
+                changed=("status.manifestStatuses", "spec"),
                 map_to=_ingress_keys,
             ),
-            Watch(Cluster.gvr, when=field_changed("status", "remedyActions"), walk=self._requeue_all),
+            Watch(Cluster.gvr, changed=("status.remedyActions",), walk=self._requeue_all),
         )
 
     def _of_binding(self, binding: Obj) -> Iterable[Key]:
@@ -180,11 +175,11 @@ class MultiClusterIngresses(Reconciler):
             cluster,
             ingress_for_members(ingress),
             name=well_known.work_name(MultiClusterIngress.gvk.kind, name, namespace),
-            labels={_NAMESPACE: namespace, _NAME: name},
+            labels={well_known.INGRESS_NAMESPACE: namespace, well_known.INGRESS_NAME: name},
         )
 
     async def _withdraw(self, key: Key, keep: Iterable[str]) -> None:
-        for work in self._works.by_index(_BY_INGRESS, str(key)):
+        for work in self._works.by_index(WORKS_OF, of_ingress(key)):
             if cluster_of(work) not in keep:
                 await self._writer.delete(work)
 
@@ -213,7 +208,7 @@ class MultiClusterIngresses(Reconciler):
 
     def _reports(self, key: Key) -> list[Report]:
         """Return what clusters report of their Ingresses."""
-        works = self._works.by_index(_BY_INGRESS, str(key))
+        works = self._works.by_index(WORKS_OF, of_ingress(key))
         return [
             Report(cluster_of(work), report.get("status"))
             for work in works

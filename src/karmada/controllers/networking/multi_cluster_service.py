@@ -14,9 +14,9 @@ from karmada.api.cluster import Cluster
 from karmada.api.networking import MultiClusterService
 from karmada.api.work import Work
 from karmada.controllers.context import Context
-from karmada.controllers.networking.carriers import MULTI_CLUSTER_SERVICES, OFFERED, SERVICE_INDEXES, Carriers
+from karmada.controllers.indexes import traits_of_work
+from karmada.controllers.networking.carriers import MULTI_CLUSTER_SERVICES, Carriers
 from karmada.controllers.networking.claims import Claims
-from karmada.controllers.networking.endpointslice_collect import is_marker
 from karmada.controllers.networking.exposure import (
     concerns,
     consumers,
@@ -25,6 +25,7 @@ from karmada.controllers.networking.exposure import (
     problem_of,
     providers,
 )
+from karmada.controllers.networking.index import MARKER_KIND, NETWORKING, carriers, markers, service_of_marker, values
 from karmada.controllers.networking.reports import Report, reported
 from karmada.controllers.networking.serving import cluster_of
 from karmada.controllers.works import Works
@@ -33,34 +34,19 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import any_of, deletion_changed, labels_changed, spec_changed
 from karmada.kube.runtime.writes import add_finalizer, remove_finalizer
 
 MULTI_CLUSTER_SERVICE: Final = "multiclusterservice-controller"
 SERVICES: Final = GVR("", "v1", "services")
 _REPORT: Final = Report("ServiceApplied", "SyncService", "Service is propagated to target clusters.")
-_MADE_FOR: Final = "MultiClusterService/made-for"
 
 
-def _service_of_marker(work: Obj) -> Iterable[Key]:
-    labels = meta.labels(work)
-    name = labels.get(well_known.MULTICLUSTER_SERVICE_NAME)
-    return (Key(labels.get(well_known.MULTICLUSTER_SERVICE_NAMESPACE, ""), name),) if name and is_marker(work) else ()
-
-
-@ignores_status
-def _made_for(work: Obj) -> Iterable[str]:
-    return map(str, _service_of_marker(work))
-
-
-def _marks_otherwise(old: Obj | None, new: Obj | None) -> bool:
-    """Return whether a marker came, went or was changed: by others too, who may have to be corrected."""
-    found = [work for work in (old, new) if work is not None and is_marker(work)]
-    return bool(found) and any_of(spec_changed, labels_changed, deletion_changed)(old, new)
+def _service_keys(work: Obj) -> Iterable[Key]:
+    service = service_of_marker(work)
+    return () if service is None else (service,)
 
 
 class MultiClusterServices(Reconciler):
@@ -73,14 +59,19 @@ class MultiClusterServices(Reconciler):
         self._services = context.informers.of(MultiClusterService.gvr)
         self._clusters = context.informers.of(Cluster.gvr)
         self._works = Works(context)
-        self._markers = context.informers.of(Work.gvr, indexes={_MADE_FOR: _made_for, **SERVICE_INDEXES})
+        self._markers = context.informers.of(Work.gvr, indexes={NETWORKING: values})
         self._carriers = Carriers(context, context.client)
         self._claims = Claims(context.client, context.clock)
         self.watches = (
-            Watch(MultiClusterService.gvr, when=any_of(spec_changed, deletion_changed, _annotations_changed)),
+            Watch(MultiClusterService.gvr, changed=("spec", "metadata.deletionTimestamp", "metadata.annotations")),
             Watch(SERVICES, shape=METADATA, map_to=self._of_service),
             Watch(Cluster.gvr, when=participation_changed, walk=self._requeue_of_cluster),
-            Watch(Work.gvr, when=_marks_otherwise, map_to=_service_of_marker),
+            Watch(
+                Work.gvr,
+                having=(traits_of_work, MARKER_KIND),
+                changed=("spec", "metadata.labels", "metadata.deletionTimestamp"),
+                map_to=_service_keys,
+            ),
         )
 
     def _of_service(self, service: Obj) -> Iterable[Key]:
@@ -137,11 +128,11 @@ class MultiClusterServices(Reconciler):
 
     async def _unmark(self, service: Key, keep: set[str]) -> None:
         """Unmark providers that are none any more; what was collected there goes first."""
-        for marker in self._markers.by_index(_MADE_FOR, str(service)):
+        for marker in self._markers.by_index(NETWORKING, markers(service)):
             cluster = cluster_of(marker)
             if cluster in keep:
                 continue
-            for carrier in self._markers.by_index(OFFERED, str(service)):
+            for carrier in self._markers.by_index(NETWORKING, carriers(MULTI_CLUSTER_SERVICES, service)):
                 if cluster_of(carrier) == cluster:
                     await self._carriers.release(carrier, MULTI_CLUSTER_SERVICES)
             await self._works.delete(marker)
@@ -161,10 +152,6 @@ class MultiClusterServices(Reconciler):
         await remove_finalizer(
             self._client, MultiClusterService.gvr, service, well_known.MULTICLUSTER_SERVICE_FINALIZER
         )
-
-
-def _annotations_changed(old: Obj | None, new: Obj | None) -> bool:
-    return old is not None and new is not None and meta.annotations(old) != meta.annotations(new)
 
 
 def _id_of(service: Obj) -> str:

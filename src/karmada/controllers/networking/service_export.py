@@ -6,12 +6,15 @@ watched from the first ServiceExport on that was applied there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from karmada.api import well_known
 from karmada.api.multicluster import ServiceExport
-from karmada.controllers.networking.carriers import EXPORTS, has_manifest
+from karmada.controllers.networking.carriers import EXPORTS
 from karmada.controllers.networking.collector import Collector
+from karmada.controllers.networking.index import EXPORT_KIND, holds
 from karmada.kube.objects import meta
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
@@ -20,22 +23,23 @@ from karmada.kube.runtime.keys import Key
 from karmada.members.members import Member
 
 SERVICE_EXPORT: Final = "service-export-controller"
-_KIND: Final = ServiceExport.gvk.kind
+
+
+def applied_exports(work: Obj) -> Iterable[str]:
+    """Return an index of Works: those of ServiceExports that were applied, by cluster."""
+    if not holds(work, EXPORT_KIND) or meta.is_deleting(work):
+        return ()
+    cluster = well_known.cluster_of_namespace(meta.namespace(work))
+    applied = meta.has_condition((work.get("status") or {}).get("conditions"), "Applied")
+    return (cluster,) if applied and cluster is not None else ()
 
 
 class ServiceExports(Collector):
     name = SERVICE_EXPORT
     options = replace(Collector.options, queue_name="service-export")
     flow = EXPORTS
-
-    def requires_slices(self, work: Obj) -> bool:
-        return self.may_require_slices(work) and meta.has_condition(
-            (work.get("status") or {}).get("conditions"), "Applied"
-        )
-
-    def may_require_slices(self, work: Obj) -> bool:
-        """Also while it is suspended, or cannot be applied: the member still has the export."""
-        return has_manifest(work, _KIND) and not meta.is_deleting(work)
+    kind = EXPORT_KIND
+    begins = staticmethod(applied_exports)
 
     def more_informers(self, member: Member) -> list[Informer]:
         return [member.informers.of(ServiceExport.gvr, shape=METADATA)]

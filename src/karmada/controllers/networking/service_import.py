@@ -17,7 +17,6 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Terminal, 
 from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import any_of, deleted, deletion_changed, spec_changed
 from karmada.kube.runtime.writes import delete_if_exists, get_if_exists, set_status
 
 SERVICE_IMPORT: Final = "service-import-controller"
@@ -33,8 +32,8 @@ class ServiceImports(Reconciler):
         self._recorder = context.recorder(self.name)
         self._imports = context.informers.of(ServiceImport.gvr)
         self.watches = (
-            Watch(ServiceImport.gvr, when=any_of(spec_changed, deletion_changed)),
-            Watch(SERVICES, shape=METADATA, when=deleted, map_to=self._import_of),
+            Watch(ServiceImport.gvr, changed=("spec", "metadata.deletionTimestamp")),
+            Watch(SERVICES, shape=METADATA, on=("DELETED",), map_to=self._import_of),
         )
 
     def _import_of(self, service: Obj) -> Iterable[Key]:

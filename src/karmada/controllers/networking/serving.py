@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 
 from karmada.api import well_known
 from karmada.controllers.cluster_state import is_ready
-from karmada.controllers.networking.carriers import carried
+from karmada.controllers.networking.carriers import Flow, carried, service_of
+from karmada.controllers.networking.index import NETWORKING, carriers
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
-from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.keys import Key, key_of
 
 
 def cluster_of(work: Obj) -> str:
@@ -32,15 +33,18 @@ def usable(endpoint_slice: Obj, work: Obj, siblings: Iterable[Obj], clusters: In
     return {**endpoint_slice, "endpoints": [_not_ready(endpoint) for endpoint in endpoint_slice.get("endpoints") or ()]}
 
 
-def objects_of(works: Informer, index: str, service: Key) -> Iterator[Obj]:
-    """Return the carriers of a service, each read (and parsed) only when it is its turn."""
-    found = map(works.get, works.keys_by_index(index, str(service)))
+def carriers_of(works: Informer, flow: Flow, service: Key) -> Iterator[Obj]:
+    """Return the carriers that a flow has of a service, each read (and parsed) only when it is its turn."""
+    found = map(works.get, works.keys_by_index(NETWORKING, carriers(flow, service)))
     return (work for work in found if work is not None)
 
 
-def dependents(keys: Iterable[Key], clusters: Informer) -> set[Key]:
-    """Return the carriers of a service whose use depends on the others: their clusters do not answer."""
-    return {key for key in keys if not _answers(well_known.cluster_of_namespace(key.namespace) or "", clusters)}
+def siblings(works: Informer, flow: Flow, work: Obj, clusters: Informer) -> set[Key]:
+    """Return a carrier, and those of the same service whose use depends on it: their clusters do not answer."""
+    service = service_of(work, flow)
+    others = () if service is None else works.keys_by_index(NETWORKING, carriers(flow, service))
+    silent = (key for key in others if not _answers(well_known.cluster_of_namespace(key.namespace) or "", clusters))
+    return {key_of(work), *silent}
 
 
 def _answers(cluster: str, clusters: Informer) -> bool:
