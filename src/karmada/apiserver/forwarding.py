@@ -6,15 +6,12 @@ import re
 from urllib.parse import quote, unquote
 
 import aiohttp
-import orjson
 from aiohttp import web
 
 from karmada.apiserver.members import Member, Members, unanswered
-from karmada.kube.client.limits import LIST_BYTES
-from karmada.kube.server.http.relaying import body_of, forwarded_headers, pass_on
+from karmada.kube.server.http.relaying import body_of, forwarded_headers, own_body, pass_on, whole
 from karmada.kube.server.http.request import Request
-from karmada.kube.server.http.results import RawResult, Result
-from karmada.kube.server.outbound.bodies import read_body
+from karmada.kube.server.http.results import Result
 
 _PARTS_BEFORE = 7
 """/apis/GROUP/VERSION/RESOURCE/NAME/proxy/ and what comes behind."""
@@ -33,22 +30,16 @@ async def forward(
     dropped = ("Host", "Content-Encoding") if request.body else ("Host",)
     headers = [(name, value) for name, value in headers if name.title() not in dropped]
     response = await members.send(member, raw.method, member.url(path, query), headers, body_of(request, raw))
-    try:
-        return await pass_on(raw, response)
-    finally:
-        response.close()
+    return await pass_on(raw, response)
 
 
 async def call(members: Members, member: Member, request: Request, path: str, query: str) -> Result:
     """For callers in this process: the whole response."""
     headers = [(name, value) for name, value in request.headers.items() if value] + member.identity(request.user)
-    body = request.body or (orjson.dumps(request.obj) if request.obj is not None else None)
     url = member.url(path, query)
-    response = await members.send(member, request.method, url, headers, body, IN_PROCESS_SECONDS)
-    media = response.headers.get("Content-Type", "application/json")
+    response = await members.send(member, request.method, url, headers, own_body(request), IN_PROCESS_SECONDS)
     try:
-        async with response:
-            return RawResult(await read_body(response, LIST_BYTES), media, response.status)
+        return await whole(response)
     except (aiohttp.ClientError, OSError) as error:
         raise unanswered(error, member) from error
 

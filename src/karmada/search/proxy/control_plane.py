@@ -9,24 +9,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import aiohttp
-import orjson
 from aiohttp import web
 from yarl import URL
 
 from karmada.apiserver.members import GENERAL_GROUPS
 from karmada.kube.client.config import Impersonation, RestConfig
 from karmada.kube.client.credentials import CredentialError, credentials_for
-from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.client.proxies import proxy_for
 from karmada.kube.client.tls import MaterialReader, client_context
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.server.addresses.service_routing import Address
 from karmada.kube.server.auth.user import User
-from karmada.kube.server.http.relaying import body_of, forwarded_headers, pass_on
+from karmada.kube.server.http.relaying import body_of, forwarded_headers, own_body, pass_on, whole
 from karmada.kube.server.http.request import Request
-from karmada.kube.server.http.results import RawResult, Result, TakeOver
-from karmada.kube.server.outbound.bodies import read_body
+from karmada.kube.server.http.results import Result, TakeOver
 from karmada.kube.server.outbound.https import Outbound, Target, Trust, why
 from karmada.search.proxy.chain import KARMADA
 from karmada.search.proxy.parsing import Proxied
@@ -77,20 +74,12 @@ class RemoteControlPlane:
     async def _forward(self, inner: Proxied, raw: web.BaseRequest) -> web.StreamResponse:
         headers = forwarded_headers(raw, _impersonating(inner.request.user))
         headers = [(name, value) for name, value in headers if name != "Host"]
-        response = await self._send(inner, headers, body_of(inner.request, raw))
-        try:
-            return await pass_on(raw, response)
-        finally:
-            response.close()
+        return await pass_on(raw, await self._send(inner, headers, body_of(inner.request, raw)))
 
     async def _call(self, inner: Proxied) -> Result:
         request = inner.request
         headers = [(n, v) for n, v in request.headers.items() if v] + _impersonating(request.user)
-        body = request.body or (orjson.dumps(request.obj) if request.obj is not None else None)
-        response = await self._send(inner, headers, body, IN_PROCESS_SECONDS)
-        async with response:
-            media = response.headers.get("Content-Type", "application/json")
-            return RawResult(await read_body(response, LIST_BYTES), media, response.status)
+        return await whole(await self._send(inner, headers, own_body(request), IN_PROCESS_SECONDS))
 
     async def _send(
         self, inner: Proxied, headers: list[tuple[str, str]], body: object, seconds: float | None = None

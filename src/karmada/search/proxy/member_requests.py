@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from karmada.apiserver.forwarding import call, forward
@@ -23,6 +22,7 @@ from karmada.kube.schema import protobuf
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.http.protobuf_form import ProtobufForm
+from karmada.kube.server.http.relaying import own_body
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import Result, TakeOver
 from karmada.search.interfaces import Caches, Reading
@@ -89,7 +89,7 @@ class MemberRequests:
 
     async def _rewritten(self, request: Request, gvr: GVR, cluster: str) -> Request:
         if request.in_process:
-            body = request.body or (orjson.dumps(request.obj) if request.obj is not None else b"")
+            body = own_body(request) or b""
             media = request.headers.get("Content-Type", "")
             return replace(request, body=for_member(body, media, cluster), obj=None)
         raw: web.BaseRequest = request.raw

@@ -9,16 +9,13 @@ from __future__ import annotations
 from urllib.parse import quote, urlencode
 
 import aiohttp
-import orjson
 from aiohttp import web
 
-from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.server.aggregation.remote_watch import remote_watch
 from karmada.kube.server.auth.frontproxy import remote_headers
-from karmada.kube.server.http.relaying import body_of, forwarded_headers, pass_on
+from karmada.kube.server.http.relaying import body_of, forwarded_headers, own_body, pass_on, whole
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
-from karmada.kube.server.outbound.bodies import read_body
 from karmada.kube.server.outbound.https import Outbound, Target, why
 
 TEXT = "text/plain; charset=utf-8"
@@ -47,10 +44,7 @@ class Proxy:
             response = await call
         except (aiohttp.ClientError, OSError) as error:
             return web.Response(text=f"{why(error, target)}\n", status=503, content_type="text/plain", charset="utf-8")
-        try:
-            return await pass_on(raw, response)
-        finally:
-            response.close()  # what was released before stays open for others
+        return await pass_on(raw, response)
 
     # In-process
 
@@ -64,15 +58,13 @@ class Proxy:
             target,
             path,
             headers=[*((n, v) for n, v in request.headers.items() if v), *remote_headers(request.user)],
-            data=request.body or (orjson.dumps(request.obj) if request.obj is not None else None),
+            data=own_body(request),
             seconds=None if watching else IN_PROCESS_SECONDS,
         )
         try:
             response = await call
             if watching and response.status == 200:
                 return remote_watch(request.info, response)
-            async with response:
-                media = response.headers.get("Content-Type", "application/json")
-                return RawResult(await read_body(response, LIST_BYTES), media, response.status)
+            return await whole(response)
         except (aiohttp.ClientError, OSError) as error:
             return unavailable(why(error, target))

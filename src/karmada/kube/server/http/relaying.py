@@ -12,13 +12,17 @@ from collections.abc import Iterable
 from typing import Any
 
 import aiohttp
+import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
+from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.auth.headers import without_identity
 from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import RawResult
 from karmada.kube.server.http.upgrade import Tail, Upgraded, pump, stream, taken_over, wants_upgrade
+from karmada.kube.server.outbound.bodies import read_body
 
 _HOP_BY_HOP = frozenset(
     {
@@ -31,16 +35,26 @@ _WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 
 
 async def pass_on(raw: web.BaseRequest, response: aiohttp.ClientResponse) -> web.StreamResponse:
-    """Give the client what the backend answered, an upgrade included; the caller closes `response`."""
-    if response.status == 101:
-        if _is_wanted(raw, response):
-            return await tunnel(raw, response)
-        refusal = web.Response(status=502, text="the backend changed to a protocol that was not requested\n")
-        refusal.force_close()
-        return refusal
-    answer = await relay(raw, response)
-    response.release()
-    return answer
+    """Give the client what the backend answered, an upgrade included; `response` is closed then."""
+    try:
+        if response.status == 101:
+            if _is_wanted(raw, response):
+                return await tunnel(raw, response)
+            refusal = web.Response(status=502, text="the backend changed to a protocol that was not requested\n")
+            refusal.force_close()
+            return refusal
+        answer = await relay(raw, response)
+        response.release()
+        return answer
+    finally:
+        response.close()  # what was released before stays open for others
+
+
+async def whole(response: aiohttp.ClientResponse) -> RawResult:
+    """Return what the backend answered to a caller in this process; `response` is closed then."""
+    async with response:
+        media = response.headers.get("Content-Type", "application/json")
+        return RawResult(await read_body(response, LIST_BYTES), media, response.status)
 
 
 def _is_wanted(raw: web.BaseRequest, response: aiohttp.ClientResponse) -> bool:
@@ -72,6 +86,11 @@ def _without_token(header: tuple[str, str]) -> tuple[str, str]:
         return header
     kept = [part.strip() for part in value.split(",") if not part.strip().startswith(_WEBSOCKET_TOKEN)]
     return name, ", ".join(kept)
+
+
+def own_body(request: Request) -> bytes | None:
+    """Return the body of a request of this process, which may be an object yet."""
+    return request.body or (orjson.dumps(request.obj) if request.obj is not None else None)
 
 
 def body_of(request: Request, raw: web.BaseRequest) -> Any:
