@@ -150,7 +150,7 @@ async def test_a_member_that_never_ends_is_left_out(
     http: Http, client: Client, member: FakeMember, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("karmada.apiserver.fan_out.LIST_BYTES", 4 << 20)
-    monkeypatch.setattr("karmada.apiserver.forwarding.LIST_BYTES", 4 << 20)
+    monkeypatch.setattr("karmada.kube.server.http.relaying.LIST_BYTES", 4 << 20)
     member.reply = endless
     await register(client, "m1", member.url)
     assert (await http("GET", f"{ALL}{PODS}")).code == 404

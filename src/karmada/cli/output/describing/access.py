@@ -41,10 +41,8 @@ def _listed(value: str | None) -> tuple[str, ...]:
 
 async def role(sheet: Sheet, obj: Obj, _around: Around) -> None:
     head(sheet, obj, namespaced=False)
-    titles = ("Resources", "Non-Resource URLs", "Resource Names", "Verbs")
     sheet.row(0, "PolicyRule:")
-    sheet.row(1, *titles)
-    sheet.row(1, *("-" * len(title) for title in titles))
+    sheet.heads(1, "Resources", "Non-Resource URLs", "Resource Names", "Verbs")
     for rule in sorted(joined_rules(obj.get("rules") or []), key=Rule.order):
         resource = _full_name(rule)
         sheet.row(1, resource, shown(_listed(rule.url)), shown(_listed(rule.name)), shown(rule.verbs))
@@ -88,7 +86,6 @@ async def role_binding(sheet: Sheet, obj: Obj, _around: Around) -> None:
     sheet.field("Kind", at(obj, "roleRef.kind"), 1)
     sheet.field("Name", at(obj, "roleRef.name"), 1)
     sheet.row(0, "Subjects:")
-    sheet.row(1, "Kind", "Name", "Namespace")
-    sheet.row(1, "----", "----", "---------")
+    sheet.heads(1, "Kind", "Name", "Namespace")
     for subject in obj.get("subjects") or ():
         sheet.row(1, subject.get("kind") or "", subject.get("name") or "", subject.get("namespace") or "")

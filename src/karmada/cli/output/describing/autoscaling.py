@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from karmada.cli.output.describing.sheet import UNKNOWN, UNSET, Sheet
-from karmada.cli.output.describing.words import at, labels, meta, moment, notes
+from karmada.cli.output.describing.words import at, conditions, marks, meta, moment, names
 
 if TYPE_CHECKING:
     from karmada.cli.output.describing.around import Around
@@ -20,12 +20,10 @@ class Measure(NamedTuple):
     target: str
 
 
-async def autoscaler(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def autoscaler(sheet: Sheet, obj: Obj, _around: Around) -> None:
     spec, status = obj["spec"], obj.get("status") or {}
-    sheet.field("Name", meta(obj, "name"))
-    sheet.field("Namespace", meta(obj, "namespace"))
-    labels(sheet, "Labels", meta(obj, "labels", {}))
-    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    names(sheet, obj)
+    marks(sheet, obj)
     sheet.field("CreationTimestamp", moment(meta(obj, "creationTimestamp")))
     kind = at(spec, "scaleTargetRef.kind")
     sheet.field("Reference", f"{kind}/{at(spec, 'scaleTargetRef.name')}")
@@ -42,8 +40,7 @@ async def autoscaler(sheet: Sheet, obj: Obj, around: Around) -> None:
         _direction(sheet, "Scale Down", spec["behavior"].get("scaleDown"))
     replicas = f"{status.get('currentReplicas') or 0} current / {status.get('desiredReplicas') or 0} desired"
     sheet.field(f"{kind} pods", replicas)
-    _conditions(sheet, status.get("conditions") or [])
-    await around.write_events(sheet, obj)
+    conditions(sheet, status.get("conditions") or [])
 
 
 def _measure(metric: Obj, status: Obj) -> Measure:
@@ -101,14 +98,3 @@ def _direction(sheet: Sheet, title: str, rules: Obj | None) -> None:
         sheet.row(
             3, f"- Type: {policy['type']}", f"Value: {policy['value']}", f"Period: {policy['periodSeconds']} seconds"
         )
-
-
-def _conditions(sheet: Sheet, conditions: list[Obj]) -> None:
-    if not conditions:
-        return
-    titles = ("Type", "Status", "Reason", "Message")
-    sheet.row(0, "Conditions:")
-    sheet.row(1, *titles)
-    sheet.row(1, *("-" * len(title) for title in titles))
-    for found in conditions:
-        sheet.row(1, found["type"], found["status"], found.get("reason") or "", found.get("message") or "")

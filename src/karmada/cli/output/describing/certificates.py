@@ -27,7 +27,7 @@ _SEVERAL = {
 }
 
 
-async def signing_request(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def signing_request(sheet: Sheet, obj: Obj, _around: Around) -> None:
     from karmada.kube.objects.times import human_duration
 
     spec = obj["spec"]
@@ -43,7 +43,6 @@ async def signing_request(sheet: Sheet, obj: Obj, around: Around) -> None:
     sheet.field("Status", _state(obj))
     _subject(sheet, request)
     _other_names(sheet, request)
-    await around.write_events(sheet, obj)
 
 
 def _parsed(encoded: str) -> CertificateSigningRequest:

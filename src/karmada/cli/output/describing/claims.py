@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karmada.cli.output.describing.sheet import Sheet
-from karmada.cli.output.describing.words import access_modes, at, labels, meta, moment, notes, since
+from karmada.cli.output.describing.words import access_modes, at, conditions, labels, meta, names, notes, phase
 
 if TYPE_CHECKING:
     from karmada.cli.output.describing.around import Around
@@ -16,18 +16,13 @@ _CLASS = "volume.beta.kubernetes.io/storage-class"
 
 async def claim(sheet: Sheet, obj: Obj, around: Around) -> None:
     pods = await around.listed("pods.v1", meta(obj, "namespace"))
-    sheet.field("Name", meta(obj, "name"))
-    sheet.field("Namespace", meta(obj, "namespace"))
+    names(sheet, obj)
     sheet.field("StorageClass", storage_class(obj))
-    if meta(obj, "deletionTimestamp"):
-        sheet.field("Status", f"Terminating (lasts {since(meta(obj, 'deletionTimestamp'), around.now)})")
-    else:
-        sheet.field("Status", at(obj, "status.phase"))
+    phase(sheet, obj, around.now)
     sheet.field("Volume", at(obj, "spec.volumeName"))
     _wishes(sheet, obj, 0)
     sheet.column("Used By", sorted(_users(obj, pods)))
-    _conditions(sheet, obj)
-    await around.write_events(sheet, obj)
+    conditions(sheet, at(obj, "status.conditions", []), "LastProbeTime", "LastTransitionTime", end=" ")
 
 
 def storage_class(obj: Obj) -> str:
@@ -70,17 +65,3 @@ def _users(obj: Obj, pods: list[Obj]) -> list[str]:
                 users.append(meta(pod, "name"))
                 break
     return users
-
-
-def _conditions(sheet: Sheet, obj: Obj) -> None:
-    conditions = at(obj, "status.conditions", [])
-    if not conditions:
-        return
-    sheet.row(0, "Conditions:")
-    titles = ("Type", "Status", "LastProbeTime", "LastTransitionTime", "Reason", "Message")
-    sheet.row(1, *titles)
-    sheet.row(1, *("-" * len(title) for title in titles))
-    for found in conditions:
-        times = [moment(found.get(key) or "0001-01-01T00:00:00Z") for key in ("lastProbeTime", "lastTransitionTime")]
-        cells = (found["type"], found["status"], *times, found.get("reason") or "")
-        sheet.row(1, *(f"{cell} " for cell in cells), found.get("message") or "")

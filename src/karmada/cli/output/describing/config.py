@@ -21,7 +21,7 @@ def _bytes(encoded: str | None) -> bytes:
     return b64decode(encoded or "")
 
 
-async def config_map(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def config_map(sheet: Sheet, obj: Obj, _around: Around) -> None:
     head(sheet, obj)
     sheet.blank()
     sheet.row(0, "Data")
@@ -37,7 +37,6 @@ async def config_map(sheet: Sheet, obj: Obj, around: Around) -> None:
     for key, value in sorted((obj.get("binaryData") or {}).items()):
         sheet.row(0, f"{key}: {len(_bytes(value))} bytes")
     sheet.blank()
-    await around.write_events(sheet, obj)
 
 
 async def secret(sheet: Sheet, obj: Obj, _around: Around) -> None:
@@ -66,7 +65,6 @@ async def service_account(sheet: Sheet, obj: Obj, around: Around) -> None:
         ("Tokens", tokens),
     ):
         sheet.column(title, [name if secrets is None or name in there else f"{name} (not found)" for name in names])
-    await around.write_events(sheet, obj)
 
 
 def _is_token_of(secret_: Obj, account: Obj) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from karmada.cli.output.describing.sheet import NONE, Sheet, shown
-from karmada.cli.output.describing.words import amounts, at, joined, moment, title_case
+from karmada.cli.output.describing.words import amounts, at, joined, moment_or_zero, title_case
 
 if TYPE_CHECKING:
     from karmada.kube.objects.types import Obj
@@ -97,7 +97,7 @@ def _lines(sheet: Sheet, title: str, words: list[str] | None) -> None:
 def _state(sheet: Sheet, title: str, state: Mapping[str, Any]) -> None:
     if state.get("running") is not None:
         sheet.field(title, "Running", 2)
-        sheet.field("Started", _moment(state["running"].get("startedAt")), 3)
+        sheet.field("Started", moment_or_zero(state["running"].get("startedAt")), 3)
     elif state.get("terminated") is not None:
         sheet.field(title, "Terminated", 2)
         _terminated(sheet, state["terminated"])
@@ -112,12 +112,8 @@ def _terminated(sheet: Sheet, ended: Obj) -> None:
     sheet.field("Exit Code", ended.get("exitCode") or 0, 3)
     if ended.get("signal"):
         sheet.field("Signal", ended["signal"], 3)
-    sheet.field("Started", _moment(ended.get("startedAt")), 3)
-    sheet.field("Finished", _moment(ended.get("finishedAt")), 3)
-
-
-def _moment(text: str | None) -> str:
-    return moment(text or "0001-01-01T00:00:00Z")
+    sheet.field("Started", moment_or_zero(ended.get("startedAt")), 3)
+    sheet.field("Finished", moment_or_zero(ended.get("finishedAt")), 3)
 
 
 # probes

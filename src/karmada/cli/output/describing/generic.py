@@ -16,11 +16,10 @@ _SHOWN_BEFORE = frozenset({"managedFields", "name", "namespace", "labels", "anno
 _ACRONYMS = frozenset({"API", "URL", "UID", "OSB", "GUID"})
 
 
-async def generic(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def generic(sheet: Sheet, obj: Obj, _around: Around) -> None:
     head(sheet, obj)
     rest = {key: value for key, value in obj["metadata"].items() if key not in _SHOWN_BEFORE}
     fields(sheet, 0, {**obj, "metadata": rest})
-    await around.write_events(sheet, obj)
 
 
 def fields(sheet: Sheet, level: int, content: Obj) -> None:

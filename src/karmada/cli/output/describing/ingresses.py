@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from karmada.cli.output.describing.services import endpoints_text, slices_of
 from karmada.cli.output.describing.sheet import NONE, Sheet
-from karmada.cli.output.describing.words import at, head, labels, meta, notes
+from karmada.cli.output.describing.words import at, conditions, head, labels, meta, notes
 
 if TYPE_CHECKING:
     from karmada.cli.output.describing.around import Around
@@ -32,8 +32,7 @@ async def ingress(sheet: Sheet, obj: Obj, around: Around) -> None:
             secret = tls.get("secretName")
             sheet.row(1, f"{secret} terminates {hosts}" if secret else f"SNI routes {hosts}")
     sheet.row(0, "Rules:")
-    sheet.row(1, "Host", "Path", "Backends")
-    sheet.row(1, "----", "----", "--------")
+    sheet.heads(1, "Host", "Path", "Backends")
     rules = [rule for rule in spec.get("rules") or () if rule.get("http")]
     for rule in rules:
         sheet.row(1, rule.get("host") or "*", "")
@@ -42,7 +41,6 @@ async def ingress(sheet: Sheet, obj: Obj, around: Around) -> None:
     if not rules:
         sheet.row(1, "*", "*", default)
     notes(sheet, "Annotations", meta(obj, "annotations", {}))
-    await around.write_events(sheet, obj)
 
 
 async def _backend(backend: Obj, namespace: str, around: Around) -> str:
@@ -69,7 +67,7 @@ async def _behind(wanted: Obj, namespace: str, around: Around) -> str:
     return endpoints_text(await slices_of(wanted["name"], namespace, around), name)
 
 
-async def ingress_class(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def ingress_class(sheet: Sheet, obj: Obj, _around: Around) -> None:
     head(sheet, obj, namespaced=False)
     sheet.field("Controller", at(obj, "spec.controller"))
     parameters = at(obj, "spec.parameters", {})
@@ -78,30 +76,21 @@ async def ingress_class(sheet: Sheet, obj: Obj, around: Around) -> None:
         sheet.optional("APIGroup", parameters.get("apiGroup"), 1)
         sheet.field("Kind", parameters.get("kind") or "", 1)
         sheet.field("Name", parameters.get("name") or "", 1)
-    await around.write_events(sheet, obj)
 
 
-async def service_cidr(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def service_cidr(sheet: Sheet, obj: Obj, _around: Around) -> None:
     head(sheet, obj, namespaced=False)
     sheet.field("CIDRs", ", ".join(at(obj, "spec.cidrs", [])))
-    conditions = at(obj, "status.conditions", [])
-    if conditions:
+    found = at(obj, "status.conditions", [])
+    if found:
         sheet.row(0, "Status:")
-        sheet.row(0, "Conditions:")
-        titles = ("Type", "Status", "LastTransitionTime", "Reason", "Message")
-        sheet.row(1, *titles)
-        sheet.row(1, *("-" * len(title) for title in titles))
-        for found in conditions:
-            cells = (found["type"], found["status"], found.get("lastTransitionTime"), found.get("reason") or "")
-            sheet.row(1, *(f"{cell} " for cell in cells), found.get("message") or "")
-    await around.write_events(sheet, obj)
+    conditions(sheet, found, "LastTransitionTime", time=str, end=" ")
 
 
-async def ip_address(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def ip_address(sheet: Sheet, obj: Obj, _around: Around) -> None:
     head(sheet, obj, namespaced=False)
     parent = at(obj, "spec.parentRef", {})
     if parent:
         sheet.row(0, "Parent Reference:")
         for title, key in (("Group", "group"), ("Resource", "resource"), ("Namespace", "namespace"), ("Name", "name")):
             sheet.field(title, parent.get(key) or "", 1)
-    await around.write_events(sheet, obj)

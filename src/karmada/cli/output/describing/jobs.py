@@ -10,10 +10,9 @@ from karmada.cli.output.describing.words import (
     at,
     controlled_by,
     head,
-    labels,
-    meta,
+    marks,
     moment,
-    notes,
+    names,
     selector_text,
     title_case,
 )
@@ -25,14 +24,12 @@ if TYPE_CHECKING:
 _LONG_LIST = 50
 
 
-async def job(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def job(sheet: Sheet, obj: Obj, _around: Around) -> None:
     spec, status = obj["spec"], obj.get("status") or {}
-    sheet.field("Name", meta(obj, "name"))
-    sheet.field("Namespace", meta(obj, "namespace"))
+    names(sheet, obj)
     if spec.get("selector") is not None:
         sheet.field("Selector", selector_text(spec["selector"]))
-    labels(sheet, "Labels", meta(obj, "labels", {}))
-    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    marks(sheet, obj)
     controlled_by(sheet, obj)
     _plan(sheet, spec)
     _times(sheet, spec, status)
@@ -42,20 +39,15 @@ async def job(sheet: Sheet, obj: Obj, around: Around) -> None:
     if spec.get("completionMode") == "Indexed":
         sheet.field("Completed Indexes", _indexes(status.get("completedIndexes") or ""))
     template(sheet, spec.get("template"))
-    await around.write_events(sheet, obj)
 
 
 def _plan(sheet: Sheet, spec: Obj) -> None:
-    if spec.get("parallelism") is not None:
-        sheet.field("Parallelism", spec["parallelism"])
+    sheet.known("Parallelism", spec.get("parallelism"))
     sheet.field("Completions", spec["completions"] if spec.get("completions") is not None else UNSET)
     sheet.optional("Completion Mode", spec.get("completionMode"))
-    if spec.get("suspend") is not None:
-        sheet.field("Suspend", spec["suspend"])
-    if spec.get("backoffLimit") is not None:
-        sheet.field("Backoff Limit", spec["backoffLimit"])
-    if spec.get("ttlSecondsAfterFinished") is not None:
-        sheet.field("TTL Seconds After Finished", spec["ttlSecondsAfterFinished"])
+    sheet.known("Suspend", spec.get("suspend"))
+    sheet.known("Backoff Limit", spec.get("backoffLimit"))
+    sheet.known("TTL Seconds After Finished", spec.get("ttlSecondsAfterFinished"))
 
 
 def _times(sheet: Sheet, spec: Obj, status: Obj) -> None:
@@ -80,7 +72,7 @@ def _indexes(text: str) -> str:
     return text if cut < 0 else f"{text[: cut + 1]}..."
 
 
-async def cron_job(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def cron_job(sheet: Sheet, obj: Obj, _around: Around) -> None:
     spec, status = obj["spec"], obj.get("status") or {}
     head(sheet, obj)
     sheet.field("Schedule", spec.get("schedule") or "")
@@ -97,7 +89,6 @@ async def cron_job(sheet: Sheet, obj: Obj, around: Around) -> None:
     last = status.get("lastScheduleTime")
     sheet.field("Last Schedule Time", moment(last) if last else UNSET)
     sheet.field("Active Jobs", ", ".join(active.get("name") or "" for active in status.get("active") or ()) or NONE)
-    await around.write_events(sheet, obj)
 
 
 def _job_template(sheet: Sheet, spec: Obj) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karmada.cli.output.describing.sheet import Sheet
-from karmada.cli.output.describing.words import at, labels, meta, moment, notes
+from karmada.cli.output.describing.sheet import UNSET, Sheet
+from karmada.cli.output.describing.words import at, conditions, marks, meta, moment, names
 
 if TYPE_CHECKING:
     from karmada.cli.output.describing.around import Around
@@ -30,28 +30,16 @@ async def namespace(sheet: Sheet, obj: Obj, around: Around) -> None:
     quotas = await around.if_allowed("resourcequotas.v1", name)
     limits = await around.if_allowed("limitranges.v1", name)
     sheet.field("Name", name)
-    labels(sheet, "Labels", meta(obj, "labels", {}))
-    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    marks(sheet, obj)
     sheet.field("Status", at(obj, "status.phase"))
-    _conditions(sheet, at(obj, "status.conditions", []))
+    transitions = at(obj, "status.conditions", [])
+    conditions(sheet, transitions, "LastTransitionTime", time=lambda text: moment(text) if text else UNSET)
     if quotas is not None:
         sheet.blank()
         _quotas(sheet, quotas)
     if limits is not None:
         sheet.blank()
         _limits(sheet, limits)
-
-
-def _conditions(sheet: Sheet, conditions: list[Obj]) -> None:
-    if not conditions:
-        return
-    sheet.row(0, "Conditions:")
-    titles = ("Type", "Status", "LastTransitionTime", "Reason", "Message")
-    sheet.row(1, *titles)
-    sheet.row(1, *("-" * len(title) for title in titles))
-    for found in conditions:
-        at_time = moment(found["lastTransitionTime"]) if found.get("lastTransitionTime") else "<unset>"
-        sheet.row(1, found["type"], found["status"], at_time, found.get("reason") or "", found.get("message") or "")
 
 
 def _quotas(sheet: Sheet, quotas: list[Obj]) -> None:
@@ -81,16 +69,14 @@ def _amounts(sheet: Sheet, quota: Obj, level: int) -> None:
 
 
 async def quota(sheet: Sheet, obj: Obj, _around: Around) -> None:
-    sheet.field("Name", meta(obj, "name"))
-    sheet.field("Namespace", meta(obj, "namespace"))
+    names(sheet, obj)
     scopes = sorted(at(obj, "spec.scopes", []))
     if scopes:
         sheet.field("Scopes", ", ".join(scopes))
         for scope in scopes:
             if scope in _SCOPES:
                 sheet.row(0, f" * {_SCOPES[scope]}")
-    sheet.row(0, "Resource", "Used", "Hard")
-    sheet.row(0, "--------", "----", "----")
+    sheet.heads(0, "Resource", "Used", "Hard")
     _amounts(sheet, obj, 0)
 
 
@@ -115,6 +101,5 @@ def _limit_table(sheet: Sheet, limits: list[Obj], indent: str) -> None:
 
 
 async def limit_range(sheet: Sheet, obj: Obj, _around: Around) -> None:
-    sheet.field("Name", meta(obj, "name"))
-    sheet.field("Namespace", meta(obj, "namespace"))
+    names(sheet, obj)
     _limit_table(sheet, at(obj, "spec.limits", []), "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karmada.cli.output.describing.sheet import Sheet
-from karmada.cli.output.describing.words import at, labels, meta, notes, selector_text
+from karmada.cli.output.describing.words import at, marks, meta, names, selector_text
 
 if TYPE_CHECKING:
     from karmada.cli.output.describing.around import Around
@@ -17,11 +17,9 @@ _EVERYONE = "<none> (Allowing the specific traffic to all pods in this namespace
 async def network_policy(sheet: Sheet, obj: Obj, _around: Around) -> None:
     spec = obj.get("spec") or {}
     types = spec.get("policyTypes") or []
-    sheet.field("Name", meta(obj, "name"))
-    sheet.field("Namespace", meta(obj, "namespace"))
+    names(sheet, obj)
     sheet.field("Created on", _created(meta(obj, "creationTimestamp")))
-    labels(sheet, "Labels", meta(obj, "labels", {}))
-    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    marks(sheet, obj)
     sheet.row(0, "Spec:")
     selector = spec.get("podSelector") or {}
     pods = selector_text(selector) if any(selector.values()) else _EVERYONE

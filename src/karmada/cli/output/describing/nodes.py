@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from karmada.cli.output.describing.around import events
 from karmada.cli.output.describing.sheet import UNSET, Sheet
-from karmada.cli.output.describing.words import amounts, at, joined, labels, meta, moment, notes, since
+from karmada.cli.output.describing.words import (
+    amounts,
+    at,
+    conditions,
+    joined,
+    marks,
+    meta,
+    moment,
+    since,
+)
 from karmada.cli.output.taints import taint_text
 
 if TYPE_CHECKING:
@@ -38,13 +47,12 @@ async def node(sheet: Sheet, obj: Obj, around: Around) -> None:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     sheet.field("Name", meta(obj, "name"))
     sheet.field("Roles", joined(_roles(obj), ","))
-    labels(sheet, "Labels", meta(obj, "labels", {}))
-    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    marks(sheet, obj)
     sheet.field("CreationTimestamp", moment(meta(obj, "creationTimestamp")))
     sheet.column("Taints", [taint_text(taint) for taint in sorted(spec.get("taints") or (), key=_taint_order)])
     sheet.field("Unschedulable", bool(spec.get("unschedulable")))
     await _lease(sheet, meta(obj, "name"), around)
-    _conditions(sheet, status.get("conditions") or [])
+    conditions(sheet, status.get("conditions") or [], "LastHeartbeatTime", "LastTransitionTime", end=" ")
     sheet.row(0, "Addresses:")
     for address in status.get("addresses") or ():
         sheet.field(address["type"], address["address"], 1)
@@ -94,21 +102,6 @@ async def _lease(sheet: Sheet, name: str, around: Around) -> None:
     sheet.field("HolderIdentity", spec.get("holderIdentity") or UNSET, 1)
     for title, key in (("AcquireTime", "acquireTime"), ("RenewTime", "renewTime")):
         sheet.field(title, moment(spec[key]) if spec.get(key) else UNSET, 1)
-
-
-def _conditions(sheet: Sheet, conditions: list[Obj]) -> None:
-    if not conditions:
-        return
-    titles = ("Type", "Status", "LastHeartbeatTime", "LastTransitionTime", "Reason", "Message")
-    sheet.row(0, "Conditions:")
-    sheet.row(1, *titles)
-    sheet.row(1, *("-" * len(title) for title in titles))
-    for found in conditions:
-        times = [
-            moment(found.get(key) or "0001-01-01T00:00:00Z") for key in ("lastHeartbeatTime", "lastTransitionTime")
-        ]
-        cells = (found["type"], found["status"], *times, found.get("reason") or "")
-        sheet.row(1, *(f"{cell} " for cell in cells), found.get("message") or "")
 
 
 # pods
@@ -168,8 +161,7 @@ def _allocated(
 
     sheet.row(0, "Allocated resources:")
     sheet.row(1, "(Total limits may be over 100 percent, i.e., overcommitted.)")
-    sheet.row(1, "Resource", "Requests", "Limits")
-    sheet.row(1, "--------", "--------", "------")
+    sheet.heads(1, "Resource", "Requests", "Limits")
     pages = sorted(name for name in has if name.startswith(_HUGE_PAGES))
     for name in (*_STANDARD, *pages):
         shares = [_share(found.get(name, ZERO), has.get(name, ZERO), name) for found in (requests, limits)]

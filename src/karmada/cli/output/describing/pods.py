@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 from karmada.cli.output.describing.containers import containers, resources, seccomp
 from karmada.cli.output.describing.sheet import NONE, UNSET, Sheet
 from karmada.cli.output.describing.volumes import volumes
-from karmada.cli.output.describing.words import at, controlled_by, labels, meta, moment, notes, selector_text, since
+from karmada.cli.output.describing.words import (
+    at,
+    controlled_by,
+    labels,
+    marks,
+    meta,
+    moment,
+    names,
+    notes,
+    selector_text,
+    since,
+)
 
 if TYPE_CHECKING:
     from karmada.cli.output.describing.around import Around
@@ -34,15 +45,12 @@ async def pod(sheet: Sheet, obj: Obj, around: Around) -> None:
     volumes(sheet, spec.get("volumes") or ())
     sheet.field("QoS Class", at(obj, "status.qosClass"))
     _placement(sheet, spec, 0, selectors_first=True)
-    await around.write_events(sheet, obj)
 
 
 def _identity(sheet: Sheet, obj: Obj) -> None:
     spec = obj["spec"]
-    sheet.field("Name", meta(obj, "name"))
-    sheet.field("Namespace", meta(obj, "namespace"))
-    if spec.get("priority") is not None:
-        sheet.field("Priority", spec["priority"])
+    names(sheet, obj)
+    sheet.known("Priority", spec.get("priority"))
     sheet.optional("Priority Class Name", spec.get("priorityClassName"))
     sheet.optional("Runtime Class Name", spec.get("runtimeClassName"))
     sheet.optional("Service Account", spec.get("serviceAccountName"))
@@ -50,8 +58,7 @@ def _identity(sheet: Sheet, obj: Obj) -> None:
     sheet.field("Node", f"{node}/{at(obj, 'status.hostIP')}" if node else NONE)
     if at(obj, "status.startTime"):
         sheet.field("Start Time", moment(at(obj, "status.startTime")))
-    labels(sheet, "Labels", meta(obj, "labels", {}))
-    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    marks(sheet, obj)
 
 
 def _status(sheet: Sheet, obj: Obj, now: float) -> None:

@@ -33,7 +33,6 @@ async def service(sheet: Sheet, obj: Obj, around: Around) -> None:
     if spec.get("loadBalancerSourceRanges"):
         sheet.field("LoadBalancer Source Ranges", ",".join(spec["loadBalancerSourceRanges"]))
     sheet.optional("Traffic Distribution", spec.get("trafficDistribution"))
-    await around.write_events(sheet, obj)
 
 
 def _addresses(sheet: Sheet, spec: Obj, ingress: list[Obj]) -> None:
@@ -98,7 +97,7 @@ def _join(address: str, port: Obj | None) -> str:
     return f"[{address}]:{port.get('port')}" if ":" in address else f"{address}:{port.get('port')}"
 
 
-async def endpoints(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def endpoints(sheet: Sheet, obj: Obj, _around: Around) -> None:
     head(sheet, obj)
     sheet.row(0, "Subsets:")
     for subset in obj.get("subsets") or ():
@@ -106,22 +105,19 @@ async def endpoints(sheet: Sheet, obj: Obj, around: Around) -> None:
             sheet.field(title, ",".join(address["ip"] for address in subset.get(key) or ()) or NONE, 1)
         if subset.get("ports"):
             sheet.row(1, "Ports:")
-            sheet.row(2, "Name", "Port", "Protocol")
-            sheet.row(2, "----", "----", "--------")
+            sheet.heads(2, "Name", "Port", "Protocol")
             for port in subset["ports"]:
                 sheet.row(2, port.get("name") or UNSET, port["port"], port.get("protocol") or "TCP")
         sheet.blank()
-    await around.write_events(sheet, obj)
 
 
-async def endpoint_slice(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def endpoint_slice(sheet: Sheet, obj: Obj, _around: Around) -> None:
     head(sheet, obj)
     sheet.field("AddressType", obj.get("addressType") or "")
     ports = obj.get("ports") or []
     if ports:
         sheet.row(0, "Ports:")
-        sheet.row(1, "Name", "Port", "Protocol")
-        sheet.row(1, "----", "----", "--------")
+        sheet.heads(1, "Name", "Port", "Protocol")
         for port in ports:
             number = port["port"] if port.get("port") is not None else UNSET
             sheet.row(1, port.get("name") or UNSET, number, port.get("protocol") or "TCP")
@@ -133,7 +129,6 @@ async def endpoint_slice(sheet: Sheet, obj: Obj, around: Around) -> None:
             _endpoint(sheet, endpoint)
     else:
         sheet.row(0, f"Endpoints: {NONE}")
-    await around.write_events(sheet, obj)
 
 
 def _endpoint(sheet: Sheet, endpoint: Obj) -> None:

@@ -39,6 +39,16 @@ class Sheet:
         if value not in (None, "", [], {}):
             self.field(title, value, level)
 
+    def known(self, title: str, value: Any, level: int = 0) -> None:
+        """Write a field unless it is null."""
+        if value is not None:
+            self.field(title, value, level)
+
+    def heads(self, level: int, *titles: str) -> None:
+        """Write the titles of columns, underlined."""
+        self.row(level, *titles)
+        self.row(level, *("-" * len(title) for title in titles))
+
     def column(self, title: str, values: Iterable[Any], level: int = 0, inner: str = "", none: str = NONE) -> None:
         """Write a field with a value on each of several lines, one below the other, each behind `inner`."""
         first, *rest = [f"{inner}{shown(value)}" for value in values] or [none]

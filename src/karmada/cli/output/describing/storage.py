@@ -10,12 +10,11 @@ from karmada.cli.output.describing.volumes import volume_source
 from karmada.cli.output.describing.words import (
     access_modes,
     at,
-    labels,
+    marks,
     meta,
     moment,
-    notes,
     pairs_text,
-    since,
+    phase,
     title_case,
 )
 
@@ -35,14 +34,10 @@ async def volume(sheet: Sheet, obj: Obj, around: Around) -> None:
 
     spec = obj["spec"]
     sheet.field("Name", meta(obj, "name"))
-    labels(sheet, "Labels", meta(obj, "labels", {}))
-    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    marks(sheet, obj)
     sheet.field("Finalizers", meta(obj, "finalizers", []))
     sheet.field("StorageClass", meta(obj, "annotations", {}).get(_CLASS) or spec.get("storageClassName") or "")
-    if meta(obj, "deletionTimestamp"):
-        sheet.field("Status", f"Terminating (lasts {since(meta(obj, 'deletionTimestamp'), around.now)})")
-    else:
-        sheet.field("Status", at(obj, "status.phase"))
+    phase(sheet, obj, around.now)
     claim = spec.get("claimRef")
     sheet.field("Claim", f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "")
     sheet.field("Reclaim Policy", spec.get("persistentVolumeReclaimPolicy") or "")
@@ -53,7 +48,6 @@ async def volume(sheet: Sheet, obj: Obj, around: Around) -> None:
     sheet.field("Message", at(obj, "status.message"))
     sheet.row(0, "Source:")
     volume_source(sheet, spec, persistent=True)
-    await around.write_events(sheet, obj)
 
 
 def _affinity(sheet: Sheet, terms: list[Obj] | None) -> None:
@@ -74,7 +68,7 @@ def _requirement(expression: Obj) -> str:
     return f"{expression['key']} {expression['operator'].lower()}{values}"
 
 
-async def storage_class(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def storage_class(sheet: Sheet, obj: Obj, _around: Around) -> None:
     sheet.field("Name", meta(obj, "name"))
     said = meta(obj, "annotations", {})
     is_default = any(said.get(key) == "true" for key in _DEFAULT_CLASS)
@@ -90,13 +84,10 @@ async def storage_class(sheet: Sheet, obj: Obj, around: Around) -> None:
             sheet.row(1, option)
     else:
         sheet.field("MountOptions", NONE)
-    if obj.get("reclaimPolicy") is not None:
-        sheet.field("ReclaimPolicy", obj["reclaimPolicy"])
-    if obj.get("volumeBindingMode") is not None:
-        sheet.field("VolumeBindingMode", obj["volumeBindingMode"])
+    sheet.known("ReclaimPolicy", obj.get("reclaimPolicy"))
+    sheet.known("VolumeBindingMode", obj.get("volumeBindingMode"))
     if obj.get("allowedTopologies"):
         _topologies(sheet, obj["allowedTopologies"])
-    await around.write_events(sheet, obj)
 
 
 def _topologies(sheet: Sheet, terms: Iterable[Obj]) -> None:
@@ -106,18 +97,16 @@ def _topologies(sheet: Sheet, terms: Iterable[Obj]) -> None:
         sheet.column(f"Term {number}", values, 1)
 
 
-async def attributes_class(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def attributes_class(sheet: Sheet, obj: Obj, _around: Around) -> None:
     sheet.field("Name", meta(obj, "name"))
     sheet.field("Annotations", pairs_text(meta(obj, "annotations", {})))
     sheet.field("DriverName", obj.get("driverName") or "")
     sheet.field("Parameters", pairs_text(obj.get("parameters")))
-    await around.write_events(sheet, obj)
 
 
-async def csi_node(sheet: Sheet, obj: Obj, around: Around) -> None:
+async def csi_node(sheet: Sheet, obj: Obj, _around: Around) -> None:
     sheet.field("Name", meta(obj, "name"))
-    labels(sheet, "Labels", meta(obj, "labels", {}))
-    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    marks(sheet, obj)
     sheet.field("CreationTimestamp", moment(meta(obj, "creationTimestamp")))
     sheet.row(0, "Spec:")
     drivers = at(obj, "spec.drivers", [])
@@ -131,4 +120,3 @@ async def csi_node(sheet: Sheet, obj: Obj, around: Around) -> None:
             sheet.field("Count", driver["allocatable"]["count"], 4)
         if driver.get("topologyKeys"):  # stored by Kubernetes, an empty list is none
             sheet.field("Topology Keys", driver["topologyKeys"], 3)
-    await around.write_events(sheet, obj)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from karmada.cli.output.describing.sheet import NONE, UNKNOWN, Sheet
@@ -44,6 +44,10 @@ def moment(text: str) -> str:
     from karmada.kube.objects.times import parse_time
 
     return datetime.fromtimestamp(parse_time(text)).astimezone().strftime("%a, %d %b %Y %H:%M:%S %z")
+
+
+def moment_or_zero(text: str | None) -> str:
+    return moment(text or "0001-01-01T00:00:00Z")
 
 
 def since(text: str, now: float) -> str:
@@ -100,11 +104,44 @@ def selector_text(selector: Obj | None) -> str:
 
 def head(sheet: Sheet, obj: Obj, *, namespaced: bool = True) -> None:
     """Name, namespace, labels and annotations, as most descriptions begin."""
-    sheet.field("Name", meta(obj, "name"))
     if namespaced:
-        sheet.field("Namespace", meta(obj, "namespace"))
+        names(sheet, obj)
+    else:
+        sheet.field("Name", meta(obj, "name"))
+    marks(sheet, obj)
+
+
+def names(sheet: Sheet, obj: Obj) -> None:
+    sheet.field("Name", meta(obj, "name"))
+    sheet.field("Namespace", meta(obj, "namespace"))
+
+
+def marks(sheet: Sheet, obj: Obj) -> None:
     labels(sheet, "Labels", meta(obj, "labels", {}))
     notes(sheet, "Annotations", meta(obj, "annotations", {}))
+
+
+def phase(sheet: Sheet, obj: Obj, now: float) -> None:
+    """Write the phase as the status; of an object that is being deleted, how long that has lasted."""
+    deleted = meta(obj, "deletionTimestamp")
+    sheet.field("Status", f"Terminating (lasts {since(deleted, now)})" if deleted else at(obj, "status.phase"))
+
+
+def conditions(
+    sheet: Sheet, found: Sequence[Obj], *times: str, time: Callable[[str | None], str] = moment_or_zero, end: str = ""
+) -> None:
+    """Write a section with the conditions, if there are any.
+
+    `times` are those of their times that are shown, written by `time`; `end` is what every cell but the last ends with.
+    """
+    if not found:
+        return
+    sheet.row(0, "Conditions:")
+    sheet.heads(1, "Type", "Status", *times, "Reason", "Message")
+    for one in found:
+        moments = [time(one.get(title[0].lower() + title[1:])) for title in times]
+        cells = (one["type"], one["status"], *moments, one.get("reason") or "")
+        sheet.row(1, *(f"{cell}{end}" for cell in cells), one.get("message") or "")
 
 
 def controlled_by(sheet: Sheet, obj: Obj) -> None:

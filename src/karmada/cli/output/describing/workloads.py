@@ -12,9 +12,10 @@ from karmada.cli.output.describing.words import (
     at,
     controlled_by,
     labels,
+    marks,
     meta,
     moment,
-    notes,
+    names,
     pairs_text,
     selector_text,
 )
@@ -28,11 +29,9 @@ _HASH = "pod-template-hash"
 
 async def deployment(sheet: Sheet, obj: Obj, around: Around) -> None:
     spec, status = obj["spec"], obj.get("status") or {}
-    sheet.field("Name", meta(obj, "name"))
-    sheet.field("Namespace", meta(obj, "namespace"))
+    names(sheet, obj)
     sheet.field("CreationTimestamp", moment(meta(obj, "creationTimestamp")))
-    labels(sheet, "Labels", meta(obj, "labels", {}))
-    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    marks(sheet, obj)
     sheet.field("Selector", selector_text(spec.get("selector")))
     counts = " | ".join(
         f"{count or 0} {word}"
@@ -54,15 +53,13 @@ async def deployment(sheet: Sheet, obj: Obj, around: Around) -> None:
     template(sheet, spec.get("template"))
     _conditions(sheet, status.get("conditions") or [])
     await _replica_sets(sheet, obj, around)
-    await around.write_events(sheet, obj)
 
 
 def _conditions(sheet: Sheet, conditions: list[Obj]) -> None:
     if not conditions:
         return
     sheet.row(0, "Conditions:")
-    sheet.row(1, "Type", "Status", "Reason")
-    sheet.row(1, "----", "------", "------")
+    sheet.heads(1, "Type", "Status", "Reason")
     for condition in conditions:
         sheet.row(1, f"{condition['type']} ", condition["status"], condition.get("reason") or "")
 
@@ -101,17 +98,14 @@ async def replica_set(sheet: Sheet, obj: Obj, around: Around) -> None:
     """ReplicaSets, and ReplicationControllers, whose selector is a plain map."""
     selector = at(obj, "spec.selector", {})
     text = selector_text(selector) if obj["kind"] == "ReplicaSet" else pairs_text(selector)
-    sheet.field("Name", meta(obj, "name"))
-    sheet.field("Namespace", meta(obj, "namespace"))
+    names(sheet, obj)
     sheet.field("Selector", text)
-    labels(sheet, "Labels", meta(obj, "labels", {}))
-    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    marks(sheet, obj)
     controlled_by(sheet, obj)
     sheet.field("Replicas", f"{at(obj, 'status.replicas', 0)} current / {at(obj, 'spec.replicas', 0)} desired")
     sheet.row(0, "Pods Status:", await _pods_status(obj, text, around))
     template(sheet, at(obj, "spec.template", {}))
     _conditions(sheet, at(obj, "status.conditions", []))
-    await around.write_events(sheet, obj)
 
 
 async def _pods_status(obj: Obj, selector: str, around: Around) -> str:
@@ -135,23 +129,18 @@ def _controls(owner: Obj, obj: Obj) -> bool:
 
 async def stateful_set(sheet: Sheet, obj: Obj, around: Around) -> None:
     spec, selector = obj["spec"], selector_text(at(obj, "spec.selector", None))
-    sheet.field("Name", meta(obj, "name"))
-    sheet.field("Namespace", meta(obj, "namespace"))
+    names(sheet, obj)
     sheet.field("CreationTimestamp", moment(meta(obj, "creationTimestamp")))
     sheet.field("Selector", selector)
-    labels(sheet, "Labels", meta(obj, "labels", {}))
-    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    marks(sheet, obj)
     sheet.field("Replicas", f"{spec.get('replicas') or 0} desired | {at(obj, 'status.replicas', 0)} total")
     sheet.field("Update Strategy", at(spec, "updateStrategy.type"))
     rolling = at(spec, "updateStrategy.rollingUpdate", {})
-    if rolling.get("partition") is not None:
-        sheet.field("Partition", rolling["partition"], 1)
-    if rolling.get("maxUnavailable") is not None:
-        sheet.field("MaxUnavailable", rolling["maxUnavailable"], 1)
+    sheet.known("Partition", rolling.get("partition"), 1)
+    sheet.known("MaxUnavailable", rolling.get("maxUnavailable"), 1)
     sheet.field("Pods Status", await _pods_status(obj, selector, around))
     template(sheet, spec.get("template"))
     _claims(sheet, spec.get("volumeClaimTemplates") or [])
-    await around.write_events(sheet, obj)
 
 
 def _claims(sheet: Sheet, templates: list[Obj]) -> None:
@@ -173,12 +162,10 @@ def _claims(sheet: Sheet, templates: list[Obj]) -> None:
 
 async def daemon_set(sheet: Sheet, obj: Obj, around: Around) -> None:
     spec, selector = obj["spec"], selector_text(at(obj, "spec.selector", None))
-    sheet.field("Name", meta(obj, "name"))
-    sheet.field("Namespace", meta(obj, "namespace"))
+    names(sheet, obj)
     sheet.field("Selector", selector)
     sheet.field("Node-Selector", pairs_text(at(spec, "template.spec.nodeSelector", {})))
-    labels(sheet, "Labels", meta(obj, "labels", {}))
-    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    marks(sheet, obj)
     for title, key in (
         ("Desired Number of Nodes Scheduled", "desiredNumberScheduled"),
         ("Current Number of Nodes Scheduled", "currentNumberScheduled"),
@@ -189,4 +176,3 @@ async def daemon_set(sheet: Sheet, obj: Obj, around: Around) -> None:
         sheet.row(0, f"{title}: {at(obj, f'status.{key}', 0)}")
     sheet.field("Pods Status", await _pods_status(obj, selector, around))
     template(sheet, spec.get("template"))
-    await around.write_events(sheet, obj)
