@@ -165,11 +165,10 @@ class _Change:
         self._failures.show()
 
     async def run(self, sources: Sequence[Source]) -> None:
-        from karmada.cli.targeting.session import control_plane
 
         flags = self._flags
         selection = Selection(flags["all_"], flags["all_namespaces"], flags["selector"], flags["field_selector"])
-        async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+        async with flags["way"].open(flags["namespace"]) as session:
             chosen = await choose(session, self._changes.words, sources, selection, self._failures)
             if flags["resource_version"] and len(chosen) > 1:
                 raise connect.failure("--resource-version may only be used with a single resource")

@@ -17,7 +17,7 @@ from karmada.api.config import ResourceInterpreterCustomization
 from karmada.api.well_known import generated_policy_name
 from karmada.cli.output.printing import printer
 from karmada.cli.targeting import connect
-from karmada.cli.targeting.session import Session, control_plane, member
+from karmada.cli.targeting.session import Session, member
 from karmada.interpreter.assembly import built_in_layers
 from karmada.interpreter.interpreter import Layer
 from karmada.interpreter.lua.layer import Declarative
@@ -63,7 +63,7 @@ class Resource:
 
 async def promote_resource(type_: str, name: str, flags: dict[str, Any]) -> None:
     async with (
-        control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as control,
+        flags["way"].open(flags["namespace"]) as control,
         _cluster(control, flags) as cluster,
     ):
         await _Promotion(control, cluster, flags).run(type_, name)

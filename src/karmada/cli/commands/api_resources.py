@@ -32,8 +32,7 @@ _OUTPUTS = ("", "wide", "name", "json", "yaml")
 @click.option("-o", "--output", default="", help="Output format: wide, name, json or yaml.")
 @click.option("--no-headers", is_flag=True, help="Do not print the header.")
 def api_resources(
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
     scope: str,
     cluster: str,
     api_group: str,
@@ -60,7 +59,7 @@ def api_resources(
         raise connect.failure(f"--output {output} is not available")
     if sort_by not in ("", "name", "kind"):
         raise connect.failure("--sort-by accepts only name or kind")
-    catalog = connect.run(_read(kubeconfig, karmada_context, chosen_cluster(scope, cluster)))
+    catalog = connect.run(_read(way, chosen_cluster(scope, cluster)))
     found = chosen(
         catalog,
         group=api_group if _given("api_group") else None,
@@ -80,10 +79,9 @@ def _given(name: str) -> bool:
     return source is not None and source.name != "DEFAULT"
 
 
-async def _read(kubeconfig: str, context: str, cluster: str) -> Catalog:
-    from karmada.cli.targeting.session import one_server
+async def _read(way: connect.Way, cluster: str) -> Catalog:
 
-    async with one_server(kubeconfig, context, cluster) as session:
+    async with way.server(cluster) as session:
         return await session.client.mapper.catalog()
 
 

@@ -11,7 +11,7 @@ from karmada.cli.targeting.scope import chosen_cluster, one_cluster_flags
 @click.command("api-versions")
 @connect.connection_flags
 @one_cluster_flags
-def api_versions(kubeconfig: str, karmada_context: str, scope: str, cluster: str) -> None:
+def api_versions(way: connect.Way, scope: str, cluster: str) -> None:
     """List the API versions that the control plane or a member serves, as group/version.
 
     \b
@@ -19,13 +19,12 @@ def api_versions(kubeconfig: str, karmada_context: str, scope: str, cluster: str
       karmadactl api-versions
       karmadactl api-versions -s members --cluster member1
     """
-    for version in connect.run(_read(kubeconfig, karmada_context, chosen_cluster(scope, cluster))):
+    for version in connect.run(_read(way, chosen_cluster(scope, cluster))):
         click.echo(version)
 
 
-async def _read(kubeconfig: str, context: str, cluster: str) -> list[str]:
-    from karmada.cli.targeting.session import one_server
+async def _read(way: connect.Way, cluster: str) -> list[str]:
 
-    async with one_server(kubeconfig, context, cluster) as session:
+    async with way.server(cluster) as session:
         catalog = await session.client.mapper.catalog()
     return sorted({str(version) for version in (*catalog.group_versions, *catalog.failed)})

@@ -31,16 +31,16 @@ def attach(words: tuple[str, ...], flags: remote_commands.Flags) -> None:
         seen = f"saw {len(words)}: [{' '.join(words)}]"
         raise connect.failure(f"expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) {seen}")
     command = click.get_current_context().command_path
-    remote_commands.end_with(_attach(flags, flags.way(), "/".join(words), command))
+    remote_commands.end_with(_attach(flags, flags.place(), "/".join(words), command))
 
 
-async def _attach(flags: remote_commands.Flags, way: remote_commands.Way, word: str, command: str) -> int:
+async def _attach(flags: remote_commands.Flags, place: remote_commands.Place, word: str, command: str) -> int:
     from karmada.cli.streams import local_terminal
     from karmada.kube.client import pod_streams
 
     ends = flags.ends()
-    async with way.open() as session:
-        pod = await way.pod(session, word, (), flags.pod_running_timeout)
+    async with place.open() as session:
+        pod = await place.pod(session, word, (), flags.pod_running_timeout)
         pods.not_completed(pod, "cannot attach a container in a completed pod")
         found = _container(pod, flags.container, ends)
         if ends.tty and not found.get("tty"):

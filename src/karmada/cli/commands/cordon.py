@@ -49,35 +49,33 @@ def _place(taints: Sequence[dict[str, Any]]) -> int | None:
 @click.argument("names", nargs=-1, metavar="CLUSTER")
 @connect.connection_flags
 @connect.dry_run_flag
-def cordon(names: tuple[str, ...], kubeconfig: str, karmada_context: str, dry_run: bool) -> None:
+def cordon(names: tuple[str, ...], way: connect.Way, dry_run: bool) -> None:
     """Mark CLUSTER unschedulable; resources that are there stay.
 
     \b
     Example:
       karmadactl cordon member1
     """
-    _set_unschedulable(names, kubeconfig, karmada_context, dry_run, wanted=True)
+    _set_unschedulable(names, way, dry_run, wanted=True)
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="CLUSTER")
 @connect.connection_flags
 @connect.dry_run_flag
-def uncordon(names: tuple[str, ...], kubeconfig: str, karmada_context: str, dry_run: bool) -> None:
+def uncordon(names: tuple[str, ...], way: connect.Way, dry_run: bool) -> None:
     """Mark CLUSTER schedulable again.
 
     \b
     Example:
       karmadactl uncordon member1
     """
-    _set_unschedulable(names, kubeconfig, karmada_context, dry_run, wanted=False)
+    _set_unschedulable(names, way, dry_run, wanted=False)
 
 
-def _set_unschedulable(
-    names: tuple[str, ...], kubeconfig: str, karmada_context: str, dry_run: bool, *, wanted: bool
-) -> None:
+def _set_unschedulable(names: tuple[str, ...], way: connect.Way, dry_run: bool, *, wanted: bool) -> None:
     name = connect.one_name(names, _TOO_MANY)
-    done = connect.run(_change(connect.control_config(kubeconfig, karmada_context), name, dry_run, add=wanted))
+    done = connect.run(_change(way.config(), name, dry_run, add=wanted))
     state = "cordoned" if wanted else "uncordoned"
     click.echo(f"{name} cluster {state if done else f'already {state}'}")
 

@@ -114,9 +114,8 @@ def _check(flags: dict[str, Any]) -> None:
 
 
 async def _raw(flags: dict[str, Any]) -> None:
-    from karmada.cli.targeting.session import control_plane
 
-    async with control_plane(flags["kubeconfig"], flags["karmada_context"]) as session:
+    async with flags["way"].open() as session:
         await writing.raw(session.client, "DELETE", flags["raw"])
 
 
@@ -126,13 +125,12 @@ class _Deletion:
         self._failures = writing.Failures()
 
     async def run(self, words: Sequence[str], sources: Sequence[Any]) -> None:
-        from karmada.cli.targeting.session import control_plane
 
         flags = self._flags
         selection = Selection(flags["all_"], flags["all_namespaces"], flags["selector"], flags["field_selector"])
         chosen: list[Chosen] = []
         self._forgiving = flags["ignore_not_found"] or bool(selection)
-        async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+        async with flags["way"].open(flags["namespace"]) as session:
             if words or sources:
                 chosen = await choose(session, words, sources, selection, self._failures, fetch=False)
             self._warn_of_scope(session, chosen)

@@ -80,8 +80,7 @@ def describe(
     show_events: bool,
     chunk_size: int,
     namespace: str,
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
 ) -> None:
     """Show details of resources: their fields, related objects and events.
 
@@ -103,7 +102,7 @@ def describe(
     wanted = Wanted(words, filenames, kustomize, recursive, selector, all_namespaces, chunk_size)
     member = chosen_cluster(scope, cluster)
     _check(wanted)
-    connect.run(_describe(wanted, member, show_events, (kubeconfig, karmada_context, namespace)))
+    connect.run(_describe(wanted, member, show_events, way, namespace))
 
 
 def _check(wanted: Wanted) -> None:
@@ -122,10 +121,10 @@ def _check(wanted: Wanted) -> None:
         raise connect.failure("a resource cannot be retrieved by name across all namespaces")
 
 
-async def _describe(wanted: Wanted, member: str, show_events: bool, way: tuple[str, str, str]) -> None:
+async def _describe(wanted: Wanted, member: str, show_events: bool, way: connect.Way, namespace: str) -> None:
     from karmada.cli.targeting import session
 
-    async with session.control_plane(*way) as control:
+    async with way.open(namespace) as control:
         if not member:
             await _show(control, wanted, show_events)
             return

@@ -72,8 +72,7 @@ def drill(
     feature_gates: str,
     changed: tuple[str, ...],
     output: str | None,
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
 ) -> None:
     """Rehearse the failure of clusters, and report where resources go and how long they do not serve.
 
@@ -91,7 +90,7 @@ def drill(
     from karmada.rehearsal.drill import Drill
     from karmada.rehearsal.event_loop import rehearse
 
-    config = connect.control_config(kubeconfig, karmada_context)
+    config = way.config()
     world, settings = connect.run(_read(config, feature_gates, changed))
     names = selected(world.given(Cluster.gvr), failing)
     rehearsal = Drill(

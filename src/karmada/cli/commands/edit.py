@@ -70,12 +70,11 @@ class _Editing:
         self._saved: dict[str, Obj] = {}
 
     async def run(self, words: Sequence[str], sources: Sequence[Source]) -> None:
-        from karmada.cli.targeting.session import control_plane
 
         flags = self._flags
         failures = writing.Failures()
         named = len(words) > 1 or any("/" in word for word in words)
-        async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+        async with flags["way"].open(flags["namespace"]) as session:
             chosen = await choose(
                 session, words, sources, Selection(all=not named), failures, subresource=flags["subresource"]
             )

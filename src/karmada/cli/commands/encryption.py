@@ -43,7 +43,7 @@ def new_encryption_key(file: Path) -> None:
 @click.command()
 @click.argument("resources", nargs=-1)
 @connect.connection_flags
-def rewrite(resources: tuple[str, ...], kubeconfig: str, karmada_context: str) -> None:
+def rewrite(resources: tuple[str, ...], way: connect.Way) -> None:
     """Store all objects of RESOURCES (default: secrets and works) again as they are, with the current encryption key.
 
     \b
@@ -51,14 +51,13 @@ def rewrite(resources: tuple[str, ...], kubeconfig: str, karmada_context: str) -
       karmadactl rewrite
       karmadactl rewrite secrets configmaps
     """
-    connect.run(_rewrite(kubeconfig, karmada_context, resources))
+    connect.run(_rewrite(way, resources))
 
 
-async def _rewrite(kubeconfig: str, context: str, resources: tuple[str, ...]) -> None:
-    from karmada.cli.targeting.session import one_server
+async def _rewrite(way: connect.Way, resources: tuple[str, ...]) -> None:
     from karmada.kube.client.discovery import NoMatch
 
-    async with one_server(kubeconfig, context, "") as session:
+    async with way.open() as session:
         for resource in resources or _DEFAULT:
             try:
                 mapping = await session.client.mapper.named(resource)

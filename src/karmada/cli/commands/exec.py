@@ -32,12 +32,12 @@ def exec_(words: tuple[str, ...], filenames: tuple[str, ...], flags: remote_comm
     if not command:
         raise connect.failure("you must specify at least one command for the container")
     word = words[0] if words else ""
-    remote_commands.end_with(_execute(flags, flags.way(), word, filenames, command))
+    remote_commands.end_with(_execute(flags, flags.place(), word, filenames, command))
 
 
 async def _execute(
     flags: remote_commands.Flags,
-    way: remote_commands.Way,
+    place: remote_commands.Place,
     word: str,
     filenames: Sequence[str],
     command: Sequence[str],
@@ -46,8 +46,8 @@ async def _execute(
     from karmada.kube.client.pod_streams import execute
 
     ends = flags.ends()
-    async with way.open() as session:
-        pod = await way.pod(session, word, filenames, flags.pod_running_timeout)
+    async with place.open() as session:
+        pod = await place.pod(session, word, filenames, flags.pod_running_timeout)
         pods.not_completed(pod, "cannot exec into a container in a completed pod")
         name = flags.container or pods.chosen_container(pod, "", ends.notify)["name"]
         terminal = ends.terminal()

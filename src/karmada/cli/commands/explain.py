@@ -36,8 +36,7 @@ _SHOWN_VALUES = 4
 @click.option("-o", "--output", default=PLAIN, show_default=True, help=f"{PLAIN} or {OLD}.")
 def explain(
     words: tuple[str, ...],
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
     namespace: str,  # noqa: ARG001 - kinds mean the same in all namespaces
     scope: str,
     cluster: str,
@@ -69,19 +68,14 @@ def explain(
         raise connect.failure("We accept only this format: explain RESOURCE")
     if output not in (PLAIN, OLD):
         raise connect.failure(f"unrecognized format: {output}")
-    text = connect.run(
-        _explain(words[0], chosen_cluster(scope, cluster), kubeconfig, karmada_context, api_version, output, recursive)
-    )
+    text = connect.run(_explain(words[0], chosen_cluster(scope, cluster), way, api_version, output, recursive))
     click.echo(text, nl=False)
 
 
-async def _explain(
-    word: str, cluster: str, kubeconfig: str, context: str, api_version: str, output: str, recursive: bool
-) -> str:
+async def _explain(word: str, cluster: str, way: connect.Way, api_version: str, output: str, recursive: bool) -> str:
     from karmada.cli.output.schemas import NoField
-    from karmada.cli.targeting.session import one_server
 
-    async with one_server(kubeconfig, context, cluster) as session:
+    async with way.server(cluster) as session:
         mapping, path = parse(await session.client.mapper.catalog(), word, api_version)
         document, schema = await _schema(session, mapping.gvk)
     try:

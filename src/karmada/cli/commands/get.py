@@ -88,8 +88,7 @@ class Wish(TableOutput):
 @click.option("--show-kind", is_flag=True, help="Show the kind before each name.")
 def get(
     words: tuple[str, ...],
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
     namespace: str,
     scope: str,
     clusters: tuple[str, ...],
@@ -143,11 +142,11 @@ def get(
         from karmada.cli.commands.get_watch import watch
 
         try:
-            connect.run(watch(wish, kubeconfig, karmada_context, namespace))
+            connect.run(watch(wish, way, namespace))
         except KeyboardInterrupt:
             raise click.exceptions.Exit(1) from None
         return
-    connect.run(_get(wish, kubeconfig, karmada_context, namespace))
+    connect.run(_get(wish, way, namespace))
 
 
 def _scope(given: str, clusters: tuple[str, ...]) -> str:
@@ -186,10 +185,9 @@ def _check_words(words: Sequence[str]) -> None:
     check_words(words)
 
 
-async def _get(wish: Wish, kubeconfig: str, context: str, namespace: str) -> None:
-    from karmada.cli.targeting.session import control_plane
+async def _get(wish: Wish, way: connect.Way, namespace: str) -> None:
 
-    async with control_plane(kubeconfig, context, namespace) as control:
+    async with way.open(namespace) as control:
         request = request_of(wish, control)
         findings = await _look(wish, control, request)
     _show(wish, request, findings)

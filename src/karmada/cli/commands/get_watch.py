@@ -64,11 +64,9 @@ class Source:
     """Every object of it, or its row."""
 
 
-async def watch(wish: Wish, kubeconfig: str, context: str, namespace: str) -> None:
+async def watch(wish: Wish, way: connect.Way, namespace: str) -> None:
     """Run until it is interrupted or no source is left."""
-    from karmada.cli.targeting.session import control_plane
-
-    async with control_plane(kubeconfig, context, namespace) as control:
+    async with way.open(namespace) as control:
         requested = request_of(wish, control)
         understood, clusters, refused = await where(wish, control, requested)
         async with opened(control, clusters) as members:

@@ -121,10 +121,9 @@ def load(names: Sequence[str], flags: dict[str, Any]) -> list[Customization]:
 
 async def _fetch(names: Sequence[str], flags: dict[str, Any]) -> list[Customization]:
     from karmada.api.config import ResourceInterpreterCustomization
-    from karmada.cli.targeting.session import control_plane
 
     gvr = ResourceInterpreterCustomization.gvr
-    async with control_plane(flags["kubeconfig"], flags["karmada_context"]) as session:
+    async with flags["way"].open() as session:
         return [Customization(await session.client.get(gvr, name)) for name in names]
 
 

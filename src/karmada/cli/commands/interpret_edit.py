@@ -225,11 +225,10 @@ def _replace(path: Path, text: str) -> None:
 
 async def _send(customization: Customization, obj: Obj, flags: dict[str, Any]) -> None:
     from karmada.api.config import ResourceInterpreterCustomization
-    from karmada.cli.targeting.session import control_plane
     from karmada.kube.patch.mergepatch import create_merge_patch
 
     patch = create_merge_patch(customization.obj, obj)
-    async with control_plane(flags["kubeconfig"], flags["karmada_context"]) as session:
+    async with flags["way"].open() as session:
         await session.client.patch(
             ResourceInterpreterCustomization.gvr, customization.name, "", patch, field_manager="karmadactl-interpret"
         )

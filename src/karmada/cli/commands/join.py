@@ -25,8 +25,7 @@ _RESERVED = "karmada-system"
 @click.option("--karmada-as-uid", default="", help="The uid to impersonate at the control plane.")
 def join(
     names: tuple[str, ...],
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
     cluster_kubeconfig: str,
     cluster_context: str,
     cluster_namespace: str,
@@ -59,7 +58,7 @@ def join(
         click.echo(
             f"warning: {_RESERVED} is reserved for the control plane; Secrets of clusters may be lost there", err=True
         )
-    control = connect.control_config(kubeconfig, karmada_context)
+    control = way.config()
     if karmada_as or karmada_as_group or karmada_as_uid:
         acting = Impersonation(user=karmada_as, uid=karmada_as_uid, groups=karmada_as_group)
         control = replace(control, impersonate=acting)

@@ -79,8 +79,7 @@ class Request:
 @click.option("--insecure-skip-tls-verify-backend", is_flag=True, help="Do not verify the certificate of the kubelet.")
 def logs(
     words: tuple[str, ...],
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
     namespace: str,
     clusters: tuple[str, ...],
     all_clusters: bool,
@@ -114,7 +113,7 @@ def logs(
     """
     names = connect.commas(clusters)
     if not names and not all_clusters:
-        raise connect.run(_cluster_missing(kubeconfig, karmada_context, namespace, words[0] if words else ""))
+        raise connect.run(_cluster_missing(way, namespace, words[0] if words else ""))
     if names and all_clusters:
         raise connect.failure("--all-clusters and --cluster cannot be used together")
     _check_words(words, selector)
@@ -141,9 +140,9 @@ def logs(
     with plain_output() as output:
         if all_clusters or len(set(names)) > 1:
             chosen = [] if all_clusters else names
-            connect.run(_from_several(kubeconfig, karmada_context, namespace, chosen, request, output))
+            connect.run(_from_several(way, namespace, chosen, request, output))
         else:
-            connect.run(_from_one(kubeconfig, karmada_context, namespace, names[0], request, output))
+            connect.run(_from_one(way, namespace, names[0], request, output))
 
 
 def _check_words(words: tuple[str, ...], selector: str) -> None:
@@ -153,9 +152,8 @@ def _check_words(words: tuple[str, ...], selector: str) -> None:
         raise connect.usage("only a selector (-l) or a POD name is allowed")
 
 
-async def _cluster_missing(kubeconfig: str, context: str, namespace: str, word: str) -> connect.Failure:
+async def _cluster_missing(way: connect.Way, namespace: str, word: str) -> connect.Failure:
     """Return the usage error, with the clusters that have the pod if that can be found out."""
-    from karmada.cli.targeting.session import control_plane
     from karmada.kube.client.transport import ConnectionFailed
     from karmada.kube.objects.errors import ApiError
 
@@ -163,7 +161,7 @@ async def _cluster_missing(kubeconfig: str, context: str, namespace: str, word: 
     hint = f"add --cluster NAME{otherwise}"
     if word:
         try:
-            async with control_plane(kubeconfig, context, namespace) as control:
+            async with way.open(namespace) as control:
                 hint = await pods.cluster_hint(control, word, otherwise=otherwise)
         except (ApiError, ConnectionFailed, connect.Failure):
             pass  # the missing flag is what the user has to know; the server's problem is the next error
@@ -173,13 +171,11 @@ async def _cluster_missing(kubeconfig: str, context: str, namespace: str, word: 
 # one cluster
 
 
-async def _from_one(
-    kubeconfig: str, context: str, namespace: str, cluster: str, request: Request, output: IO[bytes]
-) -> None:
+async def _from_one(way: connect.Way, namespace: str, cluster: str, request: Request, output: IO[bytes]) -> None:
     from karmada.cli.targeting import session
 
     async with (
-        session.control_plane(kubeconfig, context, namespace) as control,
+        way.open(namespace) as control,
         session.member(control, cluster) as member,
     ):
         streams = await streams_of(member, request.wanted)
@@ -239,13 +235,13 @@ class TooMany(connect.Failure):
 
 
 async def _from_several(
-    kubeconfig: str, context: str, namespace: str, names: Sequence[str], request: Request, output: IO[bytes]
+    way: connect.Way, namespace: str, names: Sequence[str], request: Request, output: IO[bytes]
 ) -> None:
     from karmada.cli.targeting import session
     from karmada.cli.targeting.unreachable import settle
 
     outcome = Outcome()
-    async with session.control_plane(kubeconfig, context, namespace) as control:
+    async with way.open(namespace) as control:
         clusters = await session.chosen_members(control, names)
         await _all_of(_from_cluster(control, cluster, request, output, outcome) for cluster in clusters)
         for cluster, message in (await settle(control, outcome.unreachable, names)).items():

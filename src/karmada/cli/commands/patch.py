@@ -99,10 +99,9 @@ class _Patching:
         self._failures.show()
 
     async def run(self, words: Sequence[str], sources: Sequence[Source]) -> None:
-        from karmada.cli.targeting.session import control_plane
 
         flags = self._flags
-        async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+        async with flags["way"].open(flags["namespace"]) as session:
             chosen = await choose(
                 session, words, sources, Selection(), self._failures, subresource=flags["subresource"]
             )

@@ -49,9 +49,7 @@ class Given(NamedTuple):
 @connect.namespace_flag
 @click.option("--local", is_flag=True, help="Use only the policies and clusters of the files, without a control plane.")
 @connect.connection_flags
-def render(
-    files: tuple[str, ...], cluster: str, namespace: str, local: bool, kubeconfig: str, karmada_context: str
-) -> None:
+def render(files: tuple[str, ...], cluster: str, namespace: str, local: bool, way: connect.Way) -> None:
     """Show the manifests that CLUSTER would get, with a comment for each change by an override policy.
 
     With a propagation policy in the files, replicas are divided as it says, and a cluster that it does not select gets
@@ -70,7 +68,7 @@ def render(
         given = _placed(given, namespace or "default", _is_namespaced)
         texts = connect.run(_from_files(given, cluster, namespace or "default"))
     else:
-        config = connect.control_config(kubeconfig, karmada_context)
+        config = way.config()
         texts = connect.run(_from_control_plane(config, given, cluster, namespace or config.namespace))
     click.echo("---\n".join(texts), nl=False)
 

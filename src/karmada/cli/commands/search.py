@@ -39,8 +39,7 @@ _GONE = "<gone>"
 @table_flags
 def search(
     text: tuple[str, ...],
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
     namespace: str,
     all_namespaces: bool,
     clusters: tuple[str, ...],
@@ -108,19 +107,18 @@ def search(
         whole=bool(sort_by) or (not look.is_table and output != "name"),
     )
     try:
-        connect.run((_watch if watch else _list)(wanted, limit, look, kubeconfig, karmada_context))
+        connect.run((_watch if watch else _list)(wanted, limit, look, way))
     except KeyboardInterrupt:
         if not watch:
             raise
         raise click.exceptions.Exit(1) from None
 
 
-async def _list(wanted: Search, limit: int, look: TableOutput, kubeconfig: str, context: str) -> None:
+async def _list(wanted: Search, limit: int, look: TableOutput, way: connect.Way) -> None:
     from karmada.cli.output.columns import columns
     from karmada.cli.targeting import searching
-    from karmada.cli.targeting.session import control_plane
 
-    async with control_plane(kubeconfig, context) as control:
+    async with way.open() as control:
         found = await searching.search(control, wanted, limit)
     items = _sorted(found.items, look.sort_by)
     if not look.is_table:
@@ -144,16 +142,15 @@ def _sorted(items: list[Obj], path: str) -> list[Obj]:
     return sorted_by(path, items, _object) if path else items
 
 
-async def _watch(wanted: Search, limit: int, look: TableOutput, kubeconfig: str, context: str) -> None:
+async def _watch(wanted: Search, limit: int, look: TableOutput, way: connect.Way) -> None:
     from karmada.cli.output.columns import Growing
     from karmada.cli.targeting import searching
-    from karmada.cli.targeting.session import control_plane
 
     growing, wide = Growing(), look.wide
     print_ = None if look.is_table else look.printer()
     shown: dict[tuple[Any, ...], Obj] = {}
     first = not look.no_headers
-    async with control_plane(kubeconfig, context) as control:
+    async with way.open() as control:
         async for kind, item in searching.watch(control, wanted, limit):
             key = tuple(item.get(part) for part in ("cluster", "apiVersion", "kind", "namespace", "name"))
             if shown.get(key) == item:

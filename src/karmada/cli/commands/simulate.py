@@ -58,8 +58,7 @@ def simulate(
     plugins: str,
     feature_gates: str,
     output: str | None,
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
 ) -> None:
     """Show where resources would be scheduled, and why, without writing anything.
 
@@ -86,7 +85,7 @@ def simulate(
         rebalance=rebalance,
         with_failover=with_failover,
     )
-    config = connect.control_config(kubeconfig, karmada_context)
+    config = way.config()
     simulated = connect.run(_simulate(config, world, given, trial, namespace or config.namespace, names))
     outcomes = simulated.outcomes
     for note in simulated.notes:

@@ -158,7 +158,7 @@ def _hits(gone: Taint, taint: Taint) -> bool:
 @connect.connection_flags
 @click.option("--overwrite", is_flag=True, help="Replace existing taints with the same key and effect.")
 @connect.dry_run_flag
-def taint(words: tuple[str, ...], kubeconfig: str, karmada_context: str, overwrite: bool, dry_run: bool) -> None:
+def taint(words: tuple[str, ...], way: connect.Way, overwrite: bool, dry_run: bool) -> None:
     """Set or remove taints of clusters.
 
     \b
@@ -172,7 +172,7 @@ def taint(words: tuple[str, ...], kubeconfig: str, karmada_context: str, overwri
         order = parse_order(words)
     except BadTaint as error:
         raise connect.failure(str(error)) from error
-    problems = connect.run(_taint(connect.control_config(kubeconfig, karmada_context), order, overwrite, dry_run))
+    problems = connect.run(_taint(way.config(), order, overwrite, dry_run))
     if problems:
         raise connect.Failure("\n".join(problems))
 

@@ -124,8 +124,7 @@ def token() -> None:
 )
 @click.option("--description", default="", help="A description of the token.")
 def create(
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
     print_register_command: bool,
     ttl: float,
     usages: tuple[str, ...],
@@ -142,7 +141,7 @@ def create(
     """
     import time
 
-    config = connect.control_config(kubeconfig, karmada_context)
+    config = way.config()
     made = Token(
         *new_token(),
         usages=tuple(connect.commas(usages)),
@@ -180,7 +179,7 @@ async def _store(config: RestConfig, token: Token, clock: Clock | None = None) -
 
 @token.command("list")
 @connect.connection_flags
-def list_(kubeconfig: str, karmada_context: str) -> None:
+def list_(way: connect.Way) -> None:
     """List bootstrap tokens.
 
     \b
@@ -191,7 +190,7 @@ def list_(kubeconfig: str, karmada_context: str) -> None:
 
     from karmada.cli.output.columns import columns
 
-    secrets = connect.run(_stored(connect.control_config(kubeconfig, karmada_context)))
+    secrets = connect.run(_stored(way.config()))
     rows: list[tuple[str, ...]] = [_HEADER]
     for secret in secrets:
         try:
@@ -212,7 +211,7 @@ async def _stored(config: RestConfig) -> list[dict[str, Any]]:
 @token.command("delete")
 @click.argument("words", nargs=-1, metavar="TOKEN_OR_ID...")
 @connect.connection_flags
-def delete(words: tuple[str, ...], kubeconfig: str, karmada_context: str) -> None:
+def delete(words: tuple[str, ...], way: connect.Way) -> None:
     """Delete bootstrap tokens, given by id or in full.
 
     \b
@@ -223,7 +222,7 @@ def delete(words: tuple[str, ...], kubeconfig: str, karmada_context: str) -> Non
     if not words:
         raise connect.failure(f"missing argument; 'token delete' is missing token of form \"{ID_PATTERN}\"")
     ids = [id_of(word) for word in words]
-    connect.run(_delete(connect.control_config(kubeconfig, karmada_context), ids))
+    connect.run(_delete(way.config(), ids))
 
 
 async def _delete(config: RestConfig, ids: Sequence[str]) -> None:

@@ -109,8 +109,7 @@ def pod(
     no_headers: bool,
     use_protocol_buffers: bool,  # noqa: ARG001
     namespace: str,
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
 ) -> None:
     """Show the CPU and memory usage of pods. Aliases are pods and po.
 
@@ -132,7 +131,7 @@ def pod(
         raise connect.failure("only one of NAME or selector can be provided")
     _check(selector, field_selector)
     request = MetricsRequest(name, "" if all_namespaces else namespace, selector, field_selector)
-    reading = usage_of_pods(request, clusters, all_namespaces, (kubeconfig, karmada_context, namespace))
+    reading = usage_of_pods(request, clusters, all_namespaces, way, namespace)
     answers, where = connect.run(reading)
     if answers.pods:
         found = sorted_pods(answers.pods, sort_by)
@@ -159,8 +158,7 @@ def node(
     sort_by: str,
     no_headers: bool,
     use_protocol_buffers: bool,  # noqa: ARG001
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
 ) -> None:
     """Show the CPU and memory usage of nodes. Aliases are nodes and no.
 
@@ -178,7 +176,7 @@ def node(
         raise connect.failure("only one of NAME or --selector can be provided")
     _check(selector)
     request = MetricsRequest(name, labels=selector, capacity=show_capacity)
-    answers = connect.run(usage_of_nodes(request, clusters, (kubeconfig, karmada_context)))
+    answers = connect.run(usage_of_nodes(request, clusters, way))
     if answers.nodes:
         click.echo(node_table(sorted_nodes(answers.nodes, sort_by), headers=not no_headers), nl=False)
     elif not answers.failures:

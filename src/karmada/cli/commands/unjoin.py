@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 )
 def unjoin(
     names: tuple[str, ...],
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
     cluster_kubeconfig: str,
     cluster_context: str,
     cluster_namespace: str,
@@ -44,7 +43,7 @@ def unjoin(
     name = connect.one_name(names, "only the cluster name is allowed as an argument")
     if wait <= 0:
         raise connect.failure(f"--wait {format_duration(wait)} must be a positive duration, e.g. 1m0s")
-    control = connect.control_config(kubeconfig, karmada_context)
+    control = way.config()
     member = connect.member_config(cluster_kubeconfig, cluster_context or name) if cluster_kubeconfig else None
     options = {"namespace": cluster_namespace, "force": force, "wait": wait, "dry_run": dry_run}
     forced = connect.run(_unjoin(control, member, name, options))

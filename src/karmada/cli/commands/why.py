@@ -31,8 +31,7 @@ def why(
     plugins: str,
     feature_gates: str,
     output: str | None,
-    kubeconfig: str,
-    karmada_context: str,
+    way: connect.Way,
 ) -> None:
     """Explain why a resource is in its clusters, why it is not in the others, and what would make it fit.
 
@@ -45,7 +44,7 @@ def why(
     """
     kind, name = _parsed(names)
     world = world_from(plugins, feature_gates)
-    config = connect.control_config(kubeconfig, karmada_context)
+    config = way.config()
     aim = explanation.Aim(kind, name, namespace or config.namespace, cluster)
     found = connect.run(_look(config, world, aim, fresh))
     click.echo(scheduling.formatted(explanation.as_data(found), output) if output else "\n".join(_lines(found)))

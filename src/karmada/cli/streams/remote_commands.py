@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 class Flags:
     """Flags that exec and attach share."""
 
-    kubeconfig: str
-    karmada_context: str
+    way: connect.Way
     namespace: str
     scope: str
     cluster: str
@@ -42,10 +41,10 @@ class Flags:
     quiet: bool
     pod_running_timeout: float
 
-    def way(self) -> Way:
+    def place(self) -> Place:
         pods.require_time(self.pod_running_timeout)
         cluster = scopes.chosen_cluster(self.scope, self.cluster)
-        return Way(self.kubeconfig, self.karmada_context, self.namespace, cluster)
+        return Place(self.way, self.namespace, cluster)
 
     def ends(self) -> Ends:
         return Ends(self.stdin, self.tty, self.quiet)
@@ -86,18 +85,15 @@ def flags(process: str, *, tty: str) -> Callable[[Callable[..., None]], Callable
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Place:
     """Where the pod is: in a member, or with no `cluster` in the server of the kubeconfig itself."""
 
-    kubeconfig: str
-    context: str
+    way: connect.Way
     namespace: str
     cluster: str
 
     def open(self) -> contextlib.AbstractAsyncContextManager[Session]:
-        from karmada.cli.targeting.session import one_server
-
-        return one_server(self.kubeconfig, self.context, self.cluster, self.namespace)
+        return self.way.server(self.cluster, self.namespace)
 
     async def pod(self, session: Session, word: str, filenames: Sequence[str], seconds: float) -> Obj:
         """Return the pod to enter; if it is in no control plane and no cluster is given, the error names the flag."""

@@ -12,6 +12,8 @@ import os
 import re
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Iterator
 
+    from karmada.cli.targeting.session import Session
     from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
 
@@ -59,14 +62,40 @@ def usage(message: str) -> Failure:
 # flags
 
 
-def connection_flags(command: F) -> F:
-    """--kubeconfig and --karmada-context: which control plane."""
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way to the control plane, as the flags say."""
+
+    kubeconfig: str = ""
+    context: str = ""
+
+    def config(self) -> RestConfig:
+        return control_config(self.kubeconfig, self.context)
+
+    def open(self, namespace: str = "") -> AbstractAsyncContextManager[Session]:
+        """Connect to the control plane; `namespace` as the flag says."""
+        return self.server("", namespace)
+
+    def server(self, cluster: str, namespace: str = "") -> AbstractAsyncContextManager[Session]:
+        """Connect to the member, or with "" to the control plane."""
+        from karmada.cli.targeting.session import one_server
+
+        return one_server(self.kubeconfig, self.context, cluster, namespace)
+
+
+def connection_flags(command: Callable[..., T]) -> Callable[..., T]:
+    """--kubeconfig and --karmada-context: which control plane; the command gets its `way`."""
+
+    @wraps(command)
+    def packed(*args: Any, kubeconfig: str, karmada_context: str, **given: Any) -> T:
+        return command(*args, way=Way(kubeconfig, karmada_context), **given)
+
     for option in (
         click.option("--karmada-context", default="", help="The context to use in the kubeconfig."),
         click.option("--kubeconfig", default="", help="The kubeconfig of the control plane."),
     ):
-        command = option(command)
-    return command
+        packed = option(packed)
+    return packed
 
 
 def namespace_flag(command: F) -> F:
@@ -84,7 +113,7 @@ def member_flags(command: F) -> F:
     return command
 
 
-def membership_flags(command: F) -> F:
+def membership_flags(command: Callable[..., T]) -> Callable[..., T]:
     """Return what join and unjoin have in common: the cluster's name, both kubeconfigs, and where its Secrets are."""
     for option in (
         dry_run_flag,

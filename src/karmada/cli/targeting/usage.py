@@ -87,14 +87,12 @@ class Answers:
 
 
 async def usage_of_pods(
-    request: MetricsRequest, clusters: Sequence[str], everywhere: bool, way: tuple[str, str, str]
+    request: MetricsRequest, clusters: Sequence[str], everywhere: bool, way: connect.Way, namespace: str
 ) -> tuple[Answers, str]:
     """Return the metrics, and the namespace that was read."""
     from dataclasses import replace
 
-    from karmada.cli.targeting import session
-
-    async with session.control_plane(*way) as control:
+    async with way.open(namespace) as control:
         if not everywhere:
             request = replace(request, namespace=control.namespace)
         found = await _from_each(control, clusters, request, lambda member: _pods_of(member, request))
@@ -102,10 +100,8 @@ async def usage_of_pods(
     return Answers(pods=pods, failures=found[1]), request.namespace
 
 
-async def usage_of_nodes(request: MetricsRequest, clusters: Sequence[str], way: tuple[str, str]) -> Answers:
-    from karmada.cli.targeting import session
-
-    async with session.control_plane(*way) as control:
+async def usage_of_nodes(request: MetricsRequest, clusters: Sequence[str], way: connect.Way) -> Answers:
+    async with way.open() as control:
         found = await _from_each(control, clusters, request, lambda member: _nodes_of(member, request))
     return Answers(nodes=[use for uses in found[0].values() for use in uses], failures=found[1])
 

@@ -64,11 +64,10 @@ def view_last_applied(words: tuple[str, ...], **flags: Any) -> None:
 
 
 async def _view(words: Sequence[str], sources: Sequence[Source], flags: dict[str, Any]) -> None:
-    from karmada.cli.targeting.session import control_plane
 
     failures = writing.Failures()
     selection = Selection(all=flags["all_"], labels=flags["selector"])
-    async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+    async with flags["way"].open(flags["namespace"]) as session:
         chosen = await choose(session, words, sources, selection, failures)
     for one in chosen:
         with failures.collecting():
@@ -122,7 +121,6 @@ def set_last_applied(**flags: Any) -> None:
 
 
 async def _set(sources: Sequence[Source], flags: dict[str, Any]) -> None:
-    from karmada.cli.targeting.session import control_plane
 
     render = printer(
         flags["output"],
@@ -132,7 +130,7 @@ async def _set(sources: Sequence[Source], flags: dict[str, Any]) -> None:
         writing.did("configured", flags["dry_run"]),
     )
     failures = writing.Failures()
-    async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+    async with flags["way"].open(flags["namespace"]) as session:
         for source in sources:
             for one in await choose(session, (), [source], Selection(), failures):
                 with failures.collecting():
@@ -194,10 +192,9 @@ def edit_last_applied(words: tuple[str, ...], **flags: Any) -> None:
 
 async def _edit(words: Sequence[str], sources: Sequence[Source], flags: dict[str, Any]) -> None:
     from karmada.cli.changing.editor import edit_objects
-    from karmada.cli.targeting.session import control_plane
 
     failures = writing.Failures()
-    async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+    async with flags["way"].open(flags["namespace"]) as session:
         chosen = await choose(session, words, sources, Selection(), failures)
         failures.show()
         known = {_key(one.obj): one for one in chosen if writing.last_applied(one.obj)}

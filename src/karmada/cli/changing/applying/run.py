@@ -17,7 +17,7 @@ from karmada.cli.changing.applying.server_side import ServerSide
 from karmada.cli.output.printing import Printer, printer
 from karmada.cli.targeting import connect
 from karmada.cli.targeting.files import Source
-from karmada.cli.targeting.session import Session, control_plane
+from karmada.cli.targeting.session import Session
 from karmada.kube.objects.types import Obj
 
 FORMATS = (
@@ -68,7 +68,7 @@ class Reporter:
 async def apply_sources(sources: Sequence[Source], flags: dict[str, Any]) -> None:
     reporter = Reporter(flags)
     failures = writing.Failures()
-    async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+    async with flags["way"].open(flags["namespace"]) as session:
         if flags["prune"]:
             from karmada.cli.changing.applying.prune import check_allowlist
 

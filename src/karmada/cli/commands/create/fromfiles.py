@@ -54,10 +54,9 @@ def _edited(sources: list[Source], windows_line_endings: bool) -> list[Source]:
 
 
 async def _create_all(settings: Settings, sources: list[Source]) -> None:
-    from karmada.cli.targeting.session import control_plane
 
     failures = writing.Failures()
-    async with control_plane(settings.kubeconfig, settings.karmada_context, settings.namespace) as session:
+    async with settings.way.open(settings.namespace) as session:
         for source in sources:
             with failures.collecting("creating", source.name):
                 settings.print(await _create(settings, session, source))
@@ -98,10 +97,9 @@ def _check_raw(flags: dict[str, Any], settings: Settings) -> None:
 
 
 async def _post(settings: Settings, path: str, filename: str) -> None:
-    from karmada.cli.targeting.session import control_plane
 
     bodies = read_files([filename])
     if len(bodies) != 1:
         raise connect.failure("--raw needs a file with one object")
-    async with control_plane(settings.kubeconfig, settings.karmada_context) as session:
+    async with settings.way.open() as session:
         await writing.raw(session.client, "POST", path, bodies[0].obj)

@@ -24,15 +24,14 @@ if TYPE_CHECKING:
 
 MANAGER = "kubectl-create"
 Recipe: TypeAlias = "Obj | Callable[[Session], Awaitable[Obj]]"
-_COMMON = ("kubeconfig", "karmada_context", "namespace", "dry_run", "field_manager", "save_config", "validate")
+_COMMON = ("way", "namespace", "dry_run", "field_manager", "save_config", "validate")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The flags of every generator."""
 
-    kubeconfig: str
-    karmada_context: str
+    way: connect.Way
     namespace: str
     dry_run: str
     field_manager: str
@@ -112,11 +111,10 @@ def _completed(settings: Settings, obj: Obj, namespaced: bool) -> Obj:
 
 
 async def _create(settings: Settings, made: Recipe, place: tuple[str, str, str], namespaced: bool, word: str) -> Obj:
-    from karmada.cli.targeting.session import control_plane
     from karmada.kube.objects.errors import ApiError
     from karmada.kube.objects.gvk import GVR
 
-    async with control_plane(settings.kubeconfig, settings.karmada_context, settings.namespace) as session:
+    async with settings.way.open(settings.namespace) as session:
         obj = await made(session) if callable(made) else made
         obj = _completed(settings, obj, namespaced)
         if settings.dry_run == writing.CLIENT:

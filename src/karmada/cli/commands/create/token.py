@@ -76,14 +76,13 @@ def _request(flags: dict[str, Any]) -> Obj:
 
 
 async def _create(name: str, request: Obj, flags: dict[str, Any]) -> Obj:
-    from karmada.cli.targeting.session import control_plane
     from karmada.kube.objects.errors import ApiError
     from karmada.kube.objects.gvk import GVR
 
-    async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+    async with flags["way"].open(flags["namespace"]) as session:
         try:
-            return await session.client.create_subresource(
-                GVR("", "v1", "serviceaccounts"), name, session.namespace, "token", request
-            )
+            accounts = GVR("", "v1", "serviceaccounts")
+            made: Obj = await session.client.create_subresource(accounts, name, session.namespace, "token", request)
+            return made
         except ApiError as error:
             raise connect.failure(f"failed to create token: {error.message}") from error
