@@ -12,13 +12,14 @@ from karmada.install.extra_args import joined
 from karmada.install.flags import FLAGS, Given, value
 from karmada.install.images import ImageSource
 from karmada.install.names import API_SERVER, COMPONENTS
+from karmada.kube.objects.errors import UserError
 
 Store: TypeAlias = Literal["sqlite", "etcd"]
 MODES: Final = ("emptyDir", "hostPath", "PVC")
 PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 
 
-class InstallError(Exception):
+class InstallError(UserError):
     """Why an installation cannot go on; the message says what to do."""
 
 

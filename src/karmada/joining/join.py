@@ -26,7 +26,7 @@ from karmada.kube.client.config import RestConfig
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM, Clock
-from karmada.kube.objects.errors import AlreadyExists, ApiError, BadRequest, NotFound
+from karmada.kube.objects.errors import AlreadyExists, ApiError, BadRequest, NotFound, UserError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
@@ -39,7 +39,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-class JoinError(Exception):
+class JoinError(UserError):
     """Why a cluster cannot join, or leave; for people."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from karmada.kube.objects.errors import UserError
 
-class PredictionError(Exception):
+
+class PredictionError(UserError):
     """The prediction cannot be made; the message says why, for whoever requested it."""

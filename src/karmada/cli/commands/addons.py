@@ -138,13 +138,8 @@ def _chosen(names: Sequence[str], cluster: str) -> list[Addon]:
 
 
 async def _with_addons(flags: dict[str, Any], work: Any) -> None:
-    from karmada.install.options import InstallError
-
-    try:
-        async with _opened(flags) as addons:
-            await work(addons)
-    except InstallError as error:
-        raise connect.failure(str(error)) from error
+    async with _opened(flags) as addons:
+        await work(addons)
 
 
 @asynccontextmanager

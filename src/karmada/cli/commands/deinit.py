@@ -33,15 +33,11 @@ def deinit(
       karmadactl deinit --addons
       karmadactl deinit --force --purge-namespace
     """
-    from karmada.install.options import InstallError
     from karmada.install.removal import Removal
 
     removal = Removal(namespace=namespace, purge_namespace=purge_namespace, addons=addons, dry_run=dry_run)
     config = connect.member_config(kubeconfig, context, flag="--kubeconfig")
-    try:
-        connect.run(_deinit(config, removal, force or dry_run))
-    except InstallError as error:
-        raise connect.failure(str(error)) from error
+    connect.run(_deinit(config, removal, force or dry_run))
 
 
 async def _deinit(config: RestConfig, removal: Removal, force: bool) -> None:

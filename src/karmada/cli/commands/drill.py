@@ -114,7 +114,7 @@ async def _read(config: RestConfig, feature_gates: str, changed: Sequence[str]) 
     from karmada.prediction.world import World
     from karmada.rehearsal.copying import copy_of
 
-    with connect.predicting():
+    with connect.refusals():
         world = World(feature_gates=feature_gates)
     async with connect.connected(config) as client:
         world = await copy_of(await world.over(client), connect.progress)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +59,7 @@ def certificates(**given: Any) -> None:
         for name, outcome in outcomes.items():
             click.echo(f"secret/{name} {outcome}")
 
-    _run(write())
+    connect.run(write())
 
 
 @helm_hook.command("control-plane")
@@ -95,7 +95,7 @@ def control_plane(kubeconfig: str, ca_file: str, timeout: float, addons: tuple[s
         async with connect.connected(connect.control_config(kubeconfig)) as client:
             await write_objects(client, release, authority, SYSTEM, _changes(), addons=addons, seconds=timeout)
 
-    _run(write())
+    connect.run(write())
 
 
 def _release_of(given: dict[str, Any]) -> Release:
@@ -132,15 +132,6 @@ def _changes() -> Callable[[str], None]:
     return show
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
-    from karmada.install.options import InstallError
-
-    try:
-        connect.run(work)
-    except InstallError as error:
-        raise connect.failure(str(error)) from error
-
-
 @helm_hook.command("clean-up")
 @_release
 @_namespace
@@ -159,4 +150,4 @@ def clean_up(release: str, namespace: str) -> None:
         for name in deleted:
             click.echo(f"secret/{name} deleted")
 
-    _run(delete())
+    connect.run(delete())

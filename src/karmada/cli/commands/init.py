@@ -47,7 +47,6 @@ def _options() -> list[click.Parameter]:
 def _given() -> dict[str, Any]:
     """Return the flags of the command line, and of the file that it may name."""
     from karmada.install.config_file import with_config
-    from karmada.install.options import InstallError
 
     context = click.get_current_context()
     given = {
@@ -55,22 +54,18 @@ def _given() -> dict[str, Any]:
         for name in FLAGS
         if context.get_parameter_source(name.replace("-", "_")) is ParameterSource.COMMANDLINE
     }
-    try:
+    with connect.refusals():
         return with_config(given, Path(given["config"]).expanduser()) if given.get("config") else given
-    except InstallError as error:
-        raise connect.failure(str(error)) from error
 
 
 def _install(names: tuple[str, ...], *, dry_run: bool) -> None:
-    from karmada.install.options import InstallError, check_flags
+    from karmada.install.options import check_flags
 
     given = _given()
-    try:
+    with connect.refusals():
         check_flags(given)
-        config = connect.member_config(given.get("kubeconfig", ""), given.get("context", ""), flag="--kubeconfig")
-        connect.run(_run(config, given, names, dry_run))
-    except InstallError as error:
-        raise connect.failure(str(error)) from error
+    config = connect.member_config(given.get("kubeconfig", ""), given.get("context", ""), flag="--kubeconfig")
+    connect.run(_run(config, given, names, dry_run))
 
 
 async def _run(config: Any, given: dict[str, Any], names: tuple[str, ...], dry_run: bool) -> None:

@@ -78,10 +78,7 @@ def join(
 
 
 async def _join(control: RestConfig, member: RestConfig, joining: Joining, dry_run: bool) -> None:
-    from karmada.joining.join import JoinError, join
+    from karmada.joining.join import join
 
     async with connect.connected(control) as plane, connect.connected(member) as cluster:
-        try:
-            await join(plane, cluster, joining, dry_run=dry_run, progress=connect.progress)
-        except JoinError as error:
-            raise connect.failure(str(error)) from error
+        await join(plane, cluster, joining, dry_run=dry_run, progress=connect.progress)

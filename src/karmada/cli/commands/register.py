@@ -187,7 +187,6 @@ def _server(endpoint: str) -> str:
 
 
 async def _register(config: RestConfig, registration: Registration, dry_run: bool) -> None:
-    from karmada.joining.join import JoinError
     from karmada.joining.pull.register import Registering, preflight
 
     async with connect.connected(config) as member:
@@ -210,8 +209,5 @@ async def _register(config: RestConfig, registration: Registration, dry_run: boo
             progress=connect.progress,
             warn=lambda text: click.echo(f"warning: {text}", err=True),
         )
-        try:
-            await registering.run()
-        except JoinError as error:
-            raise connect.failure(str(error)) from error
+        await registering.run()
     click.echo(f"\ncluster({registration.name}) is joined successfully")

@@ -67,13 +67,9 @@ def _summary(name: str, *, forced: bool, dry_run: bool, cleaned: bool) -> str:
 
 
 async def _unjoin(control: RestConfig, member: RestConfig | None, name: str, options: dict[str, Any]) -> bool:
-    from karmada.joining.join import JoinError
     from karmada.joining.unjoin import unjoin
 
     async with AsyncExitStack() as stack:
         plane = await stack.enter_async_context(connect.connected(control))
         cluster = await stack.enter_async_context(connect.connected(member)) if member is not None else None
-        try:
-            return await unjoin(plane, name, member=cluster, progress=connect.progress, **options)
-        except JoinError as error:
-            raise connect.failure(str(error)) from error
+        return await unjoin(plane, name, member=cluster, progress=connect.progress, **options)

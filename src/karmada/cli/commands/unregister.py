@@ -102,15 +102,11 @@ def _delete_local_files(folder: Path) -> None:
 async def _unregister(
     control: RestConfig | None, member: RestConfig, name: str, options: dict[str, Any]
 ) -> list[Placed]:
-    from karmada.joining.join import JoinError
     from karmada.joining.pull.unregister import control_plane_of, unregister
 
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(connect.connected(member))
-        try:
-            config = control or await control_plane_of(cluster, options["namespace"], options["agent"])
-            plane = await stack.enter_async_context(connect.connected(config))
-            with_rights = control is not None
-            return await unregister(plane, cluster, name, with_rights=with_rights, progress=connect.progress, **options)
-        except JoinError as error:
-            raise connect.failure(str(error)) from error
+        config = control or await control_plane_of(cluster, options["namespace"], options["agent"])
+        plane = await stack.enter_async_context(connect.connected(config))
+        with_rights = control is not None
+        return await unregister(plane, cluster, name, with_rights=with_rights, progress=connect.progress, **options)

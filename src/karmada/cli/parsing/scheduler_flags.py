@@ -30,5 +30,5 @@ def world_from(plugins: str, feature_gates: str) -> World:
     """Failure for a plugin or a gate that does not exist."""
     from karmada.prediction.world import World
 
-    with connect.predicting():
+    with connect.refusals():
         return World(plugins, feature_gates)

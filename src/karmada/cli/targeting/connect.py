@@ -301,7 +301,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     from karmada.kube.objects.errors import ApiError
 
     try:
-        with predicting():
+        with refusals():
             return asyncio.run(work)
     except BrokenPipeError:  # of standard output; those of a server are ConnectionFailed
         raise
@@ -315,13 +315,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 @contextmanager
-def predicting() -> Iterator[None]:
-    """Turn what cannot be predicted into a failure of the command."""
-    from karmada.prediction.errors import PredictionError
+def refusals() -> Iterator[None]:
+    """Turn an error that is a text for people into a failure of the command."""
+    from karmada.kube.objects.errors import UserError
 
     try:
         yield
-    except PredictionError as error:
+    except UserError as error:
         raise failure(str(error)) from error
 
 

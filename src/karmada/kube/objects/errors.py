@@ -14,6 +14,10 @@ from karmada.kube.objects.gvk import GroupKind, GroupResource
 from karmada.kube.objects.types import Obj
 
 
+class UserError(Exception):
+    """Why something cannot be done, and what to do about it, as a text for people."""
+
+
 class FieldError:
     """One thing wrong with one field; `reason` is the cause's reason, `body` what follows the path.
 
