@@ -14,7 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from karmada.components.controlplane import ControlPlane
-from karmada.components.descheduler import DeschedulerProcess, main
+from karmada.components.descheduler import descheduler_process, main
+from karmada.components.flags import Endpoints
+from karmada.components.process import Process
 from karmada.descheduler.controller import Options
 from karmada.estimator.client.options import ClientOptions
 from karmada.estimator.server import EstimatorServer
@@ -86,8 +88,8 @@ async def plane(folder: Path) -> AsyncIterator[Scheduling]:
 
 
 @asynccontextmanager
-async def running(plane: Scheduling, **how: Any) -> AsyncIterator[DeschedulerProcess]:
-    process = DeschedulerProcess(load_config(plane.plane.server.kubeconfig), OFTEN, ClientOptions(), **how)
+async def running(plane: Scheduling, **how: Any) -> AsyncIterator[Process]:
+    process = descheduler_process(load_config(plane.plane.server.kubeconfig), OFTEN, ClientOptions(), **how)
     async with run_component(process):
         yield process
 
@@ -101,9 +103,7 @@ async def test_it_calls_estimators_deschedules_and_serves_health_and_metrics(pla
     member = Member("m1", 2)
     async with (
         estimator(plane, member),
-        running(
-            plane, election=unhurried("karmada-descheduler"), health_address=LOCAL, metrics_address=LOCAL
-        ) as process,
+        running(plane, election=unhurried("karmada-descheduler"), endpoints=Endpoints(LOCAL, LOCAL)) as process,
     ):
         await eventually(lambda: _moved(plane))
         resource, threshold = member.requests[0]

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
+from karmada.components.flags import Endpoints
 from karmada.components.scheduler_estimator import EstimatorProcess, main
 from karmada.estimator.contract import MAX_AVAILABLE_REPLICAS, ReplicasQuery, replicas_request
 from karmada.features import default_gates
@@ -37,7 +38,7 @@ async def member(tmp_path: Path) -> AsyncIterator[MemberServer]:
 @asynccontextmanager
 async def running(member: MemberServer) -> AsyncIterator[EstimatorProcess]:
     process = EstimatorProcess(
-        member.config, "member1", default_gates(), host="127.0.0.1", port=0, metrics_address=LOCAL, health_address=LOCAL
+        member.config, "member1", default_gates(), host="127.0.0.1", port=0, endpoints=Endpoints(LOCAL, LOCAL)
     )
     async with run_component(process) as task:
         await eventually(lambda: process.server.port or task.done())

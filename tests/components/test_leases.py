@@ -11,7 +11,8 @@ import pytest
 
 from karmada.components.controlplane import ControlPlane
 from karmada.components.election import CONTROLLERS, NAMESPACE, SCHEDULER, scheduler_lease
-from karmada.components.scheduler import SchedulerProcess
+from karmada.components.process import Process
+from karmada.components.scheduler import scheduler_process
 from karmada.features import default_gates
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.gvrs import NAMESPACES
@@ -38,9 +39,9 @@ async def all_in_one(folder: Path, storage: str = "memory://") -> AsyncIterator[
 
 
 @asynccontextmanager
-async def scheduler_beside(plane: ControlPlane) -> AsyncIterator[SchedulerProcess]:
+async def scheduler_beside(plane: ControlPlane) -> AsyncIterator[Process]:
     config = load_config(plane.server.kubeconfig)
-    process = SchedulerProcess(config, Options(), default_gates(), election=unhurried(SCHEDULER))
+    process = scheduler_process(config, Options(), default_gates(), election=unhurried(SCHEDULER))
     async with run_component(process):
         yield process
 

@@ -13,7 +13,9 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
-from karmada.components.scheduler import SchedulerProcess, main
+from karmada.components.flags import Endpoints
+from karmada.components.process import Process
+from karmada.components.scheduler import main, scheduler_process
 from karmada.features import default_gates
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import RealClock
@@ -37,9 +39,9 @@ async def plane(folder: Path) -> AsyncIterator[Scheduling]:
 
 
 @asynccontextmanager
-async def running(plane: Scheduling, name: str = "other", **how: Any) -> AsyncIterator[SchedulerProcess]:
+async def running(plane: Scheduling, name: str = "other", **how: Any) -> AsyncIterator[Process]:
     config = load_config(plane.plane.server.kubeconfig)
-    process = SchedulerProcess(config, Options(name=name), default_gates(), **how)
+    process = scheduler_process(config, Options(name=name), default_gates(), **how)
     async with run_component(process):
         yield process
 
@@ -82,7 +84,7 @@ async def test_one_of_two_with_the_same_lease_stands_by_and_takes_over(plane: Sc
 
 async def test_who_loses_the_lease_is_done(plane: Scheduling) -> None:
     lease = unhurried("other-scheduler")
-    process = SchedulerProcess(
+    process = scheduler_process(
         load_config(plane.plane.server.kubeconfig), Options(name="other"), default_gates(), election=lease
     )
     task = asyncio.create_task(process.run(asyncio.Event()))
@@ -100,7 +102,7 @@ async def get(address: tuple[str, int], path: str) -> tuple[int, str]:
 
 
 async def test_health_and_metrics_are_served(plane: Scheduling) -> None:
-    async with running(plane, health_address=LOCAL, metrics_address=LOCAL) as process:
+    async with running(plane, endpoints=Endpoints(LOCAL, LOCAL)) as process:
         [endpoint] = process.endpoints
         await eventually(lambda: endpoint.port)
         assert await get((endpoint.host, endpoint.port), "/healthz") == (200, "ok")
@@ -120,7 +122,7 @@ async def test_health_and_metrics_are_served(plane: Scheduling) -> None:
 
 
 async def test_two_addresses_are_two_servers(plane: Scheduling) -> None:
-    async with running(plane, health_address=LOCAL, metrics_address=("localhost", 0)) as process:
+    async with running(plane, endpoints=Endpoints(("localhost", 0), LOCAL)) as process:
         health, metrics = process.endpoints
         await eventually(lambda: health.port and metrics.port)
         assert (await get(("127.0.0.1", health.port), "/metrics"))[0] == 404

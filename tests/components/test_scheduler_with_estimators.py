@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from karmada.components.scheduler import SchedulerProcess
+from karmada.components.process import Process
+from karmada.components.scheduler import scheduler_process
 from karmada.components.scheduler_estimator import EstimatorProcess
 from karmada.estimator.client.options import ClientOptions, Tls
 from karmada.estimator.server import ServingFiles
@@ -60,10 +61,10 @@ async def estimating(member: RestConfig, name: str, tls: dict[str, Path]) -> Asy
 
 
 @asynccontextmanager
-async def scheduler(plane: Scheduling, tls: dict[str, Path]) -> AsyncIterator[SchedulerProcess]:
+async def scheduler(plane: Scheduling, tls: dict[str, Path]) -> AsyncIterator[Process]:
     files = Tls(authority=tls["ca"], certificate=tls["client.crt"], key=tls["client.key"])
     config = load_config(plane.plane.server.kubeconfig)
-    process = SchedulerProcess(config, Options(), default_gates(), client=ClientOptions(tls=files, timeout=20))
+    process = scheduler_process(config, Options(), default_gates(), client=ClientOptions(tls=files, timeout=20))
     async with run_component(process):
         yield process
 

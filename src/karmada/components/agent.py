@@ -17,15 +17,15 @@ import click
 
 from karmada.components.election import Election, Fence
 from karmada.components.flags import (
-    Address,
+    Endpoints,
     check_controllers,
     cluster_status_flags,
     controller_process_flags,
     controllers_flag,
     duration,
     election_from,
+    endpoints_from,
     gates_from,
-    health_address_from,
     ignored,
     kube_api_flags,
     limits_from,
@@ -35,7 +35,7 @@ from karmada.components.flags import (
     together,
     words,
 )
-from karmada.components.process import Process, run_process
+from karmada.components.process import NOWHERE, Process, run_process
 from karmada.components.program import CONTEXT, Program
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ class AgentProcess(Process):
         report: Sequence[str] = (),
         back_off: BackOff | None = None,
         election: Election | None = None,
-        metrics_address: Address | None = None,
-        health_address: Address | None = None,
+        endpoints: Endpoints = NOWHERE,
         kubeconfig_namespace: str = "karmada-system",
     ) -> None:
         """`kubeconfig_namespace` is where, in the cluster, the Secret with the agent's kubeconfig is."""
@@ -92,8 +91,7 @@ class AgentProcess(Process):
             gates,
             settings=settings,
             back_off=back_off,
-            metrics_address=metrics_address,
-            health_address=health_address,
+            endpoints=endpoints,
             own=OwnCluster(joining.name, member),
         )
         self._member = Client(HttpTransport(replace(member, user_agent=COMPONENT)), field_manager=COMPONENT)
@@ -269,8 +267,7 @@ def _process(given: dict[str, Any], gates: FeatureGates) -> AgentProcess:
         report=given["report_secrets"],
         back_off=BackOff(**limits_from(given)),
         election=election_from(given, lease_of(name)),
-        metrics_address=given["metrics_bind_address"],
-        health_address=health_address_from(given),
+        endpoints=endpoints_from(given),
         kubeconfig_namespace=given["karmada_kubeconfig_namespace"],
     )
 

@@ -19,8 +19,8 @@ from karmada.components.flags import (
     controller_flags,
     controller_process_flags,
     election_from,
+    endpoints_from,
     gates_from,
-    health_address_from,
     limits_from,
     settings_from,
     switch,
@@ -77,8 +77,7 @@ def main(**given: Any) -> None:
             gates,
             settings=settings,
             back_off=BackOff(**limits_from(given)),
-            metrics_address=given["metrics_bind_address"],
-            health_address=health_address_from(given),
+            endpoints=endpoints_from(given),
             sharing=sharing,
         )
         if sharing is None:

@@ -15,18 +15,26 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from karmada.components.extension import serving_flags_at, tls_from
-from karmada.components.flags import address, client_flags, config_from, file, logging_flags, switch, together
+from karmada.components.flags import (
+    Endpoints,
+    address,
+    client_flags,
+    config_from,
+    file,
+    logging_flags,
+    switch,
+    together,
+)
 from karmada.components.program import CONTEXT, Program
 from karmada.components.running import begin, errors_in_one_line, start_unless
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from karmada.components.flags import Address, Given
+    from karmada.components.flags import Given
     from karmada.dashboard.login import Login
     from karmada.dashboard.server import Dashboard, Options
     from karmada.kube.client.config import RestConfig
-    from karmada.kube.runtime.serving import ObservabilityServer
     from karmada.kube.server.auth.serving import FollowedServing
 
 SERVICE: Final = "karmada-dashboard.karmada-system"
@@ -108,8 +116,7 @@ def dashboard_process(given: Given) -> DashboardProcess:
             writes=given["enable_writes"],
         ),
         tls,
-        metrics_address=given["metrics_bind_address"],
-        health_address=given["health_probe_bind_address"],
+        Endpoints(given["metrics_bind_address"], given["health_probe_bind_address"]),
     )
 
 
@@ -171,9 +178,7 @@ class DashboardProcess:
         login: Login,
         options: Options,
         tls: FollowedServing,
-        *,
-        metrics_address: Address | None = None,
-        health_address: Address | None = None,
+        endpoints: Endpoints,
     ) -> None:
         from karmada.dashboard.server import Dashboard
         from karmada.kube.client.client import Client
@@ -188,18 +193,7 @@ class DashboardProcess:
         self.health, metrics = Health(), Metrics()
         self.health.add_ready("control-plane", self._is_reachable)
         metrics.registry.register(DashboardMetrics(self.dashboard))
-        self.endpoints = self._endpoints(metrics, metrics_address, health_address)
-
-    def _endpoints(self, metrics: Any, at: Address | None, health: Address | None) -> list[ObservabilityServer]:
-        from karmada.kube.runtime.serving import ObservabilityServer
-
-        found = []
-        if health is not None:
-            shown = metrics if at == health else None
-            found.append(ObservabilityServer(self.health, shown, host=health[0], port=health[1]))
-        if at is not None and at != health:
-            found.append(ObservabilityServer(self.health, metrics, host=at[0], port=at[1]))
-        return found
+        self.endpoints = endpoints.servers(self.health, metrics)
 
     async def _is_reachable(self) -> bool:
         """Return whether the control plane responds, be it with a refusal: nobody is logged in here."""

@@ -16,19 +16,19 @@ from karmada.components.descheduler_flags import descheduling_errors, descheduli
 from karmada.components.election import Election
 from karmada.components.estimator_flags import estimator_client_flags, estimator_errors, estimator_options_from
 from karmada.components.flags import (
-    Address,
+    Endpoints,
     client_flags,
     config_from,
     election_flags,
     election_from,
     endpoint_flags,
+    endpoints_from,
     hang_flags,
-    health_address_from,
     logging_flags,
     refuse,
     together,
 )
-from karmada.components.process import Process, run_process
+from karmada.components.process import NOWHERE, Process, run_process
 from karmada.components.program import CONTEXT, Program
 from karmada.features import default_gates
 
@@ -52,24 +52,19 @@ class BuildInfo:
         yield build_info()
 
 
-class DeschedulerProcess(Process):
-    """A descheduler over the network, with its endpoints; `election` None: it works without a lease."""
-
-    def __init__(
-        self,
-        config: RestConfig,
-        options: Options,
-        estimators: ClientOptions,
-        *,
-        election: Election | None = None,
-        metrics_address: Address | None = None,
-        health_address: Address | None = None,
-    ) -> None:
-        super().__init__(
-            config, COMPONENT, default_gates(), metrics_address=metrics_address, health_address=health_address
-        )
-        self.assembly.add_descheduler(options, election, client=estimators)
-        self.metrics.registry.register(BuildInfo())
+def descheduler_process(
+    config: RestConfig,
+    options: Options,
+    estimators: ClientOptions,
+    *,
+    election: Election | None = None,
+    endpoints: Endpoints = NOWHERE,
+) -> Process:
+    """Return a descheduler over the network, with its endpoints; `election` None: it works without a lease."""
+    process = Process(config, COMPONENT, default_gates(), endpoints=endpoints)
+    process.assembly.add_descheduler(options, election, client=estimators)
+    process.metrics.registry.register(BuildInfo())
+    return process
 
 
 flags = together(
@@ -96,17 +91,16 @@ def main(**given: Any) -> None:
     run_process(lambda: _process(given), "Descheduler", given)
 
 
-def _process(given: dict[str, Any]) -> DeschedulerProcess:
+def _process(given: dict[str, Any]) -> Process:
     from karmada.kube.client.grpc_extra import missing_grpc
 
     try:
-        return DeschedulerProcess(
+        return descheduler_process(
             config_from(given),
             descheduling_options_from(given),
             estimator_options_from(given),
             election=election_from(given, election.DESCHEDULER),
-            metrics_address=given["metrics_bind_address"],
-            health_address=health_address_from(given),
+            endpoints=endpoints_from(given),
         )
     except ModuleNotFoundError as error:
         raise ValueError(missing_grpc(COMPONENT, error)) from error

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
     from karmada.kube.objects.errors import FieldError
     from karmada.kube.runtime.features import FeatureGates
+    from karmada.kube.runtime.health import Health
+    from karmada.kube.runtime.serving import Exposes, ObservabilityServer
 
 Address = tuple[str, int]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -218,6 +220,30 @@ def endpoint_flags(health_port: int) -> Callable[[F], F]:
         click.option("--secure-port", default=0, help="Older form of --health-probe-bind-address: its port."),
         ignored("--enable-pprof --profiling-bind-address", "this program has no Go profiles; use py-spy."),
     )
+
+
+class Endpoints(NamedTuple):
+    """Where a process serves /metrics, and /healthz and /readyz; None: not at all."""
+
+    metrics: Address | None = None
+    health: Address | None = None
+
+    def servers(self, health: Health, metrics: Exposes) -> list[ObservabilityServer]:
+        """Return the servers, one for both when they have one address."""
+        from karmada.kube.runtime.serving import ObservabilityServer
+
+        found: dict[Address, bool] = {}
+        for address, measured in ((self.health, False), (self.metrics, True)):
+            if address is not None:
+                found[address] = found.get(address, False) or measured
+        return [
+            ObservabilityServer(health, metrics if measured else None, host=host, port=port)
+            for (host, port), measured in found.items()
+        ]
+
+
+def endpoints_from(given: Given) -> Endpoints:
+    return Endpoints(given["metrics_bind_address"], health_address_from(given))
 
 
 def health_address_from(given: Given) -> Address | None:

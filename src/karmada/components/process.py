@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from karmada.components.flags import Endpoints
 from karmada.components.hanging import ending_hangs, open_quarantine
 from karmada.components.running import begin
 
 if TYPE_CHECKING:
-    from karmada.components.flags import Address, Given
+    from karmada.components.flags import Given
     from karmada.components.sharing import Sharing
     from karmada.controllers.context import OwnCluster, Settings
     from karmada.kube.client.client import Client
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from karmada.kube.runtime.features import FeatureGates
     from karmada.kube.runtime.membership import Membership
     from karmada.kube.runtime.serving import ObservabilityServer
+
+NOWHERE = Endpoints()
 
 
 class Process:
@@ -37,8 +40,7 @@ class Process:
         *,
         settings: Settings | None = None,
         back_off: BackOff | None = None,
-        metrics_address: Address | None = None,
-        health_address: Address | None = None,
+        endpoints: Endpoints = NOWHERE,
         own: OwnCluster | None = None,
         sharing: Sharing | None = None,
     ) -> None:
@@ -68,7 +70,7 @@ class Process:
         )
         self.manager, self.metrics = self.assembly.manager, self.assembly.metrics
         transport.returned.append(self.manager.informers.retry_now)
-        self.endpoints = self._endpoints(metrics_address, health_address)
+        self.endpoints = endpoints.servers(self.health, self.metrics)
         if sharing is not None and self._unguarded is not None:
             self._membership = transport.guard = self.assembly.share_controllers(sharing, self._unguarded)
 
@@ -90,19 +92,6 @@ class Process:
         if name == self.client.field_manager:
             return self.client
         return Client(self.client.transport, field_manager=name, mapper=self.client.mapper)
-
-    def _endpoints(self, metrics: Address | None, health: Address | None) -> list[ObservabilityServer]:
-        """Return the servers, one for both when they have one address."""
-        from karmada.kube.runtime.serving import ObservabilityServer
-
-        found: dict[Address, bool] = {}
-        for address, measured in ((health, False), (metrics, True)):
-            if address is not None:
-                found[address] = found.get(address, False) or measured
-        return [
-            ObservabilityServer(self.health, self.metrics if measured else None, host=host, port=port)
-            for (host, port), measured in found.items()
-        ]
 
     async def prepare(self) -> None:
         """Do what must be done before anything is watched; subclasses define it."""

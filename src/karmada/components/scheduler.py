@@ -15,16 +15,16 @@ import click
 from karmada.components.election import DEFAULT_SCHEDULER, Election, scheduler_lease
 from karmada.components.estimator_flags import estimator_errors, scheduler_client_from, scheduler_estimator_flags
 from karmada.components.flags import (
-    Address,
+    Endpoints,
     client_flags,
     config_from,
     election_flags,
     election_from,
     endpoint_flags,
+    endpoints_from,
     feature_gates_flag,
     gates_from,
     hang_flags,
-    health_address_from,
     limits_from,
     logging_flags,
     rate_limiter_flags,
@@ -32,7 +32,7 @@ from karmada.components.flags import (
     switch,
     together,
 )
-from karmada.components.process import Process, run_process
+from karmada.components.process import NOWHERE, Process, run_process
 from karmada.components.program import CONTEXT, Program
 
 if TYPE_CHECKING:
@@ -46,26 +46,23 @@ COMPONENT = "karmada-scheduler"
 HEALTH_PORT = 10351
 
 
-class SchedulerProcess(Process):
-    """A scheduler over the network, with its endpoints; `election` None: it works without a lease.
+def scheduler_process(
+    config: RestConfig,
+    options: Options,
+    gates: FeatureGates,
+    *,
+    election: Election | None = None,
+    endpoints: Endpoints = NOWHERE,
+    estimators: Sequence[Estimator] = (),
+    client: ClientOptions | None = None,
+) -> Process:
+    """Return a scheduler over the network, with its endpoints; `election` None: it works without a lease.
 
     `client`: how the estimators of the clusters are called, if they are.
     """
-
-    def __init__(
-        self,
-        config: RestConfig,
-        options: Options,
-        gates: FeatureGates,
-        *,
-        election: Election | None = None,
-        metrics_address: Address | None = None,
-        health_address: Address | None = None,
-        estimators: Sequence[Estimator] = (),
-        client: ClientOptions | None = None,
-    ) -> None:
-        super().__init__(config, COMPONENT, gates, metrics_address=metrics_address, health_address=health_address)
-        self.assembly.add_scheduler(options, estimators, election, client=client)
+    process = Process(config, COMPONENT, gates, endpoints=endpoints)
+    process.assembly.add_scheduler(options, estimators, election, client=client)
+    return process
 
 
 flags = together(
@@ -110,7 +107,7 @@ def _check(given: dict[str, Any]) -> None:
     refuse([*unnamed, *estimator_errors(given)])
 
 
-def _process(given: dict[str, Any], gates: FeatureGates) -> SchedulerProcess:
+def _process(given: dict[str, Any], gates: FeatureGates) -> Process:
     from karmada.scheduler.service.core import Options
     from karmada.scheduler.service.pauses import Limits
 
@@ -120,13 +117,12 @@ def _process(given: dict[str, Any], gates: FeatureGates) -> SchedulerProcess:
         propagate_empty=given["enable_empty_workload_propagation"],
         limits=Limits(**limits_from(given)),
     )
-    return SchedulerProcess(
+    return scheduler_process(
         config_from(given),
         options,
         gates,
         election=election_from(given, scheduler_lease(given["scheduler_name"])),
-        metrics_address=given["metrics_bind_address"],
-        health_address=health_address_from(given),
+        endpoints=endpoints_from(given),
         client=scheduler_client_from(given),
     )
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from karmada.components.flags import (
-    Address,
+    Endpoints,
     config_from,
     endpoint_flags,
+    endpoints_from,
     feature_gates_flag,
     file,
     gates_from,
-    health_address_from,
     ignored,
     kube_api_flags,
     logging_flags,
@@ -27,7 +27,7 @@ from karmada.components.flags import (
     switch,
     together,
 )
-from karmada.components.process import Process, run_process
+from karmada.components.process import NOWHERE, Process, run_process
 from karmada.components.program import CONTEXT, Program
 
 if TYPE_CHECKING:
@@ -52,14 +52,13 @@ class EstimatorProcess(Process):
         host: str = "::",
         port: int = PORT,
         files: ServingFiles | None = None,
-        metrics_address: Address | None = None,
-        health_address: Address | None = None,
+        endpoints: Endpoints = NOWHERE,
     ) -> None:
         from karmada.estimator.estimator import NOT_OVER, ClusterEstimator
         from karmada.estimator.metrics import EstimatorMetrics
         from karmada.estimator.server import EstimatorServer
 
-        super().__init__(member, COMPONENT, gates, metrics_address=metrics_address, health_address=health_address)
+        super().__init__(member, COMPONENT, gates, endpoints=endpoints)
         metrics = EstimatorMetrics(self.manager.clock)
         self.metrics.registry.register(metrics)
         self.estimator = ClusterEstimator(
@@ -140,8 +139,7 @@ def _process(given: dict[str, Any], gates: FeatureGates) -> EstimatorProcess:
             gates,
             port=given["server_port"],
             files=files,
-            metrics_address=given["metrics_bind_address"],
-            health_address=health_address_from(given),
+            endpoints=endpoints_from(given),
         )
     except ModuleNotFoundError as error:
         raise ValueError(missing_grpc(COMPONENT, error)) from error

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karmada.components.flags import (
-    Address,
+    Endpoints,
     duration,
     election_flags,
     election_from,
@@ -22,7 +22,7 @@ from karmada.components.flags import (
     refuse,
     together,
 )
-from karmada.components.process import Process, run_process
+from karmada.components.process import NOWHERE, Process, run_process
 from karmada.components.program import CONTEXT, Program
 from karmada.features import default_gates
 
@@ -50,7 +50,7 @@ class DetectorProcess(Process):
         period: float,
         thresholds: Thresholds,
         election: Election | None = None,
-        health_address: Address | None = None,
+        endpoints: Endpoints = NOWHERE,
         pod: Obj | None = None,
     ) -> None:
         from karmada.kube.client.client import Client
@@ -58,7 +58,7 @@ class DetectorProcess(Process):
         from karmada.kube.runtime.events import EventRecorder
         from karmada.problemdetector.name_resolution import ClusterReporter, NodeDetector
 
-        super().__init__(member, COMPONENT, default_gates(), health_address=health_address)
+        super().__init__(member, COMPONENT, default_gates(), endpoints=endpoints)
         clock = self.manager.clock
         recorder = EventRecorder(self.client, COMPONENT, clock=clock)
         self.manager.add_component(recorder)
@@ -137,8 +137,9 @@ def _process(given: dict[str, Any]) -> Process:
 
     member = own_cluster_config("")
     health = (given["bind_address"], given["healthz_port"]) if given["healthz_port"] else None
+    endpoints = Endpoints(health=health)
     if not is_enabled(DETECTOR, given["detectors"].split(",")):
-        return Process(member, COMPONENT, default_gates(), health_address=health)
+        return Process(member, COMPONENT, default_gates(), endpoints=endpoints)
     success, failure, stale = (given[f"coredns_{name}_threshold"] for name in ("success", "failure", "stale"))
     return DetectorProcess(
         member,
@@ -148,7 +149,7 @@ def _process(given: dict[str, Any]) -> Process:
         period=given["coredns_detect_period"],
         thresholds=Thresholds(success, failure, stale),
         election=election_from(given, LEASE),
-        health_address=health,
+        endpoints=endpoints,
         pod=_own_pod(),
     )
 

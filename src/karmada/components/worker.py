@@ -15,7 +15,7 @@ import click
 
 from karmada.components import election
 from karmada.components.election import Election
-from karmada.components.flags import address, gates_from, settings_from, together
+from karmada.components.flags import Endpoints, address, gates_from, settings_from, together
 from karmada.components.karmada import flags
 from karmada.components.process import Process, run_process
 from karmada.components.program import CONTEXT, Program
@@ -82,8 +82,7 @@ def main(**given: Any) -> None:
             CONTROLLER_MANAGER,
             gates,
             settings=settings,
-            metrics_address=given["worker_address"],
-            health_address=given["worker_address"],
+            endpoints=Endpoints(given["worker_address"], given["worker_address"]),
             sharing=sharing_of(given),
         )
 
