@@ -37,7 +37,7 @@ class Orphan(NamedTuple):
 @click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), default=None, help="json or yaml.")
 @connect.connection_flags
-def orphans(clusters: tuple[str, ...], output: str | None, kubeconfig: str, karmada_context: str) -> None:
+def orphans(clusters: tuple[str, ...], output: str | None, way: connect.Way) -> None:
     """List objects in clusters that the control plane has made and does not know any more.
 
     They are left when the control plane is restored from a state of before they were made. Nothing deletes them: delete
@@ -51,7 +51,7 @@ def orphans(clusters: tuple[str, ...], output: str | None, kubeconfig: str, karm
       karmadactl orphans -o json
       karmadactl delete deployment.apps/old -n shop -C member1 -s members
     """
-    found, failures = connect.run(_search(clusters, kubeconfig, karmada_context))
+    found, failures = connect.run(_search(clusters, way))
     if output:
         from karmada.prediction.scheduling import formatted
 
@@ -66,12 +66,10 @@ def orphans(clusters: tuple[str, ...], output: str | None, kubeconfig: str, karm
         raise SystemExit(1)
 
 
-async def _search(
-    clusters: tuple[str, ...], kubeconfig: str, karmada_context: str
-) -> tuple[list[Orphan], dict[str, str]]:
+async def _search(clusters: tuple[str, ...], way: connect.Way) -> tuple[list[Orphan], dict[str, str]]:
     from karmada.cli.targeting import session
 
-    async with session.control_plane(kubeconfig, karmada_context) as control:
+    async with way.open() as control:
         names = await session.chosen_members(control, clusters)
 
         async def in_member(member: Session) -> list[Orphan]:
