@@ -13,6 +13,7 @@ from karmada.kube.client.credentials import credentials_for
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import KubeconfigError
 from karmada.kube.client.reloading_kubeconfig import ReloadingKubeconfig
+from karmada.kube.client.request_sender import RequestSender
 from karmada.kube.client.transport import Call, ConnectionFailed
 from tests.kube.client.test_http1 import OK, listening, saying
 
@@ -72,7 +73,6 @@ def test_a_file_that_is_unusable_from_the_beginning_is_an_error(tmp_path: Path) 
 
 
 async def test_the_first_response_after_a_failure_is_reported_once() -> None:
-
     returned: list[str] = []
     answer = OK + b"Content-Length: 2\r\n\r\n{}"
     async with listening(saying(answer, answer)) as here:
@@ -80,10 +80,10 @@ async def test_the_first_response_after_a_failure_is_reported_once() -> None:
         transport.returned.append(lambda: returned.append("back"))
         await transport.call(Call("GET", "/x"))
         assert returned == []
-        transport._sender.server = "http://127.0.0.1:1"
+        sender, transport._sender = transport._sender, RequestSender(RestConfig(server="http://127.0.0.1:1"))
         with pytest.raises(ConnectionFailed):
             await transport.call(Call("GET", "/x"))
-        transport._sender.server = here.url
+        transport._sender = sender
         await transport.call(Call("GET", "/x"))
         assert returned == ["back"]
         await transport.close()

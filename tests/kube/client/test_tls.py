@@ -33,8 +33,11 @@ def test_a_context_that_nobody_uses_any_more_is_forgotten() -> None:
 
 async def test_a_sender_keeps_its_context_for_the_connections_that_it_has() -> None:
     sender = RequestSender(RestConfig(server="https://127.0.0.1:1", insecure=True))
-    reference = weakref.ref(sender._tls(Credential()))
+    context = sender._settled(Credential()).tls
+    assert context is not None
+    reference = weakref.ref(context)
+    del context
     others()
     gc.collect()
-    assert sender._tls(Credential()) is reference()
+    assert sender._settled(Credential()).tls is reference()
     sender.close()

@@ -57,8 +57,15 @@ class StaticCredentials:
             self._basic = "Basic " + base64.b64encode(pair).decode()
         self._certificate = MaterialReader(config.certificate)
         self._key = MaterialReader(config.key)
+        self._in_files = bool(config.token_file or config.certificate.path or config.key.path)
+        self._known: Credential | None = None
 
     async def get(self) -> Credential:
+        if self._known is None or self._in_files:
+            self._known = self._read()
+        return self._known
+
+    def _read(self) -> Credential:
         try:
             token = self._token_file.read().decode().strip() if self._token_file else ""
             token = token or self._token

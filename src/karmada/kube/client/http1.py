@@ -30,6 +30,8 @@ _BUFFER_BYTES = 1 << 18
 _SHORT_NAME = 128
 """Bytes of the name of a header that may be remembered."""
 _NO_HEAD = "the head of the response makes no sense"
+_BROKEN = "the connection broke within the response"
+_NO_VALUE = ("",)
 _IDLE_SECONDS = 60.0
 """A connection that waited longer may be about to be closed by the server."""
 _NEXT_ADDRESS_SECONDS = 0.25
@@ -65,29 +67,23 @@ class Headers(Mapping[str, str]):
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         """Read the lines of a head; BrokenAnswer."""
-        self._values: dict[str, list[bytes]] = {}
+        self.lists: dict[str, list[str]] = {}
+        """All values by the name in lower case."""
         for line in lines:
             name, colon, value = line.partition(b":")
             if not colon:
                 raise BrokenAnswer(_NO_HEAD)
             known = _remembered_name(name) if len(name) <= _SHORT_NAME else _name(name)
-            self._values.setdefault(known, []).append(value)
+            self.lists.setdefault(known, []).append(value.strip(b" \t").decode(errors="replace"))
 
     def __getitem__(self, name: str) -> str:
-        return _text(self._values[name.lower()][0])
+        return self.lists[name.lower()][0]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
+        return iter(self.lists)
 
     def __len__(self) -> int:
-        return len(self._values)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        values = self._values.get(name.lower())
-        return _text(values[0]) if values else default
-
-    def all(self, name: str) -> list[str]:
-        return [_text(value) for value in self._values.get(name.lower(), ())]
+        return len(self.lists)
 
 
 def _name(name: bytes) -> str:
@@ -99,10 +95,6 @@ def _name(name: bytes) -> str:
 
 _remembered_name = lru_cache(maxsize=1024)(_name)
 """The responses of a server have the same few."""
-
-
-def _text(value: bytes) -> str:
-    return value.strip(b" \t").decode(errors="replace")
 
 
 class Connection(asyncio.Protocol):
@@ -212,7 +204,9 @@ class Connection(asyncio.Protocol):
             raise ValueError("the path has characters that no path can have")
         length = f"Content-Length: {len(body or b'')}\r\n" if body is not None or method in _WITH_BODY else ""
         head = f"{method} {target} HTTP/1.1\r\n{_lines(headers)}{length}\r\n".encode()
-        await self.write(head + body if body else head)
+        self.write_soon(head + body if body else head)
+        if self._full is not None:
+            await self._full
 
     async def write(self, data: bytes) -> None:
         """Send bytes as they are, and wait until nearly all have gone."""
@@ -260,17 +254,18 @@ class Connection(asyncio.Protocol):
         return Response(self, status, headers, _Framing.of(method, status, headers), keeps)
 
     async def _head(self) -> tuple[int, Headers, bool]:
-        raw = await self._until(b"\r\n\r\n", "the head of the response is too large")
-        if raw is None:
-            if not self._data:
+        while not self._data:
+            if not await self._more():
                 raise ConnectionResetError("the server closed the connection without a response")
-            raise BrokenAnswer("the response ended within its head")
+        raw = await self._until(
+            b"\r\n\r\n", "the head of the response is too large", "the response ended within its head"
+        )
         first, *lines = raw[:-4].split(b"\r\n")
         status = _STATUS_LINE.fullmatch(first)
         if status is None:
             raise BrokenAnswer("the server does not speak HTTP/1.1")
         headers = Headers(lines)
-        connection = headers.get("Connection", "").lower()
+        connection = headers.lists.get("connection", _NO_VALUE)[0].lower()
         keeps = connection == "keep-alive" if status[1] == b"0" else connection != "close"
         return int(status[2]), headers, keeps
 
@@ -287,7 +282,7 @@ class Connection(asyncio.Protocol):
         self._room = max(length, _BUFFER_BYTES)
         while len(self._data) < length:
             if not await self._more():
-                raise BrokenAnswer("the connection broke within the response")
+                raise BrokenAnswer(_BROKEN)
         self._room = _BUFFER_BYTES
         body = self._take(length)
         self._done(keeps)
@@ -328,22 +323,19 @@ class Connection(asyncio.Protocol):
         self._done(keeps)
 
     async def _line(self) -> bytes:
-        line = await self._until(b"\r\n", "the response has a line that is too long")
-        if line is None:
-            raise BrokenAnswer("the connection broke within the response")
-        return line
+        return await self._until(b"\r\n", "the response has a line that is too long", _BROKEN)
 
     # bytes
 
-    async def _until(self, end: bytes, too_long: str) -> bytes | None:
-        """Up to and with `end`; None when the connection ends before."""
+    async def _until(self, end: bytes, too_long: str, broken: str) -> bytes:
+        """Return the bytes up to and with `end`; BrokenAnswer with one of the texts if there is none."""
         looked = 0
         while (at := self._data.find(end, looked)) < 0:
             looked = max(0, len(self._data) - len(end) + 1)
             if looked > _HEAD_BYTES:
                 raise BrokenAnswer(too_long)
             if not await self._more():
-                return None
+                raise BrokenAnswer(broken)
         if at > _HEAD_BYTES:
             raise BrokenAnswer(too_long)
         return self._take(at + len(end))
@@ -352,7 +344,7 @@ class Connection(asyncio.Protocol):
         """Return some of the bytes that are still to come."""
         piece = await self._some(min(left, _PIECE))
         if not piece:
-            raise BrokenAnswer("the connection broke within the response")
+            raise BrokenAnswer(_BROKEN)
         return piece
 
     async def _some(self, most: int) -> bytes:
@@ -399,12 +391,12 @@ class _Framing(NamedTuple):
     def of(cls, method: str, status: int, headers: Headers) -> _Framing:
         if method == "HEAD" or status in (204, 304):
             return cls(False, 0)
-        coding = headers.get("Transfer-Encoding", "").lower()
+        coding = headers.lists.get("transfer-encoding", _NO_VALUE)[0].lower()
         if coding:
             if coding != "chunked":
                 raise BrokenAnswer(f"the response is encoded as {coding}")
             return cls(True, None)
-        lengths = set(headers.all("Content-Length"))
+        lengths = set(headers.lists.get("content-length", ()))
         if not lengths:
             return cls(False, None)
         length = lengths.pop()
@@ -422,12 +414,13 @@ class Response:
         self.headers = headers
         self._framing = framing
         self._keeps = keeps
-        self._coding = headers.get("Content-Encoding", "identity").lower()
+        self._coding = headers.lists.get("content-encoding", _NO_VALUE)[0].lower()
+        self._is_plain = self._coding in ("identity", "")
 
     async def whole(self, most: int) -> bytes:
         """Return the body at once; ValueError when it is larger than that."""
         length = self._framing.length
-        if length is not None and self._is_plain():
+        if length is not None and self._is_plain:
             if length > most:
                 raise self._too_large(most)
             return await self.connection.whole(length, self._keeps)
@@ -444,13 +437,10 @@ class Response:
         self.connection.close()
         return ValueError(f"the response is larger than {readable(most)}")
 
-    def _is_plain(self) -> bool:
-        return self._coding in ("identity", "")
-
     def pieces(self) -> AsyncGenerator[bytes, None]:
         """Return the body as it comes."""
         sent = self.connection.pieces(self._framing, self._keeps)
-        return sent if self._is_plain() else self._unpacked(sent)
+        return sent if self._is_plain else self._unpacked(sent)
 
     async def _unpacked(self, sent: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """In small steps: what is small on the wire may unfold to gigabytes."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -177,7 +177,9 @@ class HttpTransport(Transport):
         try:
             response = await self._sender.send(call.method, target, headers, data, credential, end)
             try:
-                self._warn(response.headers.all("Warning"))
+                if self.on_warning is not None:
+                    for text in responses.warnings(response.headers.lists.get("warning", ())):
+                        self.on_warning(text)
                 return RawResponse(response.status, response.headers, await response.whole(call.most))
             finally:
                 self._sender.release(response.connection)
@@ -271,11 +273,6 @@ class HttpTransport(Transport):
         if status == 401:
             self._credentials.rejected(credential)
         return responses.failure(self._base, status, headers, body)
-
-    def _warn(self, headers: Iterable[str]) -> None:
-        if self.on_warning is not None:
-            for text in responses.warnings(headers):
-                self.on_warning(text)
 
     async def _credential(self) -> Credential:
         try:

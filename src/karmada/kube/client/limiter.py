@@ -42,7 +42,7 @@ class AdaptiveLimiter:
         return len(self._waiters)
 
     async def acquire(self) -> None:
-        if self.in_flight < self.limit and not self._waiters:
+        if self.in_flight < int(self._limit) and not self._waiters:
             self.in_flight += 1
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -61,10 +61,11 @@ class AdaptiveLimiter:
         """Record that a request ended; `overloaded`: the server said it was too much."""
         if overloaded:
             self._decrease()
-        elif self.in_flight >= self.limit and self._clock.monotonic() - self._halved_at >= self._cooldown:
+        elif self.in_flight >= int(self._limit) and self._clock.monotonic() - self._halved_at >= self._cooldown:
             self._limit = min(self._maximum, self._limit + 1 / self._limit)
         self.in_flight -= 1
-        self._admit()
+        if self._waiters:
+            self._admit()
 
     def _decrease(self) -> None:
         now = self._clock.monotonic()

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from karmada.kube.client import responses
-from karmada.kube.client.config import RestConfig
+from karmada.kube.client.config import Material, RestConfig
 from karmada.kube.client.credentials import Credential
 from karmada.kube.client.http1 import Connection, Connections, OpeningTimedOut, Origin, Response, open_connection
 from karmada.kube.client.proxies import Proxy, parse_proxy, proxy_for
@@ -55,9 +55,10 @@ class RequestSender:
         self._config = config
         self._proxy = proxy_for(config)
         self._fixed_headers = responses.fixed_headers(config)
-        self._ca = MaterialReader(config.ca)
+        trusts = self.server.startswith("https:") and not config.insecure
+        self._ca = MaterialReader(config.ca if trusts else Material())
         self._material: tuple[bytes, bytes, bytes] | None = None
-        self._context: ssl.SSLContext | None = None
+        """Certificates that the connections of now were made with."""
         self._connections: Connections | None = None
         self._origin: Origin | None = None
         self._in_use: set[Connection] = set()
@@ -80,7 +81,7 @@ class RequestSender:
         Raises OSError, ValueError or ConnectionFailed.
         """
         address = _address(self.server)
-        origin = self._settled(address, credential)
+        origin = self._settled(credential)
         target, sent = self._request(address, origin.proxy, target, headers, credential)
         while True:
             connection = self._open().idle(origin) or await self._new(origin, end)
@@ -142,36 +143,29 @@ class RequestSender:
             raise self._is_closed()
         return connection
 
-    def _settled(self, address: _Address, credential: Credential) -> Origin:
-        """Return where connections lead now. With other credentials those of before are not wanted any more."""
-        origin, before = self._origin_of(address, credential), self._origin
+    def _settled(self, credential: Credential) -> Origin:
+        """Return where connections lead now. With other certificates those of before are not wanted any more."""
+        material = (self._ca.fixed or self._ca.read(), credential.certificate, credential.key)
+        before = self._origin
+        if before is not None and material == self._material:
+            return before
+        address, connections = _address(self.server), self._open()
+        tls = client_context(*material, self._config.insecure) if address.secure else None
+        proxy = self._parsed_proxy(tls) if self._proxy else None
+        name = (self._config.tls_server_name or address.host) if tls else ""
+        origin = Origin(address.host, address.port, tls, name, proxy)
         if origin != before:
-            connections = self._open()
             connections.enter(origin)
             if before is not None:
                 connections.leave(before)
-            self._origin = origin
+        self._material, self._origin = material, origin
         return origin
-
-    def _origin_of(self, address: _Address, credential: Credential) -> Origin:
-        tls = self._tls(credential) if address.secure else None
-        proxy = self._parsed_proxy(tls) if self._proxy else None
-        name = (self._config.tls_server_name or address.host) if tls else ""
-        return Origin(address.host, address.port, tls, name, proxy)
 
     def _parsed_proxy(self, tls: ssl.SSLContext | None) -> Proxy:
         proxy = parse_proxy(self._proxy, tuple(self._config.proxy_headers))
         if proxy.scheme != "https":
             return proxy
         return proxy._replace(tls=tls or client_context(b"", b"", b"", False))
-
-    def _tls(self, credential: Credential) -> ssl.SSLContext:
-        """Return that of before while nothing has changed: its connections are found by it."""
-        ca = b"" if self._config.insecure else self._ca.read()
-        material = (ca, credential.certificate, credential.key)
-        if self._context is None or material != self._material:
-            self._material, self._context = material, client_context(*material, self._config.insecure)
-        return self._context
 
     def _is_closed(self) -> ConnectionFailed:
         return ConnectionFailed(f"{self.server}: {_CLOSED}")

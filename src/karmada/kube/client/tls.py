@@ -40,14 +40,15 @@ class FileReader:
 class MaterialReader:
     """The bytes of a Material, whichever way it is given; b"" when there is none."""
 
-    __slots__ = ("_data", "_file")
+    __slots__ = ("_file", "fixed")
 
     def __init__(self, material: Material) -> None:
-        self._data = material.data
+        self.fixed = material.data
+        """What is not in a file."""
         self._file = FileReader(material.path) if material.path and not material.data else None
 
     def read(self) -> bytes:
-        return self._file.read() if self._file is not None else self._data
+        return self._file.read() if self._file is not None else self.fixed
 
 
 _in_use: WeakValueDictionary[tuple[bytes, bytes, bytes, bool], ssl.SSLContext] = WeakValueDictionary()
