@@ -12,6 +12,8 @@ import pytest
 
 from karmada.api.autoscaling import CronFederatedHPA, FederatedHPA
 from karmada.controllers.cron_federated_hpa.controller import CronFederatedHPAs
+from karmada.kube.kinds.cron import next_time
+from karmada.kube.kinds.schedule import parse_schedule
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR
@@ -248,6 +250,21 @@ async def test_nothing_is_written_between_runs(plane: ControlPlane) -> None:
     before = (await plane.client.get(CRONS, "cron", "default"))["metadata"]["resourceVersion"]
     await rest(plane, 3 * 3600)
     assert (await plane.client.get(CRONS, "cron", "default"))["metadata"]["resourceVersion"] == before
+
+
+@pytest.mark.parametrize("jump", [3600.0, 365 * 86400.0, -3600.0, -365 * 86400.0])
+async def test_a_rule_runs_by_the_time_of_day_also_after_it_was_set(plane: ControlPlane, jump: float) -> None:
+    assert isinstance(plane.clock, FakeClock)
+    await create(plane, cron(rule(schedule="0 */6 * * *", timeZone="UTC")))
+    await rest(plane, 120)
+    plane.clock.jump(jump)
+    before = await replicas(plane)
+    await rest(plane, 61)
+    due = next_time(parse_schedule("0 */6 * * *"), plane.clock.now())
+    assert before == 1
+    assert due is not None
+    await rest(plane, due - plane.clock.now() + 60)
+    assert await replicas(plane) == 5
 
 
 @pytest.mark.parametrize(

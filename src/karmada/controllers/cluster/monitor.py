@@ -97,7 +97,7 @@ class ClusterMonitor(Reconciler):
             self._health.pop(key.name, None)
             return Done
         now = self._clock.monotonic()
-        created = now - (self._clock.now() - parse_time(meta.creation_time(cluster)))
+        created = now - max(0.0, self._clock.now() - parse_time(meta.creation_time(cluster)))
         lease = self._leases.get(Key(NAMESPACE_CLUSTER, key.name))
         health = observe(self._health.get(key.name), ready_condition(cluster), lease, now, created)
         self._health[key.name] = health

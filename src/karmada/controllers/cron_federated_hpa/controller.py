@@ -33,6 +33,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import get_if_exists
 
 CRON_FEDERATED_HPA: Final = "cronfederatedhpa-controller"
+_LONGEST_PAUSE: Final = 60.0
 _FAILURES = (ApiError, ConnectionFailed, NoMatch, TimeoutError)
 
 
@@ -53,6 +54,7 @@ class _Timers:
     target: Obj
     by_rule: dict[str, _Timer] = field(default_factory=dict)
     unrecorded: list[Run] = field(default_factory=list)
+    looked_at: float = 0.0
 
     def next_runs(self) -> dict[str, float | None]:
         return {name: timer.due for name, timer in self.by_rule.items() if not timer.broken}
@@ -61,9 +63,9 @@ class _Timers:
         return [timer for timer in self.by_rule.values() if timer.due is not None and timer.due <= now]
 
     def pause(self, now: float) -> float | None:
-        """Seconds until the next rule runs."""
+        """Return the seconds until the next rule runs, or until the time of day is looked at again: it may be set."""
         times = [timer.due for timer in self.by_rule.values() if timer.due is not None]
-        return max(0.0, min(times) - now) if times else None
+        return min(max(0.0, min(times) - now), _LONGEST_PAUSE) if times else None
 
 
 class CronFederatedHPAs(Reconciler):
@@ -97,6 +99,9 @@ class CronFederatedHPAs(Reconciler):
         timers = self._restart_changed(key, autoscaler)
         for timer in timers.due(self._clock.now()):
             await self._run(autoscaler, timers, timer)
+        if self._clock.now() < timers.looked_at:
+            self._start_again(timers)
+        timers.looked_at = self._clock.now()
         await self._record(key, autoscaler, timers)
         pause = timers.pause(self._clock.now())
         return Done if pause is None else requeue(pause)
@@ -109,7 +114,7 @@ class CronFederatedHPAs(Reconciler):
         if old is None or old.uid != uid:
             old = _Timers(uid, target)
         running = old.by_rule if old.target == target else {}
-        timers = self._timers[key] = _Timers(uid, target, unrecorded=old.unrecorded)
+        timers = self._timers[key] = _Timers(uid, target, unrecorded=old.unrecorded, looked_at=old.looked_at)
         for rule in autoscaler["spec"].get("rules") or ():
             timer = running.get(rule["name"])
             if timer is None or timer.rule != rule:
@@ -125,6 +130,12 @@ class CronFederatedHPAs(Reconciler):
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             self._recorder.event(autoscaler, WARNING, "StartRuleFailed", f"rule {rule['name']}: {error}")
             return _Timer(rule, broken=True)
+
+    def _start_again(self, timers: _Timers) -> None:
+        """Count from now, since the time of day was set back: what is due has moved away by as much."""
+        for timer in timers.by_rule.values():
+            if timer.due is not None:
+                timer.due = self._next(timer.rule)
 
     def _next(self, rule: Obj) -> float | None:
         named = rule.get("timeZone")

@@ -41,14 +41,19 @@ _TURNS_TO_SETTLE = 25
 class FakeClock:
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._now = start
+        self._jumped = 0.0
         self._order = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
     def now(self) -> float:
-        return self._now
+        return self._now + self._jumped
 
     def monotonic(self) -> float:
         return self._now
+
+    def jump(self, seconds: float) -> None:
+        """Set the time of day forwards or back, as an administrator or NTP does; durations do not change."""
+        self._jumped += seconds
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
