@@ -40,7 +40,7 @@ T1, T2 = "2023-11-14T22:13:20.000000Z", "2023-11-14T22:13:30.000000Z"
         (Health(70.0, {**READY, "status": "False"}, T1), READY, None, Health(100.0, READY)),
         (Health(70.0, READY, T1), READY, lease(T1), Health(70.0, READY, T1)),
         (Health(70.0, READY, T1), READY, lease(T2), Health(100.0, READY, T2)),
-        (Health(70.0, READY, T2), READY, lease(T1), Health(70.0, READY, T2)),
+        (Health(70.0, READY, T2), READY, lease(T1), Health(100.0, READY, T1)),
         (Health(70.0, READY), READY, lease(T1), Health(100.0, READY, T1)),
         (Health(70.0, READY, T1), READY, {"spec": {}}, Health(70.0, READY, T1)),
     ],
@@ -207,3 +207,18 @@ async def test_a_cluster_that_is_gone_costs_nothing(plane: ControlPlane) -> None
     assert monitor.known == {"m1"}
     await plane.client.delete(Cluster.gvr, "m1")
     await plane.until(lambda: not monitor.known)
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0, -365 * 86400.0])
+async def test_an_agent_whose_time_of_day_is_set_stays_known(plane: ControlPlane, jump: float) -> None:
+    await plane.add_cluster("m1", "Pull")
+    await posted(plane, "True")
+    await renew(plane)
+    clock(plane).jump(jump)
+    for _ in range(6):
+        await renew(plane)
+        await clock(plane).advance(30)
+        await looked(plane)
+    assert (ready(plane) or {})["status"] == "True"
+    await clock(plane).advance(41)
+    await eventually(lambda: said(plane) == SILENT)

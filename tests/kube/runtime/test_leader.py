@@ -187,8 +187,11 @@ async def test_times_that_could_give_two_leaders_are_refused(
         LeaderElector(client, "l", "n", "i", lease_duration=lease, renew_deadline=deadline, retry_period=retry)
 
 
-@settings(max_examples=20)
-@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["cut", "join", "kill", "slow", "wait"])), max_size=12))
+STEPS = ["cut", "join", "kill", "slow", "ahead", "back", "wait"]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(STEPS)), max_size=12))
 def test_at_no_moment_do_two_candidates_believe_to_lead(steps: list[tuple[int, str]]) -> None:
     async def run() -> None:
         fake, clock = FakeApi(), FakeClock()
@@ -205,6 +208,8 @@ def test_at_no_moment_do_two_candidates_believe_to_lead(steps: list[tuple[int, s
                 candidates[number] = Candidate(fake, clock, f"{candidate.elector.identity}x")
             elif step == "slow":
                 fake.delay = None if fake.delay else slow
+            elif step in ("ahead", "back"):
+                clock.jump(365 * 86400 if step == "ahead" else -365 * 86400)
             elif step != "wait":
                 candidate.connected = step == "join"
             for _ in range(40):

@@ -54,14 +54,15 @@ class Health:
 def observe(health: Health | None, ready: Obj | None, lease: Obj | None, now: float, created: float) -> Health:
     """Return the last heartbeat of a cluster, from its condition Ready and its Lease.
 
-    `now` and `created`, the moment it was created, are of a clock that never jumps.
+    `now` and `created`, the moment it was created, are of a clock that never jumps. The agent's may be set back: a
+    Lease that was renewed is a sign of life whatever time it names.
     """
     if ready is None:
         health = Health(created) if health is None else Health(health.observed, None, health.renewed)
     elif health is None or health.ready != ready:
         health = Health(now, ready)
     renewed = ((lease or {}).get("spec") or {}).get("renewTime") or ""
-    if renewed and (not health.renewed or parse_time(renewed) > parse_time(health.renewed)):
+    if renewed and renewed != health.renewed:
         health = Health(now, ready, renewed)
     return health
 
