@@ -27,6 +27,7 @@ from karmada.joining.pull.certificates import CertificateRequest, agent_subject,
 from karmada.joining.pull.objects import agent_kubeconfig, agent_rights
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.server.auth.pki import new_ec_key
 
 AGENT = "agent of {}"
@@ -72,7 +73,7 @@ async def _granted(control: Client, way: RestConfig, member: Member, folder: Pat
     """The agent's rights, and a kubeconfig with its certificate."""
     name, where = member.name, well_known.NAMESPACE_CLUSTER
     for namespace in (where, well_known.execution_namespace(name)):
-        await ensure(control, objects.NAMESPACES, objects.namespace(namespace))
+        await ensure(control, NAMESPACES, objects.namespace(namespace))
     for placed in agent_rights(name, where):
         await ensure(control, placed.gvr, placed.obj)
     request = CertificateRequest(

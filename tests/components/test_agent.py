@@ -14,10 +14,9 @@ from karmada.api.work import Work
 from karmada.components.agent import lease_of
 from karmada.controllers.cluster_status.heartbeat import LEASES
 from karmada.joining.join import JoinError, Joining
-from karmada.joining.objects import CLUSTER_ROLES, NAMESPACES, SERVICE_ACCOUNTS
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Forbidden, NotFound
-from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, EVENTS, SECRETS
+from karmada.kube.objects.gvrs import ACCOUNTS, CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, EVENTS, NAMESPACES, SECRETS
 from karmada.kube.objects.types import Obj
 from tests.support.agents import PullFleet, agent_config, grant, pull_fleet
 from tests.support.eventually import eventually
@@ -108,7 +107,7 @@ async def test_only_the_credentials_to_be_reported_are_made_and_reported(
         reported = (await found.client.list_all(SECRETS, "karmada-cluster")).items
         assert {meta.name(secret) for secret in reported} == secrets
         member = found.members["m1"].client
-        made = (await member.list_all(SERVICE_ACCOUNTS, "karmada-cluster")).items if secrets else []
+        made = (await member.list_all(ACCOUNTS, "karmada-cluster")).items if secrets else []
         assert {meta.name(account) for account in made} - {"default"} == accounts
         roles = {meta.name(role) for role in (await member.list_all(CLUSTER_ROLES)).items}
         assert ("karmada-controller-manager:karmada-m1" in roles) == ("KubeCredentials" in report)

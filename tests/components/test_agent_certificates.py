@@ -18,14 +18,13 @@ from karmada.components.certificate_expiry import LOOK_SECONDS, CertificateExpir
 from karmada.controllers.agent_csr_approving import AgentCsrApproving
 from karmada.controllers.cert_rotation import CertRotation
 from karmada.controllers.context import Context
-from karmada.joining.objects import NAMESPACES, namespace
-from karmada.joining.pull.certificates import CSRS
+from karmada.joining.objects import namespace
 from karmada.joining.pull.objects import KUBECONFIG_KEY, KUBECONFIG_SECRET
 from karmada.joining.pull.validity import load_chain
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.reloading_kubeconfig import ReloadingKubeconfig
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.objects.gvrs import CONFIG_MAPS, SECRETS
+from karmada.kube.objects.gvrs import CONFIG_MAPS, CSRS, NAMESPACES, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.periodic import Periodic
 from karmada.kube.server.app import ApiServer

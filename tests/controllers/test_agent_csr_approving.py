@@ -17,12 +17,12 @@ from cryptography.x509.oid import NameOID
 
 from karmada.components.assembly import Assembly
 from karmada.controllers.agent_csr_approving import CSRS, AgentCsrApproving, access_review
-from karmada.joining.objects import CLUSTER_ROLE_BINDINGS
 from karmada.kube.client.client import Client
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.kinds.signing_requests import condition, with_condition
 from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS
 from karmada.kube.objects.names import random_suffix
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.user import User

@@ -22,9 +22,8 @@ from karmada.controllers.unified_auth import (
     proxied_clusters,
 )
 from karmada.joining.join import JoinError
-from karmada.joining.objects import SECRETS
 from karmada.kube.objects.errors import Forbidden
-from karmada.kube.objects.gvrs import EVENTS
+from karmada.kube.objects.gvrs import EVENTS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import ControlPlane, running

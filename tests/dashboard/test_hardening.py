@@ -19,7 +19,7 @@ from karmada.dashboard.blast_radius import policies_in
 from karmada.dashboard.drills import Drills
 from karmada.dashboard.live import BadTopic, Live, parse_topic
 from karmada.dashboard.pages import PAGES
-from karmada.dashboard.pages.pods import PODS, size_of
+from karmada.dashboard.pages.pods import size_of
 from karmada.dashboard.predictions import Predictions
 from karmada.dashboard.sessions import MOST_OF_ONE, Session, Sessions
 from karmada.dashboard.view import MOST_AT_ONCE, View
@@ -27,6 +27,7 @@ from karmada.dashboard.viewer import Identity, Viewer
 from karmada.kube.client.config import RestConfig
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import TooManyRequests, Unauthorized
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 from karmada.prediction.errors import PredictionError
 from tests.support.dashboard_client import DashboardPlane, dashboard_plane

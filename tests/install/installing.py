@@ -11,12 +11,12 @@ from typing import Any
 
 from karmada.install.existing import with_earlier
 from karmada.install.phases import Installation
-from karmada.install.preflight import NODES, is_healthy
+from karmada.install.preflight import is_healthy
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.objects.gvrs import DEPLOYMENTS
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NODES
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.user import User

@@ -13,12 +13,11 @@ from karmada.install.certificates import CA
 from karmada.install.control_plane import control_plane_objects
 from karmada.install.options import InstallError, options_from
 from karmada.install.phases import Installation
-from karmada.install.preflight import NAMESPACES, STORAGE_CLASSES
 from karmada.kube.client.client import Client
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import Kubeconfig, load_config
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvrs import DEPLOYMENTS
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NAMESPACES, STORAGE_CLASSES
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.behaviours import Outcome, Rule
 from tests.install.installing import KINDS, NAMESPACE, Host, Killed, host_cluster

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from karmada.install.release import SECRETS, Release, delete_secrets, release_objects, secret_names, write_secrets
+from karmada.install.release import Release, delete_secrets, release_objects, secret_names, write_secrets
 from karmada.kube.client.client import Client
 from karmada.kube.client.kubeconfig import Kubeconfig
 from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.types import Obj
 from tests.support.running import api_server
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from karmada.install.options import InstallError
-from karmada.install.preflight import NAMESPACES, NODES
-from karmada.install.removal import PODS, Removal, kept_claims, remove
+from karmada.install.removal import Removal, kept_claims, remove
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvrs import DEPLOYMENTS
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NAMESPACES, NODES, PODS
 from karmada.kube.objects.types import Obj
 from tests.install.installing import KINDS, NAMESPACE, Host, host_cluster
 from tests.support.objects import kube_object

@@ -11,10 +11,10 @@ import pytest
 
 from karmada.install.diagnosis import advice, is_ready, summary
 from karmada.install.options import InstallError
-from karmada.install.preflight import NAMESPACES
 from karmada.install.waiting import until
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.types import Obj
 from tests.install.installing import NAMESPACE, Host, host_cluster
 

@@ -10,13 +10,13 @@ import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.joining.join import JoinError, Joining, check_unique, cluster_id_of, join
-from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from karmada.joining.waiting import wait_for
 from karmada.kube.client.client import Client, Listing
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.objects.clock import FakeClock, RealClock
 from karmada.kube.objects.errors import AlreadyExists, BadRequest, Forbidden
 from karmada.kube.objects.gvk import GVR, GroupResource
+from karmada.kube.objects.gvrs import ACCOUNTS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.members.access import access_of
@@ -50,7 +50,7 @@ async def test_a_member_gets_accounts_rights_and_tokens(plane: ControlPlane, mem
     namespace = await member.client.get(NAMESPACES, "karmada-cluster")
     assert namespace["metadata"]["labels"].items() >= SYSTEM.items()
     for account in ("karmada-impersonator", "karmada-m1"):
-        found = await member.client.get(SERVICE_ACCOUNTS, account, "karmada-cluster")
+        found = await member.client.get(ACCOUNTS, account, "karmada-cluster")
         assert found["metadata"]["labels"] == SYSTEM
         secret = await member.client.get(SECRETS, account, "karmada-cluster")
         assert secret["type"] == "kubernetes.io/service-account-token"
@@ -122,7 +122,7 @@ async def test_how_the_kubeconfig_reaches_the_member_is_kept(plane: ControlPlane
     assert cluster["spec"]["insecureSkipTLSVerification"] is True
     assert cluster["spec"]["proxyURL"] == "http://proxy:3128"
     assert cluster["spec"]["secretRef"] == {"namespace": "elsewhere", "name": "m1"}
-    assert await member.get(SERVICE_ACCOUNTS, "karmada-m1", "elsewhere")
+    assert await member.get(ACCOUNTS, "karmada-m1", "elsewhere")
 
 
 async def test_joining_reports_how_far_it_is(plane: ControlPlane, member: MemberServer) -> None:
@@ -179,7 +179,7 @@ async def test_a_member_does_not_join_twice_and_is_left_alone(plane: ControlPlan
     await join(plane.client, member.client, joining(member))
     with pytest.raises(JoinError, match="has been registered"):
         await join(plane.client, member.client, joining(member, "m2"))
-    assert await member.get(SERVICE_ACCOUNTS, "karmada-m2", "karmada-cluster") is None
+    assert await member.get(ACCOUNTS, "karmada-m2", "karmada-cluster") is None
 
 
 async def test_a_dry_run_calls_webhooks_and_changes_nothing(plane: ControlPlane, member: MemberServer) -> None:
@@ -318,9 +318,9 @@ async def test_the_token_of_an_account_that_was_replaced_is_not_taken(
     await join(plane.client, member.client, joining(member))
     old = await member.client.get(SECRETS, "karmada-m1", "karmada-cluster")
     await plane.client.delete(Cluster.gvr, "m1")
-    await member.client.delete(SERVICE_ACCOUNTS, "karmada-m1", "karmada-cluster")
+    await member.client.delete(ACCOUNTS, "karmada-m1", "karmada-cluster")
     await join(plane.client, member.client, joining(member))
-    account = await member.client.get(SERVICE_ACCOUNTS, "karmada-m1", "karmada-cluster")
+    account = await member.client.get(ACCOUNTS, "karmada-m1", "karmada-cluster")
     new = await member.client.get(SECRETS, "karmada-m1", "karmada-cluster")
     assert new["metadata"]["annotations"]["kubernetes.io/service-account.uid"] == account["metadata"]["uid"]
     assert new["data"]["token"] != old["data"]["token"]

@@ -14,12 +14,12 @@ from karmada.api.work import Work
 from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.context import Context
 from karmada.joining.join import JoinError, Joining, join
-from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from karmada.joining.unjoin import clean_up_member, unjoin
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock, RealClock
 from karmada.kube.objects.errors import Forbidden
+from karmada.kube.objects.gvrs import ACCOUNTS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS
 from karmada.kube.objects.meta import is_owned_by
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
@@ -75,7 +75,7 @@ async def test_a_cluster_leaves_nothing_behind(plane: ControlPlane, member: Memb
     assert await plane.get(NAMESPACES, "karmada-es-m1") is None
     assert await member.get(CLUSTER_ROLE_BINDINGS, ROLE) is None
     assert await member.get(CLUSTER_ROLES, ROLE) is None
-    assert await member.get(SERVICE_ACCOUNTS, "karmada-m1", "karmada-cluster") is None
+    assert await member.get(ACCOUNTS, "karmada-m1", "karmada-cluster") is None
     namespace = await member.get(NAMESPACES, "karmada-cluster")
     assert namespace is None or namespace["metadata"].get("deletionTimestamp")
     assert len(steps) == 2
@@ -86,7 +86,7 @@ async def test_a_cluster_leaves_nothing_behind(plane: ControlPlane, member: Memb
 async def test_without_a_way_to_the_member_it_is_left_alone(plane: ControlPlane, member: MemberServer) -> None:
     await joined(plane, member)
     await unjoin(plane.client, "m1")
-    assert await member.get(SERVICE_ACCOUNTS, "karmada-m1", "karmada-cluster")
+    assert await member.get(ACCOUNTS, "karmada-m1", "karmada-cluster")
 
 
 async def test_a_cluster_may_join_again_at_once_and_is_reached_with_its_new_token(
@@ -226,7 +226,7 @@ async def test_a_member_that_refuses_stops_the_clean_up_unless_forced(
     else:
         with pytest.raises(Forbidden):
             await cleaning
-    account = await member.get(SERVICE_ACCOUNTS, "karmada-m1", "karmada-cluster")
+    account = await member.get(ACCOUNTS, "karmada-m1", "karmada-cluster")
     assert (account is None) is force
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.joining.join import JoinError, cluster_id_of
-from karmada.joining.objects import SECRETS, SERVICE_ACCOUNTS
 from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvrs import ACCOUNTS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.local.joined import ensure_joined
 from karmada.local.reaching import connected
@@ -95,7 +95,7 @@ async def test_another_cluster_of_that_name_is_refused_where_it_may_be_somebodys
 async def test_lost_credentials_are_made_anew(plane: ControlPlane, member: MemberServer, lost: str) -> None:
     await ensure(plane, member)
     if lost == "accounts in the member":
-        await member.client.delete(SERVICE_ACCOUNTS, "karmada-m1", "karmada-cluster")
+        await member.client.delete(ACCOUNTS, "karmada-m1", "karmada-cluster")
     elif lost == "secrets here":
         for name in ("m1", "m1-impersonator"):
             await plane.client.delete(SECRETS, name, "karmada-cluster")

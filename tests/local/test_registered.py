@@ -14,19 +14,12 @@ from karmada.api.cluster import Cluster
 from karmada.controllers.cluster_status.heartbeat import Heartbeat
 from karmada.joining import objects
 from karmada.joining.join import JoinError, cluster_id_of
-from karmada.joining.objects import NAMESPACES, SECRETS
 from karmada.joining.pull.certificates import Credentials
-from karmada.joining.pull.objects import (
-    DEPLOYMENTS,
-    KUBECONFIG_KEY,
-    KUBECONFIG_SECRET,
-    Agent,
-    agent_kubeconfig,
-    agent_objects,
-)
+from karmada.joining.pull.objects import KUBECONFIG_KEY, KUBECONFIG_SECRET, Agent, agent_kubeconfig, agent_objects
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.kubeconfig import Kubeconfig, load_config
 from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvrs import DEPLOYMENTS, NAMESPACES, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.local.registered import IMAGE, ensure_registered
 from tests.support.control_plane import ControlPlane, running

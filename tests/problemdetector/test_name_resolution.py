@@ -11,12 +11,12 @@ from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterTaintPolicy
 from karmada.api.remedy import Remedy
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvrs import EVENTS
+from karmada.kube.objects.gvrs import EVENTS, NODES
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import EventRecorder
 from karmada.kube.runtime.manager import Component
-from karmada.problemdetector.name_resolution import NODES, ClusterReporter, NodeDetector, Resolve
+from karmada.problemdetector.name_resolution import ClusterReporter, NodeDetector, Resolve
 from karmada.problemdetector.rules import (
     CONDITION,
     Observation,

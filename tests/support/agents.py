@@ -23,6 +23,7 @@ from karmada.joining.pull.objects import agent_rights
 from karmada.joining.pull.own_cluster import EVERYTHING
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Material, RestConfig
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.app import ApiServer
@@ -46,7 +47,7 @@ def pulling_parts(context: Context) -> list[Any]:
 async def grant(client: Client, cluster: str) -> None:
     """The rights of an agent, and their namespaces."""
     for namespace in (well_known.NAMESPACE_CLUSTER, well_known.execution_namespace(cluster)):
-        await ensure(client, objects.NAMESPACES, objects.namespace(namespace))
+        await ensure(client, NAMESPACES, objects.namespace(namespace))
     for kind, obj in agent_rights(cluster, well_known.NAMESPACE_CLUSTER):
         await ensure(client, kind, obj)
 

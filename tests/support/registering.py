@@ -17,10 +17,19 @@ from karmada.cli.karmadactl import main
 from karmada.controllers.agent_csr_approving import CSRS, AgentCsrApproving
 from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.context import Context
-from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
-from karmada.joining.pull.objects import DEPLOYMENTS, LEASES, ROLE_BINDINGS, ROLES
+from karmada.joining.pull.objects import ROLES
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvrs import (
+    ACCOUNTS,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    DEPLOYMENTS,
+    LEASES,
+    NAMESPACES,
+    ROLE_BINDINGS,
+    SECRETS,
+)
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.sim.cluster import SimCluster
@@ -29,7 +38,7 @@ from tests.support.eventually import eventually
 from tests.support.kubectl_plane import simulated
 
 SYSTEM = {"karmada.io/system": "true"}
-SHARED = (NAMESPACES, SECRETS, SERVICE_ACCOUNTS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS, LEASES)
+SHARED = (NAMESPACES, SECRETS, ACCOUNTS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS, LEASES)
 
 PHASES = """\
 [preflight] Running pre-flight checks

@@ -40,7 +40,7 @@ _KEPT_KEYS: Final = ("token", "caBundle", "kubeconfig")
 def mount(extension: Extension, gates: FeatureGates, *, allow_insecure_members: bool = False) -> None:
     """Clusters and their proxy, with the Secrets and the documents of the control plane."""
     from karmada.apiserver.mount import mount_clusters
-    from karmada.joining.objects import SECRETS
+    from karmada.kube.objects.gvrs import SECRETS
 
     control_plane = _ControlPlane(extension, extension.informers.of(SECRETS, shape=Shape.summary(_credentials)))
     mount_clusters(
@@ -63,8 +63,8 @@ class _ControlPlane:
     async def secret(self, namespace: str, name: str) -> Obj | None:
         """Return a Secret; read from the server if the cache does not have it yet."""
         from karmada.apiserver.members import plain
-        from karmada.joining.objects import SECRETS
         from karmada.kube.client.transport import ConnectionFailed
+        from karmada.kube.objects.gvrs import SECRETS
         from karmada.kube.runtime.keys import Key
         from karmada.kube.runtime.writes import get_if_exists
 

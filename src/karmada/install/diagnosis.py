@@ -9,11 +9,9 @@ from karmada.joining.pull.rollout import is_rolled_out, problem_of
 from karmada.kube.client.client import Client, resource_path
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.errors import ApiError
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import EVENTS, PODS
 from karmada.kube.objects.types import Obj
 
-PODS: Final = GVR("", "v1", "pods")
-EVENTS: Final = GVR("", "v1", "events")
 LOG_LINES: Final = 10
 MOST_EVENTS: Final = 5
 _OWNERS: Final = ("Deployment", "ReplicaSet", "StatefulSet")

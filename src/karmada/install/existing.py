@@ -12,13 +12,10 @@ from karmada.install.names import API_SERVER, OPTIONS
 from karmada.install.options import InstallError, Options, options_from
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import Forbidden
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.writes import get_if_exists
 
-CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
-DEPLOYMENTS: Final = GVR("apps", "v1", "deployments")
-SECRETS: Final = GVR("", "v1", "secrets")
 FLAGS_KEY: Final = "flags.json"
 _MOVE: Final = "To move, write a backup ('karmadactl backup'), 'karmadactl deinit', init, and 'karmadactl restore'."
 

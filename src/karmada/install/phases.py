@@ -14,22 +14,10 @@ from typing import Final, TypeAlias
 
 from karmada.install import certificates as pki
 from karmada.install.applying import apply_all
-from karmada.install.existing import SECRETS
 from karmada.install.host import Stage, aggregated_stages, all_stages, api_stages, foundation, other_stages
 from karmada.install.names import API_SERVER, CERTIFICATES, ETCD_NODE
 from karmada.install.options import InstallError, Options
-from karmada.install.preflight import (
-    NAMESPACES,
-    NODES,
-    SERVICES,
-    STORAGE_CLASSES,
-    addresses,
-    check_namespace,
-    check_port,
-    check_storage_class,
-    node_to_label,
-    url_of,
-)
+from karmada.install.preflight import addresses, check_namespace, check_port, check_storage_class, node_to_label, url_of
 from karmada.install.rights import check_rights, needed
 from karmada.install.secrets import admin_kubeconfig, certificates_in, secrets
 from karmada.install.waiting import until_available, until_ready, until_served
@@ -38,6 +26,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.kubeconfig import Kubeconfig
 from karmada.kube.objects.clock import SYSTEM, Clock
+from karmada.kube.objects.gvrs import NAMESPACES, NODES, SECRETS, SERVICES, STORAGE_CLASSES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.writes import Outcome, get_if_exists
 from karmada.kube.server.auth.files import private_directory, read_optional, write_private

@@ -8,14 +8,9 @@ from typing import Final
 
 from karmada.install.names import API_SERVER, ETCD_NODE
 from karmada.install.options import InstallError, Options, Volume
-from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.selectors import parse_labels
 from karmada.kube.objects.types import Obj
 
-NAMESPACES: Final = GVR("", "v1", "namespaces")
-NODES: Final = GVR("", "v1", "nodes")
-SERVICES: Final = GVR("", "v1", "services")
-STORAGE_CLASSES: Final = GVR("storage.k8s.io", "v1", "storageclasses")
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _ROLES: Final = ("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane")
 _MOST_NODES: Final = 3

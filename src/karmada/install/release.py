@@ -23,11 +23,10 @@ from karmada.install.secrets import admin_kubeconfig, certificates_in, files
 from karmada.install.waiting import until_available, until_served
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.writes import Outcome, delete_if_exists, get_if_exists
 
-SECRETS: Final = GVR("", "v1", "secrets")
 _KARMADAS_AUTHORITY: Final = "server-ca"
 """Name of the authority of servers and clients in Karmada's chart."""
 

@@ -11,30 +11,36 @@ from dataclasses import dataclass
 from typing import Final
 
 from karmada.api import well_known
-from karmada.install.existing import CONFIG_MAPS, DEPLOYMENTS, SECRETS
 from karmada.install.names import ETCD_NODE
 from karmada.install.options import InstallError
-from karmada.install.preflight import NAMESPACES, NODES, SERVICES
 from karmada.install.rights import Right, check_rights
 from karmada.install.waiting import until
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import (
+    ACCOUNTS,
+    CLAIMS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+)
 from karmada.kube.objects.times import format_duration
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.writes import delete_if_exists, get_if_exists
 
-STATEFUL_SETS: Final = GVR("apps", "v1", "statefulsets")
-SERVICE_ACCOUNTS: Final = GVR("", "v1", "serviceaccounts")
-CLAIMS: Final = GVR("", "v1", "persistentvolumeclaims")
-PODS: Final = GVR("", "v1", "pods")
 _KINDS: Final = (
     (DEPLOYMENTS, 'delete deployment "{}"'),
     (STATEFUL_SETS, 'delete StatefulSet: "{}"'),
     (SERVICES, 'delete Service "{}"'),
     (SECRETS, 'delete Secrets "{}"'),
     (CONFIG_MAPS, 'delete ConfigMap "{}"'),
-    (SERVICE_ACCOUNTS, 'delete ServiceAccount "{}"'),
+    (ACCOUNTS, 'delete ServiceAccount "{}"'),
 )
 """With the line that reports each."""
 ADDONS: Final = ("karmada-descheduler", "karmada-metrics-adapter", "karmada-search", "karmada-dashboard")

@@ -12,11 +12,10 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import APISERVICES
 from karmada.kube.objects.times import format_duration
 from karmada.kube.objects.types import Obj
 
-API_SERVICES: Final = GVR("apiregistration.k8s.io", "v1", "apiservices")
 PAUSE: Final = 0.25
 Show = Callable[[str], None]
 """Gets what is awaited, in one line, as it changes."""
@@ -75,7 +74,7 @@ async def until_available(client: Client, name: str, seconds: float, clock: Cloc
     """Until an APIService is available; InstallError when it takes longer."""
 
     async def look() -> str:
-        found = condition(await client.get(API_SERVICES, name), "Available")
+        found = condition(await client.get(APISERVICES, name), "Available")
         if found.get("status") == "True":
             return ""
         return str(found.get("message") or "it is not available yet")

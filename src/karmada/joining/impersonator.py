@@ -10,10 +10,10 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.joining import objects
 from karmada.joining.join import ensure, ensure_namespace, impersonator_token
-from karmada.joining.objects import SECRETS
 from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM, Clock
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.types import Obj
 
 

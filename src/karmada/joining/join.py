@@ -19,7 +19,7 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.api.cluster_bounds import bounded_text
 from karmada.joining import objects
-from karmada.joining.objects import ACCOUNT_UID, IMPERSONATOR, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
+from karmada.joining.objects import ACCOUNT_UID, IMPERSONATOR
 from karmada.joining.waiting import wait_for
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
@@ -28,6 +28,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import AlreadyExists, ApiError, BadRequest, NotFound, UserError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import ACCOUNTS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 from karmada.kube.runtime.writes import delete_if_exists
@@ -135,8 +136,8 @@ async def account_token(member: Client, cluster: str, namespace: str, *, clock: 
 
     async def rights() -> None:
         role = well_known.cluster_role_name(account)
-        await ensure(member, objects.CLUSTER_ROLES, objects.everything_role(role))
-        await ensure(member, objects.CLUSTER_ROLE_BINDINGS, objects.role_binding(role, namespace, account))
+        await ensure(member, CLUSTER_ROLES, objects.everything_role(role))
+        await ensure(member, CLUSTER_ROLE_BINDINGS, objects.role_binding(role, namespace, account))
 
     secret, _ = await _both(working(), rights())
     return secret
@@ -149,7 +150,7 @@ async def impersonator_token(member: Client, cluster: str, namespace: str, *, cl
 
 
 async def _account_with_token(member: Client, namespace: str, name: str, why: str, clock: Clock) -> Obj:
-    account = await ensure(member, SERVICE_ACCOUNTS, objects.service_account(namespace, name))
+    account = await ensure(member, ACCOUNTS, objects.service_account(namespace, name))
     try:
         return await with_timeout(clock, _token_of(member, account, clock), TOKEN_SECONDS)
     except (ApiError, ConnectionFailed, TimeoutError) as error:

@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from karmada.api import well_known
-from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 
-NAMESPACES: Final = GVR("", "v1", "namespaces")
-SECRETS: Final = GVR("", "v1", "secrets")
-SERVICE_ACCOUNTS: Final = GVR("", "v1", "serviceaccounts")
-CLUSTER_ROLES: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
-CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
 IMPERSONATOR: Final = "karmada-impersonator"
 ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
 ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"

@@ -15,7 +15,6 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.joining.join import JoinError, Progress, quiet
-from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SERVICE_ACCOUNTS
 from karmada.joining.waiting import wait_for
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
@@ -23,6 +22,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import ACCOUNTS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer, retry_on_conflict
@@ -189,7 +189,7 @@ async def _delete_member_objects(member: Client, name: str, namespace: str, forc
     for kind, found, where in (
         (CLUSTER_ROLE_BINDINGS, role, ""),
         (CLUSTER_ROLES, role, ""),
-        (SERVICE_ACCOUNTS, account, namespace),
+        (ACCOUNTS, account, namespace),
         (NAMESPACES, namespace, ""),
     ):
         try:

@@ -15,7 +15,6 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.joining import objects
 from karmada.joining.join import JoinError, Joining, cluster_id_of, ensure, join, prepare_member
-from karmada.joining.objects import SECRETS
 from karmada.joining.waiting import wait_for
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Impersonation, Material, RestConfig
@@ -24,6 +23,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM
 from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.gvrs import NAMESPACES, SECRETS
 from karmada.kube.objects.types import Obj
 
 _GONE_SECONDS = 60.0
@@ -99,7 +99,7 @@ async def _renew(control: Client, member: Client, cluster: Obj, way: RestConfig,
     }
     owner = {"ownerReferences": [meta.make_owner(cluster)]}
     for secret, content in data.items():
-        await ensure(control, objects.NAMESPACES, objects.namespace(where))
+        await ensure(control, NAMESPACES, objects.namespace(where))
         await ensure(control, SECRETS, objects.credentials(where, secret, content))
         await control.patch(SECRETS, secret, where, {"metadata": owner, "data": content})
     wanted = {

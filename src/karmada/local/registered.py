@@ -18,17 +18,8 @@ import orjson
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.joining.join import JoinError, cluster_id_of
-from karmada.joining.objects import SECRETS, SERVICE_ACCOUNTS
 from karmada.joining.pull.discovery import Discovery
-from karmada.joining.pull.objects import (
-    AGENT_ACCOUNT,
-    DEPLOYMENTS,
-    KUBECONFIG_KEY,
-    KUBECONFIG_SECRET,
-    LEASES,
-    Agent,
-    agent_deployment,
-)
+from karmada.joining.pull.objects import AGENT_ACCOUNT, KUBECONFIG_KEY, KUBECONFIG_SECRET, Agent, agent_deployment
 from karmada.joining.pull.pins import pins_of
 from karmada.joining.pull.register import Registering, Registration
 from karmada.joining.pull.tokens import Token, new_token, to_secret
@@ -40,6 +31,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.bootstrap_tokens import BootstrapToken
 from karmada.kube.objects.clock import SYSTEM
 from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvrs import ACCOUNTS, DEPLOYMENTS, LEASES, SECRETS
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.writes import delete_if_exists
@@ -100,7 +92,7 @@ async def _token(control: Client, cluster: str) -> AsyncIterator[BootstrapToken]
 async def _remove_leftovers(member: Client, agent: Agent) -> None:
     """Remove what an interrupted registration left: an agent without its Cluster."""
     await delete_if_exists(member, DEPLOYMENTS, well_known.AGENT, agent.namespace)
-    for kind, name in ((SECRETS, KUBECONFIG_SECRET), (SERVICE_ACCOUNTS, AGENT_ACCOUNT)):
+    for kind, name in ((SECRETS, KUBECONFIG_SECRET), (ACCOUNTS, AGENT_ACCOUNT)):
         await delete_if_exists(member, kind, name, agent.namespace)
 
 

@@ -17,7 +17,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.transport import Transport
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.shapes import BARE
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
@@ -26,7 +26,6 @@ from karmada.kube.runtime.logging import get_logger
 from karmada.members.access import BY_SECRET, NoAccess, access_of, secret_index, secret_key
 from karmada.members.switching import Open, SwitchingTransport, over_network
 
-SECRETS = GVR("", "v1", "secrets")
 USER_AGENT = "karmada-controller-manager"
 log = get_logger("members")
 

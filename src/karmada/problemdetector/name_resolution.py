@@ -18,7 +18,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NODES
 from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import WARNING, EventRecorder
@@ -39,7 +39,6 @@ from karmada.problemdetector.rules import (
 )
 
 DETECTOR: Final = "coredns-detector"
-NODES: Final = GVR("", "v1", "nodes")
 NAME: Final = "kubernetes.default"
 _PORT: Final = 443
 _REPORTED: Final = frozenset({"Ready", CONDITION})

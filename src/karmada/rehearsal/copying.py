@@ -26,11 +26,10 @@ from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK, GVR
-from karmada.kube.objects.gvrs import CRDS
+from karmada.kube.objects.gvrs import CRDS, NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.prediction.world import World
 
-NAMESPACES: Final = GVR("", "v1", "namespaces")
 RULES: Final = (
     PropagationPolicy, ClusterPropagationPolicy, OverridePolicy, ClusterOverridePolicy, ClusterTaintPolicy,
     ReplicaSchedulingPolicy, ClusterReplicaSchedulingPolicy,

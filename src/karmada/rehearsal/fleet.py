@@ -24,6 +24,7 @@ from karmada.kube.client.config import RestConfig
 from karmada.kube.client.transport import Transport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
@@ -38,7 +39,6 @@ from karmada.metricsadapter import adapter as metrics_adapter
 from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.network import InMemoryTransport, Network, State
 
-SECRETS: Final = GVR("", "v1", "secrets")
 _SUFFIX: Final = ".rehearsal"
 
 

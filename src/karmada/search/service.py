@@ -18,6 +18,7 @@ from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.errors import MethodNotAllowed
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import get_if_exists
@@ -28,7 +29,6 @@ from karmada.kube.server.handlers.dispatch import ANY, Place
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.server.outbound.https import Outbound
-from karmada.members.members import SECRETS
 from karmada.members.switching import Open, over_network
 from karmada.search.cache_api import CacheApi
 from karmada.search.caches import USER_AGENT, MemberCaches

@@ -17,9 +17,8 @@ from karmada.cli.commands.join import join
 from karmada.cli.commands.taint import taint
 from karmada.cli.commands.unjoin import unjoin
 from karmada.controllers.cluster.controller import Clusters
-from karmada.joining.objects import SERVICE_ACCOUNTS
 from karmada.kube.objects.clock import RealClock
-from karmada.kube.objects.gvrs import NAMESPACES
+from karmada.kube.objects.gvrs import ACCOUNTS, NAMESPACES
 from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
@@ -84,7 +83,7 @@ async def test_join_and_unjoin(fleet: Fleet) -> None:
     accounts = "service accounts and RBAC of the control plane are removed from the cluster"
     assert said(result) == (0, f"cluster(m1) is unjoined successfully: {propagated}; {accounts}\n", "")
     assert await fleet.plane.get(Cluster.gvr, "m1") is None
-    assert await fleet.member.get(SERVICE_ACCOUNTS, "karmada-m1", "karmada-cluster") is None
+    assert await fleet.member.get(ACCOUNTS, "karmada-m1", "karmada-cluster") is None
 
 
 async def test_join_twice_is_refused(fleet: Fleet) -> None:

@@ -19,9 +19,8 @@ from karmada.cli.targeting.connect import connected
 from karmada.controllers.agent_csr_approving import CSRS
 from karmada.install.images import IMAGE
 from karmada.joining.join import cluster_id_of
-from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS
 from karmada.joining.pull.discovery import Discovery
-from karmada.joining.pull.objects import DEPLOYMENTS, ROLES, Agent, agent_lease, agents_own_objects
+from karmada.joining.pull.objects import ROLES, Agent, agent_lease, agents_own_objects
 from karmada.joining.pull.register import Registering, Registration
 from karmada.kube.client.client import Client
 from karmada.kube.client.http_transport import HttpTransport
@@ -29,6 +28,7 @@ from karmada.kube.client.kubeconfig import Kubeconfig
 from karmada.kube.kinds.signing_requests import condition, conditions, with_condition
 from karmada.kube.objects.bootstrap_tokens import BootstrapToken
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, DEPLOYMENTS, NAMESPACES, SECRETS
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.auth.kubeconfig import write_kubeconfig
 from karmada.kube.server.auth.user import User

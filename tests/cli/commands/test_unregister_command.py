@@ -13,7 +13,7 @@ from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.cli.commands.unregister import _delete_local_files
 from karmada.joining.join import cluster_id_of
-from karmada.joining.pull.objects import DEPLOYMENTS
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object

@@ -10,11 +10,11 @@ import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.controllers.context import Settings
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.runtime.controller import Done
 from karmada.kube.runtime.keys import Key
-from karmada.members.members import SECRETS
 from tests.controllers.cluster_status.status_plane import NAMESPACE, FakeMember, Plane, brief, credentials, encoded
 from tests.support.eventually import eventually
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from karmada.joining.join import JoinError
-from karmada.joining.pull.objects import DEPLOYMENTS, Agent, Placed, agent_deployment
+from karmada.joining.pull.objects import Agent, Placed, agent_deployment
 from karmada.joining.pull.rollout import is_rolled_out, wait_for_rollout
 from karmada.kube.client.client import Listing
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 
 DEPLOYMENT = agent_deployment(Agent(cluster="m1", api_endpoint="", image="i", replicas=2))

@@ -41,8 +41,8 @@ def deinit(
 
 
 async def _deinit(config: RestConfig, removal: Removal, force: bool) -> None:
-    from karmada.install.preflight import NAMESPACES
     from karmada.install.removal import addons_of, kept_claims, remove
+    from karmada.kube.objects.gvrs import NAMESPACES
 
     async with connect.connected(config) as host:
         await host.get(NAMESPACES, removal.namespace)

@@ -31,6 +31,7 @@ from karmada.controllers.context import Context
 from karmada.controllers.shards import by_cluster
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.meta import finalizers, get_condition, set_condition, uid
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
@@ -40,7 +41,7 @@ from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import retry_on_conflict, set_status
 from karmada.members.access import BY_SECRET, TIMEOUT, NoAccess, secret_index, secret_key
-from karmada.members.members import SECRETS, Member
+from karmada.members.members import Member
 
 _FIRST_PAUSE = 0.1
 log = get_logger("cluster-status")

@@ -23,11 +23,10 @@ from karmada.kube.client.client import resource_path
 from karmada.kube.client.pod_streams import RemoteCommand, execute
 from karmada.kube.client.transport import Call, ConnectionFailed, Transport
 from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait
 
-PODS: Final = GVR("", "v1", "pods")
 _PATH: Final = "/pods/{cluster}/{namespace}/{name}"
 _TAIL: Final = 500
 _MOST_TAIL: Final = 5000

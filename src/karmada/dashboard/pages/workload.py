@@ -26,13 +26,13 @@ from karmada.kube.client.discovery import NoMatch
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 from karmada.prediction.errors import PredictionError
 from karmada.prediction.explanation import Aim, Found, explain
 from karmada.prediction.world import World
 
 _PATH: Final = "/workloads/{group}/{version}/{resource}/{namespace}/{name}"
-_PODS: Final = GVR("", "v1", "pods")
 _MOST_WITH_PODS: Final = 20
 """Clusters whose pods are read for the graph; of others they are shown when the cluster is opened."""
 _MOST_PODS: Final = 100
@@ -106,7 +106,7 @@ async def _pods_of(view: View, workload: Workload) -> tuple[dict[str, Sequence[O
 
 async def _member_pods(view: View, ref: Ref, cluster: str, selector: str) -> list[Obj]:
     found = await reads.page(
-        view.viewer.member(cluster), _PODS, ref.namespace, limit=_MOST_PODS, label_selector=selector
+        view.viewer.member(cluster), PODS, ref.namespace, limit=_MOST_PODS, label_selector=selector
     )
     return found.items
 
@@ -208,7 +208,7 @@ async def _object(view: View, ref: Ref, cluster: str) -> Node:
 
 async def _pod(view: View, ref: Ref, rest: str) -> Node:
     cluster, _, name = rest.partition("/")
-    obj = await view.viewer.member(cluster).get(_PODS, name, ref.namespace)
+    obj = await view.viewer.member(cluster).get(PODS, name, ref.namespace)
     page = f"/pods/{quote(cluster)}/{quote(ref.namespace)}/{quote(name)}"
     events = await _events(view, obj, cluster)
     return Node(f"Pod {name}", f"in {cluster}", obj, events=events, cluster=cluster, page=page)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
 
 from karmada.install.addons import states
 from karmada.install.addons.catalog import ADDONS, Addon
@@ -14,23 +13,29 @@ from karmada.install.addons.stores import is_all_in_one, store_flags
 from karmada.install.addons.workloads import SEARCH, member_secret
 from karmada.install.applying import apply
 from karmada.install.certificates import CA
-from karmada.install.existing import CONFIG_MAPS, DEPLOYMENTS, SECRETS
 from karmada.install.names import API_SERVER, CERTIFICATES, ETCD, config_secret
 from karmada.install.options import InstallError
-from karmada.install.preflight import SERVICES
-from karmada.install.removal import SERVICE_ACCOUNTS, STATEFUL_SETS
 from karmada.install.secrets import certificates_in
-from karmada.install.waiting import API_SERVICES, until_available, until_ready
+from karmada.install.waiting import until_available, until_ready
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import (
+    ACCOUNTS,
+    APISERVICES,
+    CLUSTER_ROLES,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+)
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.writes import delete_if_exists, get_if_exists
 from karmada.local.board import Board
 
-CLUSTER_ROLES: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
 Say = Callable[[str], None]
 
 
@@ -65,7 +70,7 @@ class Addons:
             report(addon.name, state)
 
     async def _state(self, addon: Addon, api_server: Obj | None) -> str:
-        apis = [await get_if_exists(self.karmada, API_SERVICES, name, "") for name in addon.apis]
+        apis = [await get_if_exists(self.karmada, APISERVICES, name, "") for name in addon.apis]
         if _is_built_in(addon, api_server):
             return states.state(api_server, apis)
         name = addon.deployment(self.settings.cluster)
@@ -156,12 +161,12 @@ class Addons:
         """Remove an addon; the way to it first, so that nobody is sent to a server that is gone."""
         namespace, name = self.settings.namespace, addon.deployment(self.settings.cluster)
         for api in addon.apis:
-            await _delete(self.karmada, API_SERVICES, api)
+            await _delete(self.karmada, APISERVICES, api)
         for role in addon.rights:
             await _delete(self.karmada, CLUSTER_ROLES, role["metadata"]["name"])
         if addon.apis:
             await _delete(self.karmada, SERVICES, addon.name, namespace)
-        for kind in (DEPLOYMENTS, SERVICES, SERVICE_ACCOUNTS, CONFIG_MAPS):
+        for kind in (DEPLOYMENTS, SERVICES, ACCOUNTS, CONFIG_MAPS):
             await _delete(self.host, kind, name, namespace)
         if addon.per_cluster:
             await _delete(self.host, SECRETS, member_secret(self.settings.cluster), namespace)

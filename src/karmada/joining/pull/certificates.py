@@ -14,7 +14,7 @@ from karmada.joining.join import JoinError, Progress, quiet
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import SYSTEM, Clock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CSRS
 from karmada.kube.objects.times import format_duration
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.back_off import Attempts, BackOff
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
 
-CSRS: Final = GVR("certificates.k8s.io", "v1", "certificatesigningrequests")
 SIGNER: Final = "kubernetes.io/kube-apiserver-client"
 USAGES: Final = ("digital signature", "key encipherment", "client auth")
 _FIRST_LOOK, _LAST_LOOK = 0.1, 1.0

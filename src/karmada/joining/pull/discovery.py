@@ -32,11 +32,10 @@ from karmada.kube.objects.bootstrap_tokens import (
 )
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import ApiError
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.times import format_duration
 from karmada.kube.runtime.waiting import with_timeout
 
-CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 RETRY_SECONDS: Final = 5.0
 _JITTER: Final = 0.3
 Connect: TypeAlias = Callable[[RestConfig], AbstractAsyncContextManager[Client]]

@@ -11,17 +11,23 @@ import orjson
 
 from karmada.api import well_known
 from karmada.joining import objects
-from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from karmada.joining.pull.certificates import Credentials
 from karmada.kube.client.config import RestConfig
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import (
+    ACCOUNTS,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    DEPLOYMENTS,
+    LEASES,
+    NAMESPACES,
+    ROLE_BINDINGS,
+    SECRETS,
+)
 from karmada.kube.objects.types import Obj
 
-DEPLOYMENTS: Final = GVR("apps", "v1", "deployments")
 ROLES: Final = GVR("rbac.authorization.k8s.io", "v1", "roles")
-ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "rolebindings")
-LEASES: Final = GVR("coordination.k8s.io", "v1", "leases")
 KUBECONFIG_SECRET: Final = "karmada-kubeconfig"
 KUBECONFIG_KEY: Final = "karmada-kubeconfig"
 KUBECONFIG_FOLDER: Final = "/etc/kubeconfig"
@@ -173,7 +179,7 @@ def agent_objects(agent: Agent, kubeconfig: bytes) -> list[Placed]:
     return [
         Placed(SECRETS, secret),
         Placed(CLUSTER_ROLES, objects.everything_role(well_known.AGENT)),
-        Placed(SERVICE_ACCOUNTS, objects.service_account(where, AGENT_ACCOUNT)),
+        Placed(ACCOUNTS, objects.service_account(where, AGENT_ACCOUNT)),
         Placed(CLUSTER_ROLE_BINDINGS, objects.role_binding(well_known.AGENT, where, AGENT_ACCOUNT)),
         Placed(DEPLOYMENTS, agent_deployment(agent)),
     ]

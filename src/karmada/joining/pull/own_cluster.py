@@ -23,11 +23,11 @@ from karmada.joining.join import (
     ensure_namespace,
     impersonator_token,
 )
-from karmada.joining.objects import SECRETS
 from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import AlreadyExists, NotFound
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.types import Obj
 
 CREDENTIALS: Final = "KubeCredentials"

@@ -16,9 +16,7 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.joining import objects
 from karmada.joining.join import JoinError, Progress, check_unique, cluster_id_of, ensure_namespace, quiet
-from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from karmada.joining.pull.certificates import (
-    CSRS,
     CertificateRequest,
     Credentials,
     agent_subject,
@@ -28,7 +26,6 @@ from karmada.joining.pull.certificates import (
 from karmada.joining.pull.discovery import Connect, Discovery, discover
 from karmada.joining.pull.objects import (
     AGENT_ACCOUNT,
-    DEPLOYMENTS,
     KUBECONFIG_SECRET,
     Agent,
     Placed,
@@ -44,6 +41,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.config import Material, RestConfig
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import AlreadyExists
+from karmada.kube.objects.gvrs import ACCOUNTS, CLUSTER_ROLE_BINDINGS, CSRS, DEPLOYMENTS, NAMESPACES, SECRETS
 from karmada.kube.objects.names import random_suffix
 from karmada.kube.runtime.writes import get_if_exists
 
@@ -71,7 +69,7 @@ async def preflight(member: Client, namespace: str) -> list[str]:
     """Return what of an agent is in the cluster already, and would be in the way."""
     wanted = [
         (SECRETS, "Secret", KUBECONFIG_SECRET),
-        (SERVICE_ACCOUNTS, "ServiceAccount", AGENT_ACCOUNT),
+        (ACCOUNTS, "ServiceAccount", AGENT_ACCOUNT),
         (DEPLOYMENTS, "Deployment", well_known.AGENT),
     ]
     found = []

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from karmada.joining.join import JoinError
 from karmada.joining.pull.objects import Placed
 from karmada.joining.waiting import wait_for
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.times import format_duration
 from karmada.kube.objects.types import Obj
-
-_PODS: Final = GVR("", "v1", "pods")
 
 
 def is_rolled_out(deployment: Obj) -> bool:
@@ -46,7 +42,7 @@ async def wait_for_rollout(client: Client, deployment: Placed, *, seconds: float
 
 async def _problems(client: Client, deployment: Placed) -> list[str]:
     selector = ",".join(f"{k}={v}" for k, v in deployment.obj["spec"]["selector"]["matchLabels"].items())
-    pods = (await client.list_all(_PODS, deployment.namespace, label_selector=selector)).items
+    pods = (await client.list_all(PODS, deployment.namespace, label_selector=selector)).items
     return [f"pod {pod['metadata']['name']}: {problem_of(pod)}" for pod in pods] or ["it has no pods"]
 
 

@@ -16,23 +16,8 @@ from typing import Final
 from karmada.api import well_known
 from karmada.api.work import Work
 from karmada.joining.join import JoinError, Progress, quiet
-from karmada.joining.objects import (
-    CLUSTER_ROLE_BINDINGS,
-    CLUSTER_ROLES,
-    IMPERSONATOR,
-    NAMESPACES,
-    SECRETS,
-    SERVICE_ACCOUNTS,
-)
-from karmada.joining.pull.certificates import CSRS
-from karmada.joining.pull.objects import (
-    AGENT_ACCOUNT,
-    DEPLOYMENTS,
-    KUBECONFIG_SECRET,
-    Placed,
-    agent_lease,
-    agent_rights,
-)
+from karmada.joining.objects import IMPERSONATOR
+from karmada.joining.pull.objects import AGENT_ACCOUNT, KUBECONFIG_SECRET, Placed, agent_lease, agent_rights
 from karmada.joining.unjoin import UnknownCluster, cluster_to_remove, delete_cluster
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
@@ -42,6 +27,15 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import (
+    ACCOUNTS,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CSRS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    SECRETS,
+)
 from karmada.kube.objects.times import format_duration
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import with_timeout
@@ -186,15 +180,15 @@ def _member_objects(cluster: str, namespace: str, agent: str, where: str) -> Ite
     """Yield the accounts that the control plane used, then the agent."""
     account = well_known.service_account_name(cluster)
     role = well_known.cluster_role_name(account)
-    yield SERVICE_ACCOUNTS, account, where
+    yield ACCOUNTS, account, where
     yield CLUSTER_ROLES, role, ""
     yield CLUSTER_ROLE_BINDINGS, role, ""
     yield SECRETS, account, where
-    yield SERVICE_ACCOUNTS, IMPERSONATOR, where
+    yield ACCOUNTS, IMPERSONATOR, where
     yield SECRETS, IMPERSONATOR, where
     yield NAMESPACES, where, ""
     yield DEPLOYMENTS, agent, namespace
-    yield SERVICE_ACCOUNTS, AGENT_ACCOUNT, namespace
+    yield ACCOUNTS, AGENT_ACCOUNT, namespace
     yield CLUSTER_ROLES, well_known.AGENT, ""
     yield CLUSTER_ROLE_BINDINGS, well_known.AGENT, ""
     yield SECRETS, KUBECONFIG_SECRET, namespace

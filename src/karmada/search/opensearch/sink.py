@@ -15,6 +15,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.search.interfaces import Caches
@@ -22,9 +23,6 @@ from karmada.search.opensearch.routes import Destination, Route, routes
 from karmada.search.opensearch.store import Store
 from karmada.search.opensearch.writer import Writer
 from karmada.search.pending import Source
-
-_SECRETS = GVR("", "v1", "secrets")
-
 
 Gauge = list[tuple[dict[str, str], float]]
 
@@ -136,7 +134,7 @@ class OpenSearchSink:
         return writer
 
     async def _secret(self, namespace: str, name: str) -> Obj:
-        return await self._control_plane.get(_SECRETS, name, namespace)
+        return await self._control_plane.get(SECRETS, name, namespace)
 
 
 def _labels(destination: Destination, cluster: str) -> dict[str, str]:
