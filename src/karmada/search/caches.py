@@ -37,7 +37,6 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.predicates import changes
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 from karmada.members.access import NoAccess, secret_key
 from karmada.members.members import Member, Members
@@ -67,12 +66,14 @@ def _matters(cluster: Obj) -> object:
     return is_ready(cluster), complete, metadata, cluster.get("spec"), status.get("apiEnablements")
 
 
+def _concerns(old: Obj | None, new: Obj | None) -> bool:
+    return old is None or new is None or _matters(old) != _matters(new)
+
+
 class MemberCaches(Reconciler):
     name = "search-caches"
     options = ControllerOptions(needs_leader=False)
-    watches = (
-        Watch(Cluster.gvr, when=changes(_matters), map_to=lambda _cluster: (_EVERYTHING,), after=_TOGETHER_SECONDS),
-    )
+    watches = (Watch(Cluster.gvr, when=_concerns, map_to=lambda _cluster: (_EVERYTHING,), after=_TOGETHER_SECONDS),)
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Parked, Reconciler, Result, Watch, requeue
-from karmada.kube.runtime.event_filter import WHEN_WANTED_CHANGES
+from karmada.kube.runtime.event_filter import SPEC_OR_DELETION
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.queue import WorkQueue
@@ -87,7 +87,7 @@ class Binding(Reconciler):
         self._awaited: set[Key] = set()
         self._queue: WorkQueue[Key]
         self.watches: Sequence[Watch] = (
-            Watch(kind.gvr, changed=WHEN_WANTED_CHANGES),
+            Watch(kind.gvr, changed=SPEC_OR_DELETION),
             Watch(Work.gvr, on=("DELETED",), when=self._awaited_end, map_to=kind.of_work),
             *triggers.watches(),
             triggers.cluster_watch(),

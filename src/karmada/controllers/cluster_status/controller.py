@@ -36,6 +36,7 @@ from karmada.kube.objects.meta import finalizers, get_condition, set_condition, 
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Retry, Watch, requeue
+from karmada.kube.runtime.event_filter import matching
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import with_timeout
@@ -93,12 +94,9 @@ class ClusterStatus(Reconciler):
         self._add: Callable[[Key], None] = lambda _key: None
         self.metrics: ClusterMetrics = ClusterMetrics()
         fields = ("metadata.generation", "metadata.finalizers", "metadata.uid")
-        self.watches: Sequence[Watch] = [Watch(Cluster.gvr, changed=fields, when=self._concerns)]
+        self.watches: Sequence[Watch] = [Watch(Cluster.gvr, changed=fields, when=matching(handles))]
         if self._secrets is not None:
             self.watches = [*self.watches, Watch(SECRETS, changed=("data",), map_to=self._clusters_with)]
-
-    def _concerns(self, old: Obj | None, new: Obj | None) -> bool:
-        return any(cluster is not None and self._handles(cluster) for cluster in (old, new))
 
     def _clusters_with(self, secret: Obj) -> Iterable[Key]:
         """Clusters whose credentials are in it: they are probed as soon as these change."""

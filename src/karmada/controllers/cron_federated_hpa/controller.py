@@ -27,7 +27,7 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.converge import converge
-from karmada.kube.runtime.event_filter import WHEN_WANTED_CHANGES
+from karmada.kube.runtime.event_filter import SPEC_OR_DELETION
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import get_if_exists
@@ -70,7 +70,7 @@ class _Timers:
 
 class CronFederatedHPAs(Reconciler):
     name = CRON_FEDERATED_HPA
-    watches = (Watch(CronFederatedHPA.gvr, changed=WHEN_WANTED_CHANGES),)
+    watches = (Watch(CronFederatedHPA.gvr, changed=SPEC_OR_DELETION),)
     workers = 5
 
     def __init__(self, context: Context, *, zone: tzinfo | None = None) -> None:

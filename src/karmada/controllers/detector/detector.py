@@ -45,7 +45,7 @@ from karmada.kube.objects.errors import Conflict
 from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch
-from karmada.kube.runtime.event_filter import WHEN_WANTED_CHANGES
+from karmada.kube.runtime.event_filter import SPEC_OR_DELETION
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.follow_ups import FollowUp
 from karmada.kube.runtime.handled import Generation, Handled, generation_of
@@ -131,7 +131,7 @@ class Detector(Reconciler):
         self._interpretation = Interpretation(context.client, context.gates, interpreter, self.recorder)
         self.watches: tuple[Watch, ...] = (
             *(
-                Watch(kind, changed=WHEN_WANTED_CHANGES, walk=self._requeue_divided, priority=Priority.BACKLOG)
+                Watch(kind, changed=SPEC_OR_DELETION, walk=self._requeue_divided, priority=Priority.BACKLOG)
                 for kind in REPLICA_POLICIES
             ),
             *reinterpretation(self._requeue_kinds),

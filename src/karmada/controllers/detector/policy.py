@@ -22,7 +22,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch
-from karmada.kube.runtime.event_filter import WHEN_WANTED_CHANGES
+from karmada.kube.runtime.event_filter import SPEC_OR_DELETION
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.queue import Priority
@@ -32,7 +32,7 @@ from karmada.kube.runtime.writes import remove_finalizer
 
 
 def watch(kind: PolicyKind) -> Watch:
-    return Watch(kind.gvr, on=("ADDED", "MODIFIED"), changed=WHEN_WANTED_CHANGES)
+    return Watch(kind.gvr, on=("ADDED", "MODIFIED"), changed=SPEC_OR_DELETION)
 
 
 class _Claimed(NamedTuple):

@@ -27,7 +27,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import parse_duration, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
-from karmada.kube.runtime.event_filter import WHEN_WANTED_CHANGES
+from karmada.kube.runtime.event_filter import SPEC_OR_DELETION
 from karmada.kube.runtime.events import NORMAL
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.scheduler.capacity import left_over, summary_of
@@ -45,7 +45,7 @@ class Rescheduling(Reconciler):
 
     def __init__(self, context: Context, templates: Kinds, kind: GVR) -> None:
         self.name = f"{COMPONENT}-{kind.group.partition('.')[0]}"
-        self.watches = (Watch(kind, changed=WHEN_WANTED_CHANGES),)
+        self.watches = (Watch(kind, changed=SPEC_OR_DELETION),)
         self._client = context.client
         self._clock = context.clock
         self._templates = templates

@@ -59,7 +59,7 @@ from karmada.kube.runtime.controller import (
     Watch,
     requeue,
 )
-from karmada.kube.runtime.event_filter import WHEN_WANTED_CHANGES
+from karmada.kube.runtime.event_filter import SPEC_OR_DELETION
 from karmada.kube.runtime.handled import Handled, content_of
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
@@ -151,7 +151,7 @@ class Execution(Reconciler):
         self._applied: Handled[Key, bytes] = Handled()
         self._queue: WorkQueue[Key]
         self.watches: Sequence[Watch] = (
-            Watch(Work.gvr, changed=WHEN_WANTED_CHANGES),
+            Watch(Work.gvr, changed=SPEC_OR_DELETION),
             *reinterpretation(self._requeue_kinds),
         )
 

@@ -25,7 +25,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue, walk_index
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import changes
 
 _LEAVING = "evicted-cluster"
 HELD: Final = "EvictionHeld"
@@ -142,4 +141,5 @@ def _state(cluster: Obj) -> object:
     return is_ready(cluster), no_execute_taints(cluster), meta.is_deleting(cluster)
 
 
-_may_decide = changes(_state)
+def _may_decide(old: Obj | None, new: Obj | None) -> bool:
+    return old is None or new is None or _state(old) != _state(new)

@@ -39,6 +39,7 @@ from karmada.kube.objects.shapes import BARE
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import IndexFn
 from karmada.kube.runtime.controller import ControllerOptions, Done, Enqueue, Reconciler, Result, Watch
+from karmada.kube.runtime.event_filter import matching
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.time_slice import in_slices
@@ -258,9 +259,12 @@ def _concerns(old: Obj | None, new: Obj | None) -> bool:
     return changed or participation_changed(old, new)
 
 
+_carries = matching(lambda work: carried(work) is not None)
+
+
 def _carried_otherwise(old: Obj | None, new: Obj | None) -> bool:
     """Return whether a carrier was changed or deleted: by others too, who may have to be corrected."""
-    if not any(work is not None and carried(work) is not None for work in (old, new)):
+    if not _carries(old, new):
         return False
     if old is None or new is None:
         return True

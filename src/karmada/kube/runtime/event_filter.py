@@ -18,8 +18,6 @@ EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 Predicate: TypeAlias = Callable[[Obj | None, Obj | None], bool]
 """Decides about a change of which the data of a filter says too little."""
 ALL: Final[tuple[EventType, ...]] = ("ADDED", "MODIFIED", "DELETED")
-WHEN_WANTED_CHANGES: Final = ("metadata.generation", "metadata.deletionTimestamp", "spec")
-"""Fields of what is wanted; the spec, too: a store that went back in time counts the same generations again."""
 Values: TypeAlias = Callable[[Obj], Iterable[str]]
 """Gives an object values by which it is found, as an index does."""
 SPEC_OR_DELETION: Final = ("metadata.generation", "metadata.deletionTimestamp", "spec")
