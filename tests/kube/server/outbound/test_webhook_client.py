@@ -10,7 +10,13 @@ import pytest
 from aiohttp import web
 
 from karmada.kube.server.addresses.service_routing import Address, ServiceRouter, Unroutable
-from karmada.kube.server.outbound.webhooks import WebhookCallFailed, WebhookClient, parse_answer, unexpected_answer
+from karmada.kube.server.outbound.webhooks import (
+    MAX_ANSWER,
+    WebhookCallFailed,
+    WebhookClient,
+    parse_answer,
+    unexpected_answer,
+)
 from tests.support.eventually import LIMIT
 from tests.support.tls_backend import State, TlsBackend, authority, endpoint_slice, service, serving
 
@@ -87,6 +93,26 @@ async def test_a_webhook_that_is_too_slow_exceeds_the_deadline(client: WebhookCl
     url = f"https://127.0.0.1:{backend.port}/slow"
     text = await failure(client, {"url": url, "caBundle": CA}, 0.05)
     assert text == f'Post "{url}?timeout=50ms": context deadline exceeded'
+
+
+async def test_of_an_answer_without_end_no_more_is_read_than_an_answer_may_have(
+    client: WebhookClient, backend: TlsBackend
+) -> None:
+    piece, sent = bytes(1 << 16), 0
+
+    async def pour(raw: web.BaseRequest) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(raw)
+        while True:
+            await response.write(piece)
+            sent += len(piece)
+
+    backend.handler = pour
+    url = f"https://127.0.0.1:{backend.port}/"
+    text = await failure(client, {"url": url, "caBundle": CA})
+    assert text.endswith(": the response is larger than 6 MB")
+    assert MAX_ANSWER <= sent + len(piece) < 3 * MAX_ANSWER
 
 
 async def test_a_closed_port_refuses_the_connection(client: WebhookClient) -> None:

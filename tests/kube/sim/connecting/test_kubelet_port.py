@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 
 from karmada.kube.objects.gvrs import NODES
+from karmada.kube.sim.kubelet.channels import MAX_MESSAGE
 from karmada.kube.sim.kubelet.endpoint import KubeletServer
 from tests.kube.sim.connecting.pods_reached import ACCOUNT, Cluster, tls_of
 from tests.support.eventually import eventually
@@ -60,6 +61,11 @@ async def test_the_kubelet_serves_who_may_and_nobody_else(sim: Cluster) -> None:
             async with session.ws_connect(url, protocols=("v4.channel.k8s.io",)) as socket:
                 messages = [message.data async for message in socket]
             assert b"\1hi\n" in messages
+            too_long = b"\0" + bytes(MAX_MESSAGE)
+            url = f"{base}/exec/default/p/c?command=cat&input=1&output=1"
+            async with session.ws_connect(url, protocols=("v4.channel.k8s.io",)) as socket:
+                await socket.send_bytes(too_long)
+                assert [message async for message in socket] == [], "it is closed, and nothing was echoed"
         anonymous = aiohttp.TCPConnector(ssl=kubelet_tls(sim, certificate=False))
         async with aiohttp.ClientSession(connector=anonymous) as session:
             async with session.get(f"{base}/pods") as response:

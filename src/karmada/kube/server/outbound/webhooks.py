@@ -19,9 +19,11 @@ from karmada.kube.client.responses import GENERIC_MESSAGES
 from karmada.kube.objects.times import format_duration
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.addresses.service_routing import Address, Unroutable
+from karmada.kube.server.outbound.bodies import read_body
 from karmada.kube.server.outbound.https import BadTrust, Outbound, Target, Trust, why
 
-MAX_ANSWER = 16 * 1024 * 1024
+MAX_ANSWER = 6 * 1024 * 1024
+"""A patch of the largest object, in base64, fits; more is parsed for too long."""
 _HEADERS = (
     ("Content-Type", "application/json"),
     ("Accept", "application/json, */*"),
@@ -99,12 +101,7 @@ class WebhookClient:
         self, target: Target, path: str, headers: tuple[tuple[str, str], ...], body: bytes
     ) -> tuple[int, bytes]:
         async with self._outbound.request("POST", target, path, headers=headers, data=body) as response:
-            answer = bytearray()
-            async for piece in response.content.iter_any():
-                answer += piece
-                if len(answer) > MAX_ANSWER:
-                    raise aiohttp.ClientPayloadError("the response is too large")
-            return response.status, bytes(answer)
+            return response.status, await read_body(response, MAX_ANSWER)
 
 
 def endpoint_url(place: str | Obj) -> tuple[str, str]:

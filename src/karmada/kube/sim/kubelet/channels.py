@@ -26,6 +26,8 @@ from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.http.upgrade import Upgraded, taken_over, wants_upgrade
 from karmada.kube.sim.kubelet.spdy import Connection, SpdyError, Stream
 
+MAX_MESSAGE = 1 << 20
+"""Clients send some 32 kB at a time; a message is in memory whole."""
 WEBSOCKET_PROTOCOLS = (
     "v5.channel.k8s.io",
     "v4.channel.k8s.io",
@@ -222,7 +224,7 @@ def sender(socket: web.WebSocketResponse, *, text: bool) -> Callable[[int, bytes
 async def _over_websocket(raw: web.BaseRequest, wanted: Wanted, work: Work) -> web.StreamResponse:
     protocol = chosen(offered(raw.headers), WEBSOCKET_PROTOCOLS) or ""
     protocols = (protocol,) if protocol else ()
-    socket = web.WebSocketResponse(protocols=protocols, max_msg_size=0, compress=False)
+    socket = web.WebSocketResponse(protocols=protocols, max_msg_size=MAX_MESSAGE, compress=False)
     await socket.prepare(raw)
     send = sender(socket, text="base64" in protocol)
     channels, reading = Channels(wanted, protocol, send), asyncio.Event()

@@ -19,6 +19,7 @@ from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.http.request import Query
 from karmada.kube.server.http.upgrade import Upgraded, wants_upgrade
 from karmada.kube.sim.kubelet.channels import (
+    MAX_MESSAGE,
     SPDY,
     Inbox,
     chosen,
@@ -66,7 +67,8 @@ async def serve(raw: web.BaseRequest, query: Query, serve_port: ServePort) -> we
             await until_disconnected(listen(connection), _pairs(connection, serve_port))
         return Upgraded(status=101)
     protocol = chosen(offered(raw.headers), (TUNNELLED, *CHANNELS)) or ""
-    socket = web.WebSocketResponse(protocols=(protocol,) if protocol else (), max_msg_size=0, compress=False)
+    protocols = (protocol,) if protocol else ()
+    socket = web.WebSocketResponse(protocols=protocols, max_msg_size=MAX_MESSAGE, compress=False)
     await socket.prepare(raw)
     if protocol == TUNNELLED:
         connection = Connection(lambda: _next(socket), socket.send_bytes)
