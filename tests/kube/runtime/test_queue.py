@@ -253,17 +253,15 @@ def test_the_next_key_is_the_oldest_of_the_highest_priority(added: list[tuple[in
 
 
 @given(
-    st.sampled_from([None, 1, Priority.NEW, -5, Priority.BACKLOG, Priority.REPLAY]),
+    st.sampled_from([1, Priority.NEW, -5, Priority.BACKLOG, Priority.REPLAY]),
     st.integers(0, 10),
     st.integers(0, 10),
     st.integers(1, 8),
 )
-def test_what_a_worker_does_next(top: int | None, behind: int, replaying: int, most_behind: int) -> None:
+def test_what_a_worker_does_next(top: int, behind: int, replaying: int, most_behind: int) -> None:
     replaying = min(replaying, behind)
     step = next_step(top, behind, replaying, most_behind)
-    if top is None:
-        assert step is Step.END
-    elif top > Priority.BACKLOG:
+    if top > Priority.BACKLOG:
         assert step is Step.TAKE, "what is new waits for no turn, however long the backlog"
     elif behind < most_behind:
         assert step is Step.TURN, "a backlog has its part of the workers"

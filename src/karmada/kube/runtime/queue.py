@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Iterator
 from enum import Enum, IntEnum
 from time import perf_counter
@@ -32,9 +32,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.runtime.backlog import KEYS_IN_A_TURN, TURN_SECONDS, Backlog, backlog
-from karmada.kube.runtime.group_shares import GroupShares
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.leaky_semaphore import LeakySemaphore
+from karmada.kube.runtime.limits import GroupShares, LeakySemaphore
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.runtime.waiting import cancel_and_wait, finish_within
@@ -42,7 +41,7 @@ from karmada.kube.runtime.waiting import cancel_and_wait, finish_within
 _LEAST = 2
 """Workers of each lane, however many lanes there are."""
 _AT_ONCE = 256
-"""Keys that are worked on at once, of all lanes, without those that take long (see leaky_semaphore)."""
+"""Keys that are worked on at once, of all lanes, without those that take long (see limits)."""
 _BEHIND_LEAST, _BEHIND_SHARE = 4, 8
 """One eighth of a lane's workers, but not fewer than four, may handle its backlog."""
 _BACK_OFF = BackOff()
@@ -62,22 +61,20 @@ class Priority(IntEnum):
 
 
 class Step(Enum):
-    """The next step of a worker of a lane."""
+    """The next step of a worker of a lane that has a key."""
 
     END = "end"
     TAKE = "take the first key"
     TURN = "wait for a turn of the backlog"
 
 
-def next_step(top: int | None, behind: int, replaying: int, most_behind: int) -> Step:
+def next_step(top: int, behind: int, replaying: int, most_behind: int) -> Step:
     """Decide what a worker of a lane does next.
 
-    `top` is the priority of the lane's first key, None without one. `behind` of its workers handle the backlog, and
-    `replaying` of these wait for a delivery; `most_behind` may. Those that wait for one do not count where the first
-    key need not wait for it.
+    `top` is the priority of the lane's first key. `behind` of its workers handle the backlog, and `replaying` of these
+    wait for a delivery; `most_behind` may. Those that wait for one do not count where the first key need not wait for
+    it.
     """
-    if top is None:
-        return Step.END
     if top > Priority.BACKLOG:
         return Step.TAKE
     counted = behind if top <= Priority.REPLAY else behind - replaying
@@ -96,16 +93,6 @@ class QueueMetrics(Protocol):
     def retried(self) -> None: ...
 
 
-class _Entry(Generic[K]):
-    __slots__ = ("key", "priority", "since", "taken")
-
-    def __init__(self, key: K, priority: int, since: float) -> None:
-        self.key = key
-        self.priority = priority
-        self.since = since
-        self.taken = False
-
-
 class _Lane(Generic[K]):
     """The keys of one lane in every state, and who works on them."""
 
@@ -116,9 +103,12 @@ class _Lane(Generic[K]):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.lines: dict[int, deque[_Entry[K]]] = {}
+        self.waiting: dict[K, int] = {}
+        """The priorities of the keys that are ready."""
+        self.lines: dict[int, OrderedDict[K, float]] = {}
+        """The same keys by priority, in order of arrival, with the time since when; none is empty."""
         self.priorities: list[int] = []
-        self.waiting: dict[K, _Entry[K]] = {}
+        """Those of the lines, the highest first."""
         self.working: dict[K, float] = {}
         """Since when."""
         self.again: dict[K, int] = {}
@@ -134,46 +124,28 @@ class _Lane(Generic[K]):
         """How many of these wait for a delivery."""
 
     @property
-    def idle(self) -> bool:
-        return not self.waiting and not self.working
+    def first(self) -> K:
+        """Return the next key, which stays where it is."""
+        return next(iter(self.lines[self.priorities[0]]))
 
-    @property
-    def empty(self) -> bool:
-        """There is nothing to remember."""
-        return not (self.waiting or self.working or self.due or self.failures)
-
-    @property
-    def top(self) -> int | None:
-        """Return the priority of the next key; None when none is ready."""
-        for priority in self.priorities:
-            line = self.lines[priority]
-            while line and line[0].taken:
-                line.popleft()
-            if line:
-                return priority
-        return None
-
-    @property
-    def first(self) -> K | None:
-        """Return the next key, which stays where it is; None when none is ready."""
-        top = self.top
-        return None if top is None else self.lines[top][0].key
-
-    def put(self, entry: _Entry[K]) -> None:
-        self.waiting[entry.key] = entry
-        line = self.lines.get(entry.priority)
+    def put(self, key: K, priority: int, since: float) -> None:
+        """Add a key that is ready at the end of its line."""
+        self.waiting[key] = priority
+        line = self.lines.get(priority)
         if line is None:
-            line = self.lines[entry.priority] = deque()
+            line = self.lines[priority] = OrderedDict()
             self.priorities = sorted(self.lines, reverse=True)
-        line.append(entry)
+        line[key] = since
 
-    def take(self) -> _Entry[K] | None:
-        top = self.top
-        if top is None:
-            return None
-        entry = self.lines[top].popleft()
-        del self.waiting[entry.key]
-        return entry
+    def take(self, key: K) -> float:
+        """Remove a key that is ready; return since when it is."""
+        priority = self.waiting.pop(key)
+        line = self.lines[priority]
+        since = line.pop(key)
+        if not line:
+            del self.lines[priority]
+            self.priorities.remove(priority)
+        return since
 
     def clear(self) -> None:
         """Forget everything but what workers have."""
@@ -263,7 +235,7 @@ class WorkQueue(Generic[K]):
     @property
     def idle(self) -> bool:
         """Return whether nothing is being added or ready and no worker is busy (delayed keys may remain)."""
-        return not self._adding and all(lane.idle for lane in self._lanes.values())
+        return not self._adding and not any(lane.waiting or lane.working for lane in self._lanes.values())
 
     def longest_running(self) -> float:
         """Return how long the oldest key has been with a worker."""
@@ -279,7 +251,7 @@ class WorkQueue(Generic[K]):
         return (since for lane in self._lanes.values() for since in lane.working.values())
 
     def retries(self, key: K) -> int:
-        lane = self._lanes.get(self._name_of(key))
+        lane = self._lanes.get("" if self._lane_of is None else self._lane_of(key))
         return 0 if lane is None else lane.failures.get(key, 0)
 
     # keys
@@ -292,14 +264,13 @@ class WorkQueue(Generic[K]):
             before = lane.again.get(key)
             lane.again[key] = priority if before is None else max(before, priority)
             return
-        entry = lane.waiting.get(key)
-        if entry is None:
-            lane.put(_Entry(key, priority, self._clock.monotonic()))
+        before = lane.waiting.get(key)
+        if before is None:
+            lane.put(key, priority, self._clock.monotonic())
             if self._metrics is not None:
                 self._metrics.added()
-        elif priority > entry.priority:
-            entry.taken = True
-            lane.put(_Entry(key, priority, entry.since))
+        elif priority > before:
+            lane.put(key, priority, lane.take(key))
         else:
             return
         self._wake(lane)
@@ -364,7 +335,7 @@ class WorkQueue(Generic[K]):
 
     def forget(self, key: K) -> None:
         """Record that the key succeeded: its next failure starts the back-off anew."""
-        lane = self._lanes.get(self._name_of(key))
+        lane = self._lanes.get("" if self._lane_of is None else self._lane_of(key))
         if lane is not None:
             lane.failures.pop(key, None)
 
@@ -383,9 +354,6 @@ class WorkQueue(Generic[K]):
         lane = self._lanes.pop(name, None)
         if lane is not None:
             lane.clear()
-
-    def _name_of(self, key: K) -> str:
-        return "" if self._lane_of is None else self._lane_of(key)
 
     def _lane(self, key: K) -> _Lane[K]:
         name = "" if self._lane_of is None else self._lane_of(key)
@@ -477,23 +445,20 @@ class WorkQueue(Generic[K]):
     # workers
 
     def _wake(self, lane: _Lane[K]) -> None:
-        if self._running and lane.workers < self._share and self._next_step(lane) is not Step.END:
+        """Start another worker for a lane that has a key, unless it has its share of the workers."""
+        share = min(self.limit, max(_LEAST, self._total // max(1, len(self._lanes))))
+        if self._running and lane.workers < share and self._next_step(lane) is not Step.END:
             lane.workers += 1
             lane.starting += 1
             self._tasks.add(self._loop.create_task(self._run(lane), name=self._task_name))
 
-    @property
-    def _share(self) -> int:
-        """Return how many workers a lane may have now."""
-        return min(self.limit, max(_LEAST, self._total // max(1, len(self._lanes))))
-
     def _next_step(self, lane: _Lane[K]) -> Step:
-        return next_step(lane.top, lane.behind, lane.replaying, self._most_behind)
+        return next_step(lane.priorities[0], lane.behind, lane.replaying, self._most_behind)
 
     async def _run(self, lane: _Lane[K]) -> None:
         lane.starting -= 1
         try:
-            while (step := self._next_step(lane)) is not Step.END:
+            while lane.priorities and (step := self._next_step(lane)) is not Step.END:
                 if len(lane.waiting) > 1 + lane.starting:
                     self._wake(lane)  # other lanes may have ended since: there are more workers for this one
                 if step is Step.TURN:
@@ -506,7 +471,8 @@ class WorkQueue(Generic[K]):
             log.exception("A worker failed", error, controller=self.name)
         finally:
             lane.workers -= 1
-            if self._lane_of is not None and lane.empty and self._lanes.get(lane.name) is lane:
+            is_empty = not (lane.waiting or lane.working or lane.due or lane.failures)
+            if self._lane_of is not None and is_empty and self._lanes.get(lane.name) is lane:
                 del self._lanes[lane.name]
             task = asyncio.current_task(self._loop)
             if task is not None:
@@ -522,26 +488,24 @@ class WorkQueue(Generic[K]):
                 return  # others have taken the key that it waited for
             end = perf_counter() + TURN_SECONDS
             for _ in range(KEYS_IN_A_TURN):
-                await self._take_one(lane)
-                top = lane.top
-                if granted != self._backlog.iteration or perf_counter() > end:
+                if lane.priorities:
+                    await self._take_one(lane)
+                if granted != self._backlog.iteration or perf_counter() > end or not lane.priorities:
                     break
-                if top is None or top > Priority.BACKLOG or self._goes_ahead(lane):
+                if lane.priorities[0] > Priority.BACKLOG or self._goes_ahead(lane):
                     break
         finally:
             lane.behind -= 1
 
     def _goes_ahead(self, lane: _Lane[K]) -> bool:
         """Return whether the next key would go ahead of a delivery that it follows."""
-        first, top = lane.first, lane.top
-        if first is None or top is None or top > Priority.REPLAY:
+        if not lane.priorities or lane.priorities[0] > Priority.REPLAY:
             return False
-        return self._backlog.goes_ahead(self._order_of(first))
+        return self._backlog.goes_ahead(self._order_of(lane.first))
 
     async def _next_turn(self, lane: _Lane[K]) -> None:
-        first, top = lane.first, lane.top
-        name = "" if first is None else self._order_of(first)
-        if top is None or top > Priority.REPLAY:
+        name = self._order_of(lane.first)
+        if lane.priorities[0] > Priority.REPLAY:
             await self._backlog.turn(name)
             return
         lane.replaying += 1
@@ -551,13 +515,11 @@ class WorkQueue(Generic[K]):
             lane.replaying -= 1
 
     async def _take_one(self, lane: _Lane[K]) -> None:
-        entry = lane.take()
-        if entry is None:
-            return
-        key, begun = entry.key, self._clock.monotonic()
+        key, begun = lane.first, self._clock.monotonic()
+        since = lane.take(key)
         lane.working[key] = begun
         if self._metrics is not None:
-            self._metrics.taken(begun - entry.since)
+            self._metrics.taken(begun - since)
         try:
             slot = self._semaphore.take() or await self._semaphore.enter()
             try:
@@ -565,13 +527,11 @@ class WorkQueue(Generic[K]):
             finally:
                 self._semaphore.leave(slot)
         finally:
-            self._done(lane, key, begun)
-
-    def _done(self, lane: _Lane[K], key: K, begun: float) -> None:
-        del lane.working[key]
-        if self._metrics is not None:
-            self._metrics.finished(self._clock.monotonic() - begun)
-        self._groups.give_up(key)
-        priority = lane.again.pop(key, None)
-        if priority is not None:
-            self.add(key, priority)
+            del lane.working[key]
+            if self._metrics is not None:
+                self._metrics.finished(self._clock.monotonic() - begun)
+            if self._groups.in_use:
+                self._groups.give_up(key)
+            priority = lane.again.pop(key, None)
+            if priority is not None:
+                self.add(key, priority)
