@@ -6,11 +6,10 @@ import asyncio
 import re
 from pathlib import Path
 
-import pytest
-
 from examples.greeter import CONFIG_MAPS, Greeter
 from karmada import sdk
 from karmada.sdk import Client, Manager
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fake_api import FakeApi, FakeTransport
 
@@ -30,7 +29,7 @@ def test_the_page_shows_the_example() -> None:
     assert source == (ROOT / "examples/greeter.py").read_text()
 
 
-@pytest.mark.parametrize("file", ["examples/greeter.py", "docs/controllers.md", "docs/scheduling.md"])
+@cases("examples/greeter.py", "docs/controllers.md", "docs/scheduling.md")
 def test_examples_import_public_names_only(file: str) -> None:
     imported = re.findall(r"^(?:from|import) (karmada[.\w]*) ?(?:import (.*))?$", (ROOT / file).read_text(), re.M)
     assert {module for module, _ in imported} == {"karmada.sdk"}

@@ -7,8 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+from tests.support.cases import cases
 from tests.support.eventually import eventually_blocking
 
 ROOT = Path(__file__).parents[1]
@@ -55,7 +54,7 @@ def test_a_command_that_goes_on_longer_than_the_first_is_followed(tmp_path: Path
     assert process.wait() == 0
 
 
-@pytest.mark.parametrize("failing", [0, 1])
+@cases(0, 1)
 def test_one_failure_is_a_failure_of_all_after_all_have_ended(failing: int) -> None:
     commands = ["true", "true"]
     commands[failing] = "false"

@@ -7,26 +7,22 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from karmada import version
+from tests.support.cases import cases
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        ("karmada.cli.karmadactl", "karmadactl"),
-        ("karmada.components.karmada", "karmada"),
-        ("karmada.components.scheduler", "karmada-scheduler"),
-        ("karmada.components.webhook", "karmada-webhook"),
-        ("karmada.components.aggregated_apiserver", "karmada-aggregated-apiserver"),
-        ("karmada.components.metrics_adapter", "karmada-metrics-adapter"),
-        ("karmada.components.search", "karmada-search"),
-        ("karmada.components.apiserver", "karmada-apiserver"),
-        ("karmada.components.sim", "karmada-sim"),
-    ],
+@cases(
+    ("karmada.cli.karmadactl", "karmadactl"),
+    ("karmada.components.karmada", "karmada"),
+    ("karmada.components.scheduler", "karmada-scheduler"),
+    ("karmada.components.webhook", "karmada-webhook"),
+    ("karmada.components.aggregated_apiserver", "karmada-aggregated-apiserver"),
+    ("karmada.components.metrics_adapter", "karmada-metrics-adapter"),
+    ("karmada.components.search", "karmada-search"),
+    ("karmada.components.apiserver", "karmada-apiserver"),
+    ("karmada.components.sim", "karmada-sim"),
 )
 def test_every_program_prints_its_version_in_one_line(module: str, name: str) -> None:
     done = subprocess.run([sys.executable, "-m", module, "version"], capture_output=True, text=True, check=True)

@@ -29,6 +29,7 @@ from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.admission.review import denial
 from karmada.kube.server.auth.user import User
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 from tests.support.tls_backend import builtin_registry
 
@@ -239,32 +240,29 @@ async def test_what_was_recorded_reaches_every_hook_and_both_answers() -> None:
     assert refusing >= {hook.path for hook in HOOKS if hook not in MUTATING}
 
 
-@pytest.mark.parametrize(
-    ("path", "reviewed", "code", "reason", "text"),
-    [
-        (
-            "mutate-propagationpolicy",
-            made(POLICY, "PropagationPolicy", {"resourceSelectors": [NGINX], "placement": "everywhere"}),
-            400,
-            "",
-            "Expected `object`, got `str` - at `$.spec.placement`",
-        ),
-        (
-            "mutate-work",
-            made(WORK, "Work", {"workload": {"manifests": [{}]}}),
-            500,
-            "",
-            "Object 'Kind' is missing in '{}'",
-        ),
-        (
-            "validate-clustertaintpolicy",
-            made(POLICY, "ClusterTaintPolicy", {"taints": [{"key": "a", "effect": "NoExecute"}]}, namespace=""),
-            403,
-            "Forbidden",
-            "spec.taints[0]: Forbidden: Configuring taint with NoExecute effect is not allowed, this capability must "
-            "be explicitly enabled by administrators through command-line flags",
-        ),
-    ],
+@cases(
+    (
+        "mutate-propagationpolicy",
+        made(POLICY, "PropagationPolicy", {"resourceSelectors": [NGINX], "placement": "everywhere"}),
+        400,
+        "",
+        "Expected `object`, got `str` - at `$.spec.placement`",
+    ),
+    (
+        "mutate-work",
+        made(WORK, "Work", {"workload": {"manifests": [{}]}}),
+        500,
+        "",
+        "Object 'Kind' is missing in '{}'",
+    ),
+    (
+        "validate-clustertaintpolicy",
+        made(POLICY, "ClusterTaintPolicy", {"taints": [{"key": "a", "effect": "NoExecute"}]}, namespace=""),
+        403,
+        "Forbidden",
+        "spec.taints[0]: Forbidden: Configuring taint with NoExecute effect is not allowed, this capability must "
+        "be explicitly enabled by administrators through command-line flags",
+    ),
 )
 async def test_a_refusal_looks_as_if_from_a_webhook(
     path: str, reviewed: Obj, code: int, reason: str, text: str
@@ -275,17 +273,14 @@ async def test_a_refusal_looks_as_if_from_a_webhook(
     assert rest == [code, reason, f'admission webhook "{name}" denied the request: {text}']
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (b"", 400),
-        (b"{", 400),
-        (b"[]", 400),
-        (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v2","request":{}}', 400),
-        (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}', 400),
-        (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"operation":"CREATE"}}', 400),
-        (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"object":5}}', 400),
-    ],
+@cases(
+    (b"", 400),
+    (b"{", 400),
+    (b"[]", 400),
+    (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v2","request":{}}', 400),
+    (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}', 400),
+    (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"operation":"CREATE"}}', 400),
+    (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"object":5}}', 400),
 )
 async def test_a_question_that_cannot_be_read_is_refused(body: bytes, code: int, webhook: Webhook) -> None:
     response = (await webhook.post("mutate-propagationpolicy", body))["response"]
@@ -316,14 +311,14 @@ async def test_bindings_are_converted(webhook: Webhook) -> None:
     assert (converted["apiVersion"], converted["spec"]) == (WORK, {"resource": NGINX})
 
 
-@pytest.mark.parametrize("body", [conversion("work.karmada.io/v9", binding()), conversion(WORK, 5), b"{}", b"no"])
+@cases(conversion("work.karmada.io/v9", binding()), conversion(WORK, 5), b"{}", b"no")
 async def test_what_cannot_be_converted_is_a_failure(body: bytes, webhook: Webhook) -> None:
     result = (await webhook.post("convert", body))["response"]["result"]
     assert result["status"] == "Failure"
     assert result["message"]
 
 
-@pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
+@cases("CREATE", "UPDATE", "DELETE")
 def test_a_write_of_another_kind_concerns_nobody_but_for_the_label_of_what_is_deleted(operation: str) -> None:
     attributes = Attributes(operation, resource_of(config_map()), "", "d", "x", config_map(), config_map(), User("me"))
     concerned = [plugin.name for plugin in admission_plugins(SETTINGS) if plugin.handles(attributes)]

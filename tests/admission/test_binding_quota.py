@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError, Conflict, Forbidden
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 QUOTAS = "federatedresourcequotas"
 
@@ -79,39 +79,36 @@ async def enforced(quotas: Quotas, new: Obj, old: Obj | None = None, *, on: bool
     return {}
 
 
-@pytest.mark.parametrize(
-    ("overall", "used", "new", "old", "exceeded"),
-    [
-        ({"cpu": "150m"}, {"cpu": "100m"}, binding(1, {"cpu": "100m"}), None, "cpu: requested sum 200m, limit 150m"),
-        (
-            {"cpu": "10m"},
-            {"cpu": "10m"},
-            binding(2, {"cpu": "10m"}),
-            binding(1, {"cpu": "10m"}),
-            "cpu: requested sum 20m, limit 10m",
-        ),
-        (
-            {"cpu": "5"},
-            {"cpu": "10"},
-            binding(9, {"cpu": "1"}),
-            binding(10, {"cpu": "1"}),
-            "cpu: requested sum 9, limit 5",
-        ),
-        (
-            {"memory": "1Gi"},
-            {},
-            binding(3, {"memory": "512Mi"}),
-            None,
-            "memory: requested sum 1536Mi, limit 1Gi",
-        ),
-        (
-            {"cpu": "100", "example.com/gpu": "4"},
-            {"example.com/gpu": "6"},
-            binding(1, {"cpu": "1"}),
-            None,
-            "example.com/gpu: requested sum 6, limit 4",
-        ),
-    ],
+@cases(
+    ({"cpu": "150m"}, {"cpu": "100m"}, binding(1, {"cpu": "100m"}), None, "cpu: requested sum 200m, limit 150m"),
+    (
+        {"cpu": "10m"},
+        {"cpu": "10m"},
+        binding(2, {"cpu": "10m"}),
+        binding(1, {"cpu": "10m"}),
+        "cpu: requested sum 20m, limit 10m",
+    ),
+    (
+        {"cpu": "5"},
+        {"cpu": "10"},
+        binding(9, {"cpu": "1"}),
+        binding(10, {"cpu": "1"}),
+        "cpu: requested sum 9, limit 5",
+    ),
+    (
+        {"memory": "1Gi"},
+        {},
+        binding(3, {"memory": "512Mi"}),
+        None,
+        "memory: requested sum 1536Mi, limit 1Gi",
+    ),
+    (
+        {"cpu": "100", "example.com/gpu": "4"},
+        {"example.com/gpu": "6"},
+        binding(1, {"cpu": "1"}),
+        None,
+        "example.com/gpu: requested sum 6, limit 4",
+    ),
 )
 async def test_more_than_the_limit_is_refused(
     overall: Obj, used: Obj, new: Obj, old: Obj | None, exceeded: str
@@ -125,25 +122,22 @@ async def test_more_than_the_limit_is_refused(
     assert quotas.written == []
 
 
-@pytest.mark.parametrize(
-    ("overall", "used", "new", "old", "stored"),
-    [
-        (
-            {"cpu": "10", "memory": "1Gi"},
-            {"cpu": "4", "memory": "128Mi"},
-            binding(4, {"cpu": "1", "memory": "64Mi"}),
-            binding(2, {"cpu": "1", "memory": "64Mi"}),
-            {"cpu": "6", "memory": "256Mi"},
-        ),
-        ({"cpu": "10"}, {"cpu": "3"}, binding(0, {"cpu": "1"}), binding(3, {"cpu": "1"}), {}),
-        (
-            {"cpu": "10", "requests.cpu": "1"},
-            {"requests.cpu": "5"},
-            binding(1, {"cpu": "1", "requests.cpu": "1"}),
-            None,
-            {"cpu": "1"},
-        ),
-    ],
+@cases(
+    (
+        {"cpu": "10", "memory": "1Gi"},
+        {"cpu": "4", "memory": "128Mi"},
+        binding(4, {"cpu": "1", "memory": "64Mi"}),
+        binding(2, {"cpu": "1", "memory": "64Mi"}),
+        {"cpu": "6", "memory": "256Mi"},
+    ),
+    ({"cpu": "10"}, {"cpu": "3"}, binding(0, {"cpu": "1"}), binding(3, {"cpu": "1"}), {}),
+    (
+        {"cpu": "10", "requests.cpu": "1"},
+        {"requests.cpu": "5"},
+        binding(1, {"cpu": "1", "requests.cpu": "1"}),
+        None,
+        {"cpu": "1"},
+    ),
 )
 async def test_what_fits_is_charged(overall: Obj, used: Obj, new: Obj, old: Obj | None, stored: Obj) -> None:
     quotas = Quotas(quota(overall, used))
@@ -153,14 +147,11 @@ async def test_what_fits_is_charged(overall: Obj, used: Obj, new: Obj, old: Obj 
     assert not dry_run
 
 
-@pytest.mark.parametrize(
-    ("new", "old"),
-    [
-        (binding(None, {"cpu": "10"}), None),
-        (binding(1), None),
-        (binding(1, {"cpu": "10"}), binding(1, {"cpu": "10000m"})),
-        (binding(5, {"memory": "1Gi"}), None),
-    ],
+@cases(
+    (binding(None, {"cpu": "10"}), None),
+    (binding(1), None),
+    (binding(1, {"cpu": "10"}), binding(1, {"cpu": "10000m"})),
+    (binding(5, {"memory": "1Gi"}), None),
 )
 async def test_what_uses_no_more_of_it_is_not_charged(new: Obj, old: Obj | None) -> None:
     quotas = Quotas(quota({"cpu": "10m"}))

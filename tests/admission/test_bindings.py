@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 VALIDATE = "validate-resourcebinding"
@@ -20,12 +19,9 @@ def binding(dependencies: str | None = None, **spec: Any) -> Obj:
     }
 
 
-@pytest.mark.parametrize(
-    ("path", "label"),
-    [
-        ("mutate-resourcebinding", "resourcebinding.karmada.io/permanent-id"),
-        ("mutate-clusterresourcebinding", "clusterresourcebinding.karmada.io/permanent-id"),
-    ],
+@cases(
+    ("mutate-resourcebinding", "resourcebinding.karmada.io/permanent-id"),
+    ("mutate-clusterresourcebinding", "clusterresourcebinding.karmada.io/permanent-id"),
 )
 def test_a_binding_gets_a_permanent_id_unless_it_has_one(path: str, label: str, completed: Any) -> None:
     assert completed(path, binding())["metadata"]["labels"] == {label: "id-1"}
@@ -34,12 +30,12 @@ def test_a_binding_gets_a_permanent_id_unless_it_has_one(path: str, label: str, 
     assert completed(path, given) == given
 
 
-@pytest.mark.parametrize("text", ["[]", "null", '[{"apiVersion":"v1","kind":"Secret","name":"s"}]'])
+@cases("[]", "null", '[{"apiVersion":"v1","kind":"Secret","name":"s"}]')
 async def test_dependencies_are_a_list_of_references(text: str, refused: Any) -> None:
     assert await refused(VALIDATE, binding(text)) == ""
 
 
-@pytest.mark.parametrize("text", ["", "{", '"a"', "{}", "[1]", '[{"kind":1}]', '[{"labelSelector":[]}]'])
+@cases("", "{", '"a"', "{}", "[1]", '[{"kind":1}]', '[{"labelSelector":[]}]')
 async def test_anything_else_is_refused(text: str, refused: Any) -> None:
     shown = text.replace('"', '\\"')
     assert await refused(VALIDATE, binding(text)) == (

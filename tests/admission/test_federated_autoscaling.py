@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 VALIDATE, MUTATE = "validate-federatedhpa", "mutate-federatedhpa"
@@ -173,9 +174,7 @@ UP_DEFAULT = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies"
 DOWN_DEFAULT = {"selectPolicy": "Max", "policies": [PERCENT]}
 
 
-@pytest.mark.parametrize(
-    ("given", "stored"),
-    [
+@cases(
         ({}, {"scaleUp": UP_DEFAULT, "scaleDown": DOWN_DEFAULT}),
         (
             {"scaleUp": {"selectPolicy": "Min", "tolerance": "0.1"}, "scaleDown": {"stabilizationWindowSeconds": 9}},
@@ -183,8 +182,7 @@ DOWN_DEFAULT = {"selectPolicy": "Max", "policies": [PERCENT]}
              "scaleDown": {**DOWN_DEFAULT, "stabilizationWindowSeconds": 9}},
         ),
         ({"scaleUp": {"policies": []}}, {"scaleUp": {**UP_DEFAULT, "policies": []}, "scaleDown": DOWN_DEFAULT}),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_a_behaviour_is_written_out_in_both_directions(given: Obj, stored: Obj, completed: Any) -> None:
     made = completed(MUTATE, autoscaler(behavior=given))
     assert made["spec"]["behavior"] == stored

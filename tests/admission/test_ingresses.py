@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 VALIDATE = "validate-multiclusteringress"
 BACKEND = {"service": {"name": "web", "port": {"number": 80}}}
@@ -41,72 +40,68 @@ def served(**port: Any) -> Obj:
 RULE = "spec.rules[0].http.paths[0]"
 
 
-@pytest.mark.parametrize(
-    ("obj", "text"),
-    [
-        (backed(BACKEND), ""),
-        (ingress(), "spec: Invalid value: []: either `defaultBackend` or `rules` must be specified"),
-        (
-            backed({**BACKEND, "resource": {}}),
-            'spec.defaultBackend: Invalid value: "": cannot set both resource and service backends',
-        ),
-        (backed({}), "spec.defaultBackend: Required value: resource or service backend is required"),
-        (
-            backed({"resource": {"apiGroup": "A", "kind": "", "name": "a/b"}}),
-            f'[spec.defaultBackend.resource.apiGroup: Invalid value: "A": {SUBDOMAIN}, '
-            "spec.defaultBackend.resource.kind: Required value: kind is required, "
-            "spec.defaultBackend.resource.name: Invalid value: \"a/b\": may not contain '/']",
-        ),
-        (
-            served(name="http", number=80),
-            'spec.defaultBackend: Invalid value: "": cannot set both port name & port number',
-        ),
-        (served(), "spec.defaultBackend: Required value: port name or number is required"),
-        (
-            served(number=65536),
-            "spec.defaultBackend.service.port.number: Invalid value: 65536: must be between 1 and 65535, inclusive",
-        ),
-        (
-            served(name="--"),
-            '[spec.defaultBackend.service.port.name: Invalid value: "--": must contain at least one letter (a-z), '
-            'spec.defaultBackend.service.port.name: Invalid value: "--": must not contain consecutive hyphens, '
-            'spec.defaultBackend.service.port.name: Invalid value: "--": must not begin or end with a hyphen]',
-        ),
-        (
-            ingress(rules=[{"host": "10.0.0.1"}]),
-            'spec.rules[0].host: Invalid value: "10.0.0.1": must be a DNS name, not an IP address',
-        ),
-        (ingress(rules=[{"host": "*.example.com"}]), ""),
-        (ingress(rules=[{"host": "A"}]), f'spec.rules[0].host: Invalid value: "A": {SUBDOMAIN}'),
-        (ingress(rules=[{"http": {"paths": []}}]), "spec.rules[0].http.paths: Required value"),
-        (routed("/", None), f"{RULE}.pathType: Required value: pathType must be specified"),
-        (
-            routed("/", "Some"),
-            f'{RULE}.pathType: Unsupported value: "Some": '
-            'supported values: "Exact", "ImplementationSpecific", "Prefix"',
-        ),
-        (routed("a", "Exact"), f'{RULE}.path: Invalid value: "a": must be an absolute path'),
-        (
-            routed("//a/./b/..", "Prefix"),
-            f"[{RULE}.path: Invalid value: \"//a/./b/..\": must not contain '//', "
-            f"{RULE}.path: Invalid value: \"//a/./b/..\": must not contain '/./', "
-            f"{RULE}.path: Invalid value: \"//a/./b/..\": cannot end with '/..']",
-        ),
-        (routed("", "ImplementationSpecific"), ""),
-        (
-            routed("a", "ImplementationSpecific"),
-            f'{RULE}.path: Invalid value: "a": must be an absolute path',
-        ),
-        (
-            ingress(defaultBackend=BACKEND, tls=[{"hosts": ["A"], "secretName": "S"}]),
-            f'[spec.tls[0].hosts[0]: Invalid value: "A": {SUBDOMAIN}, '
-            f'spec.tls[0].secretName: Invalid value: "S": {SUBDOMAIN}]',
-        ),
-        (
-            ingress(defaultBackend=BACKEND, ingressClassName="A"),
-            f'spec.ingressClassName: Invalid value: "A": {SUBDOMAIN}',
-        ),
-    ],
+@cases(
+    (backed(BACKEND), ""),
+    (ingress(), "spec: Invalid value: []: either `defaultBackend` or `rules` must be specified"),
+    (
+        backed({**BACKEND, "resource": {}}),
+        'spec.defaultBackend: Invalid value: "": cannot set both resource and service backends',
+    ),
+    (backed({}), "spec.defaultBackend: Required value: resource or service backend is required"),
+    (
+        backed({"resource": {"apiGroup": "A", "kind": "", "name": "a/b"}}),
+        f'[spec.defaultBackend.resource.apiGroup: Invalid value: "A": {SUBDOMAIN}, '
+        "spec.defaultBackend.resource.kind: Required value: kind is required, "
+        "spec.defaultBackend.resource.name: Invalid value: \"a/b\": may not contain '/']",
+    ),
+    (
+        served(name="http", number=80),
+        'spec.defaultBackend: Invalid value: "": cannot set both port name & port number',
+    ),
+    (served(), "spec.defaultBackend: Required value: port name or number is required"),
+    (
+        served(number=65536),
+        "spec.defaultBackend.service.port.number: Invalid value: 65536: must be between 1 and 65535, inclusive",
+    ),
+    (
+        served(name="--"),
+        '[spec.defaultBackend.service.port.name: Invalid value: "--": must contain at least one letter (a-z), '
+        'spec.defaultBackend.service.port.name: Invalid value: "--": must not contain consecutive hyphens, '
+        'spec.defaultBackend.service.port.name: Invalid value: "--": must not begin or end with a hyphen]',
+    ),
+    (
+        ingress(rules=[{"host": "10.0.0.1"}]),
+        'spec.rules[0].host: Invalid value: "10.0.0.1": must be a DNS name, not an IP address',
+    ),
+    (ingress(rules=[{"host": "*.example.com"}]), ""),
+    (ingress(rules=[{"host": "A"}]), f'spec.rules[0].host: Invalid value: "A": {SUBDOMAIN}'),
+    (ingress(rules=[{"http": {"paths": []}}]), "spec.rules[0].http.paths: Required value"),
+    (routed("/", None), f"{RULE}.pathType: Required value: pathType must be specified"),
+    (
+        routed("/", "Some"),
+        f'{RULE}.pathType: Unsupported value: "Some": supported values: "Exact", "ImplementationSpecific", "Prefix"',
+    ),
+    (routed("a", "Exact"), f'{RULE}.path: Invalid value: "a": must be an absolute path'),
+    (
+        routed("//a/./b/..", "Prefix"),
+        f"[{RULE}.path: Invalid value: \"//a/./b/..\": must not contain '//', "
+        f"{RULE}.path: Invalid value: \"//a/./b/..\": must not contain '/./', "
+        f"{RULE}.path: Invalid value: \"//a/./b/..\": cannot end with '/..']",
+    ),
+    (routed("", "ImplementationSpecific"), ""),
+    (
+        routed("a", "ImplementationSpecific"),
+        f'{RULE}.path: Invalid value: "a": must be an absolute path',
+    ),
+    (
+        ingress(defaultBackend=BACKEND, tls=[{"hosts": ["A"], "secretName": "S"}]),
+        f'[spec.tls[0].hosts[0]: Invalid value: "A": {SUBDOMAIN}, '
+        f'spec.tls[0].secretName: Invalid value: "S": {SUBDOMAIN}]',
+    ),
+    (
+        ingress(defaultBackend=BACKEND, ingressClassName="A"),
+        f'spec.ingressClassName: Invalid value: "A": {SUBDOMAIN}',
+    ),
 )
 async def test_an_ingress_is_refused_for(obj: Obj, text: str, refused: Any) -> None:
     assert await refused(VALIDATE, obj) == text

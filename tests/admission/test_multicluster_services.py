@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 VALIDATE = "validate-multiclusterservice"
 ID = "multiclusterservice.karmada.io/permanent-id"
@@ -28,35 +27,32 @@ LABEL_1035 = (
 RANGE = "must be between 1 and 65535, inclusive"
 
 
-@pytest.mark.parametrize(
-    ("obj", "text"),
-    [
-        (service(), ""),
-        (service(types=[]), ""),
-        (service("1web"), f'metadata.name: Invalid value: "1web": {LABEL_1035}'),
-        (service(ports=[{"port": 0}]), f"spec.ports[0].port: Invalid value: 0: {RANGE}"),
-        (
-            service(ports=[{"name": "a", "port": 1}, {"name": "a", "port": 65536}]),
-            f'[spec.ports[1].name: Duplicate value: "a", spec.ports[1].port: Invalid value: 65536: {RANGE}]',
-        ),
-        (service(ports=[{"port": 80, "targetPort": "http"}, {"port": 81, "targetPort": 8080}]), ""),
-        (
-            service(ports=[{"port": 80, "targetPort": 0}]),
-            f"spec.ports[0].targetPort: Invalid value: 0: {RANGE}",
-        ),
-        (service(types=["Direct"]), 'spec.types[0]: Invalid value: "Direct": ExposureType Error'),
-        (
-            service(types=["CrossCluster", "LoadBalancer"]),
-            'spec.types: Invalid value: ["CrossCluster","LoadBalancer"]: '
-            "MultiClusterService types should not contain more than one type",
-        ),
-        (service(types=["CrossCluster", "CrossCluster"]), ""),
-        (
-            service(providerClusters=[{"name": ""}], consumerClusters=[{"name": "m" * 49}]),
-            '[spec.range.providerClusters[0]: Invalid value: "": must be not empty, '
-            f'spec.range.consumerClusters[0]: Invalid value: "{"m" * 49}": must be no more than 48 characters]',
-        ),
-    ],
+@cases(
+    (service(), ""),
+    (service(types=[]), ""),
+    (service("1web"), f'metadata.name: Invalid value: "1web": {LABEL_1035}'),
+    (service(ports=[{"port": 0}]), f"spec.ports[0].port: Invalid value: 0: {RANGE}"),
+    (
+        service(ports=[{"name": "a", "port": 1}, {"name": "a", "port": 65536}]),
+        f'[spec.ports[1].name: Duplicate value: "a", spec.ports[1].port: Invalid value: 65536: {RANGE}]',
+    ),
+    (service(ports=[{"port": 80, "targetPort": "http"}, {"port": 81, "targetPort": 8080}]), ""),
+    (
+        service(ports=[{"port": 80, "targetPort": 0}]),
+        f"spec.ports[0].targetPort: Invalid value: 0: {RANGE}",
+    ),
+    (service(types=["Direct"]), 'spec.types[0]: Invalid value: "Direct": ExposureType Error'),
+    (
+        service(types=["CrossCluster", "LoadBalancer"]),
+        'spec.types: Invalid value: ["CrossCluster","LoadBalancer"]: '
+        "MultiClusterService types should not contain more than one type",
+    ),
+    (service(types=["CrossCluster", "CrossCluster"]), ""),
+    (
+        service(providerClusters=[{"name": ""}], consumerClusters=[{"name": "m" * 49}]),
+        '[spec.range.providerClusters[0]: Invalid value: "": must be not empty, '
+        f'spec.range.consumerClusters[0]: Invalid value: "{"m" * 49}": must be no more than 48 characters]',
+    ),
 )
 async def test_a_service_is_refused_for(obj: Obj, text: str, refused: Any) -> None:
     assert await refused(VALIDATE, obj) == text

@@ -20,6 +20,7 @@ from karmada.kube.schema.defaulting import apply_defaults
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.validation import validate
 from karmada.kube.schema.yamlio import load_all
+from tests.support.cases import cases
 
 DATA = Path(__file__).parent.parent / "api" / "data" / "seeds"
 MANIFESTS = [obj for path in sorted(DATA.glob("*.yaml")) for obj in load_all(path.read_bytes())]
@@ -62,22 +63,19 @@ def policy(**spec: Any) -> Obj:
 WEIGHTED = {"replicaDivisionPreference": "Weighted", "weightPreference": {"dynamicWeight": "AvailableReplicas"}}
 
 
-@pytest.mark.parametrize(
-    ("given", "meant"),
-    [
-        ({"replicaDivisionPreference": "Dynamic", "dynamicWeight": "AvailableReplicas"}, WEIGHTED),
-        ({"replicaDivisionPreference": "Dynamic"}, WEIGHTED),
-        ({"dynamicWeight": "AvailableReplicas"}, WEIGHTED),
-        ({"replicaDivisionPreference": "Weighted", "dynamicWeight": "AvailableReplicas"}, WEIGHTED),
-        (
-            {"replicaDivisionPreference": "Dynamic", "weightPreference": {"staticWeightList": [{"weight": 0}]}},
-            {
-                "replicaDivisionPreference": "Weighted",
-                "weightPreference": {"staticWeightList": [{"weight": 0}], "dynamicWeight": "AvailableReplicas"},
-            },
-        ),
-        ({"replicaDivisionPreference": "Aggregated"}, {"replicaDivisionPreference": "Aggregated"}),
-    ],
+@cases(
+    ({"replicaDivisionPreference": "Dynamic", "dynamicWeight": "AvailableReplicas"}, WEIGHTED),
+    ({"replicaDivisionPreference": "Dynamic"}, WEIGHTED),
+    ({"dynamicWeight": "AvailableReplicas"}, WEIGHTED),
+    ({"replicaDivisionPreference": "Weighted", "dynamicWeight": "AvailableReplicas"}, WEIGHTED),
+    (
+        {"replicaDivisionPreference": "Dynamic", "weightPreference": {"staticWeightList": [{"weight": 0}]}},
+        {
+            "replicaDivisionPreference": "Weighted",
+            "weightPreference": {"staticWeightList": [{"weight": 0}], "dynamicWeight": "AvailableReplicas"},
+        },
+    ),
+    ({"replicaDivisionPreference": "Aggregated"}, {"replicaDivisionPreference": "Aggregated"}),
 )
 def test_dynamic_division_is_weighted_by_available_replicas(given: Obj, meant: Obj, completed: Any) -> None:
     obj = completed("mutate-propagationpolicy", policy(placement={"replicaScheduling": given}))
@@ -85,16 +83,13 @@ def test_dynamic_division_is_weighted_by_available_replicas(given: Obj, meant: O
     assert given.items() <= obj["spec"]["placement"]["replicaScheduling"].items()
 
 
-@pytest.mark.parametrize(
-    ("given", "added"),
-    [
-        ([{"spreadByField": "region", "minGroups": 2}], True),
-        ([{"spreadByField": "region"}, {"spreadByField": "zone"}], True),
-        ([{"spreadByField": "region"}, {"spreadByField": "cluster"}], False),
-        ([{"spreadByField": "region"}, {}], False),
-        ([{"spreadByLabel": "rack"}], False),
-        ([], False),
-    ],
+@cases(
+    ([{"spreadByField": "region", "minGroups": 2}], True),
+    ([{"spreadByField": "region"}, {"spreadByField": "zone"}], True),
+    ([{"spreadByField": "region"}, {"spreadByField": "cluster"}], False),
+    ([{"spreadByField": "region"}, {}], False),
+    ([{"spreadByLabel": "rack"}], False),
+    ([], False),
 )
 def test_a_spread_over_regions_gets_one_over_clusters(given: list[Obj], added: bool, completed: Any) -> None:
     obj = completed("mutate-propagationpolicy", policy(placement={"spreadConstraints": given}))

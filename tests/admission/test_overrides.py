@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 NGINX = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx", "namespace": "default"}
@@ -205,25 +206,22 @@ async def test_no_policy_changes_the_identity_of_an_object(
     assert "must not change" in await refused(hook, policy(overriders=overriders))
 
 
-@pytest.mark.parametrize("path", ["/roleRef", "/roleRef/name"])
-async def test_only_a_cluster_wide_policy_changes_whose_role_is_granted(refused: Any, path: str) -> None:
+@cases("/roleRef", "/roleRef/name")
+async def test_only_a_cluster_wide_policy_changes_whose_role_is_granted(path: str, refused: Any) -> None:
     said = await refused("validate-overridepolicy", with_rule(plaintext(path)))
     assert said.endswith("an override policy must not change /roleRef")
     assert await refused("validate-clusteroverridepolicy", with_rule(plaintext(path))) == ""
 
 
-@pytest.mark.parametrize(
-    ("kind", "path", "field"),
-    [
-        ("rbac.authorization.k8s.io/v1 Role", "/rules", "/rules"),
-        ("rbac.authorization.k8s.io/v1beta1 RoleBinding", "/subjects/-", "/subjects"),
-        ("v1 Secret", "/type", "/type"),
-        ("v1 Service", "/spec/externalIPs/0", "/spec/externalIPs"),
-        ("v1 ResourceQuota", "/spec/hard/pods", "/spec"),
-    ],
+@cases(
+    ("rbac.authorization.k8s.io/v1 Role", "/rules", "/rules"),
+    ("rbac.authorization.k8s.io/v1beta1 RoleBinding", "/subjects/-", "/subjects"),
+    ("v1 Secret", "/type", "/type"),
+    ("v1 Service", "/spec/externalIPs/0", "/spec/externalIPs"),
+    ("v1 ResourceQuota", "/spec/hard/pods", "/spec"),
 )
 async def test_only_a_cluster_wide_policy_that_names_a_kind_changes_what_gives_rights(
-    refused: Any, kind: str, path: str, field: str
+    kind: str, path: str, field: str, refused: Any
 ) -> None:
     api_version, name = kind.split()
     wanted = with_rule(plaintext(path))
@@ -234,6 +232,6 @@ async def test_only_a_cluster_wide_policy_that_names_a_kind_changes_what_gives_r
     assert await refused("validate-clusteroverridepolicy", wanted) == ""
 
 
-@pytest.mark.parametrize("path", ["/metadata/labels/name", "/metadata/annotations", "/spec/name", "/metadata~1name"])
-async def test_other_fields_may_be_changed(refused: Any, path: str) -> None:
+@cases("/metadata/labels/name", "/metadata/annotations", "/spec/name", "/metadata~1name")
+async def test_other_fields_may_be_changed(path: str, refused: Any) -> None:
     assert await refused("validate-overridepolicy", with_rule(plaintext(path))) == ""

@@ -6,6 +6,7 @@ import pytest
 
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 MUTATE, VALIDATE = "mutate-propagationpolicy", "validate-propagationpolicy"
@@ -296,9 +297,7 @@ async def test_a_cluster_wide_policy_has_a_label_of_its_own(refused: Any) -> Non
 # defaults
 
 
-@pytest.mark.parametrize(
-    ("given", "stored"),
-    [
+@cases(
         ({}, {"placement": {}}),
         ({"placement": {"spreadConstraints": [{}]}}, {"placement": {"spreadConstraints": [
             {"spreadByField": "cluster", "minGroups": 1}]}}),
@@ -319,8 +318,7 @@ async def test_a_cluster_wide_policy_has_a_label_of_its_own(refused: Any) -> Non
         ({"placement": {"clusterAffinity": {"clusterNames": [], "labelSelector": {"matchLabels": {}}},
                         "clusterAffinities": []}},
          {"placement": {"clusterAffinity": {"labelSelector": {}}}}),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_a_policy_is_filled_in(given: Obj, stored: Obj, completed: Any) -> None:
     obj = policy()
     obj["spec"] = {"resourceSelectors": [NGINX], **given}

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 
@@ -19,35 +18,32 @@ def rescheduled(**more: Any) -> Obj:
 SELECTOR = {"fieldSelector": {"matchExpressions": [{"key": "cloud", "operator": "In"}]}}
 
 
-@pytest.mark.parametrize(
-    ("obj", "text"),
-    [
-        (policy(totalReplicas=0), ""),
-        (policy(totalReplicas=-1), "spec.totalReplicas: Invalid value: -1: must be greater than or equal to 0"),
-        (
-            policy(preferences={"staticWeightList": [{"targetCluster": SELECTOR, "weight": 1}]}),
-            "spec.preferences.staticWeightList[0].targetCluster.fieldSelector: Invalid value: "
-            '{"matchExpressions":[{"key":"cloud","operator":"In"}]}: '
-            'unsupported key "cloud", must be provider, region, or zone',
-        ),
-        (rescheduled(interval="60s", threshold={"cpuUtilization": 100, "memoryUtilization": 1}), ""),
-        (
-            rescheduled(interval="0s"),
-            'spec.reschedulePolicy.interval: Invalid value: "0s": must be greater than 0',
-        ),
-        (
-            rescheduled(threshold={"cpuUtilization": 101, "memoryUtilization": 0}),
-            "[spec.reschedulePolicy.threshold.cpuUtilization: Invalid value: 101: "
-            "must be between 1 and 100, inclusive, "
-            "spec.reschedulePolicy.threshold.memoryUtilization: Invalid value: 0: "
-            "must be between 1 and 100, inclusive]",
-        ),
-        (
-            policy(resourceSelectors=[{"apiVersion": "v1", "kind": "Pod", "namespace": "other"}]),
-            'spec.resourceSelectors[0].namespace: Invalid value: "other": '
-            "namespace of resource selector must be the same as the namespace of the policy",
-        ),
-    ],
+@cases(
+    (policy(totalReplicas=0), ""),
+    (policy(totalReplicas=-1), "spec.totalReplicas: Invalid value: -1: must be greater than or equal to 0"),
+    (
+        policy(preferences={"staticWeightList": [{"targetCluster": SELECTOR, "weight": 1}]}),
+        "spec.preferences.staticWeightList[0].targetCluster.fieldSelector: Invalid value: "
+        '{"matchExpressions":[{"key":"cloud","operator":"In"}]}: '
+        'unsupported key "cloud", must be provider, region, or zone',
+    ),
+    (rescheduled(interval="60s", threshold={"cpuUtilization": 100, "memoryUtilization": 1}), ""),
+    (
+        rescheduled(interval="0s"),
+        'spec.reschedulePolicy.interval: Invalid value: "0s": must be greater than 0',
+    ),
+    (
+        rescheduled(threshold={"cpuUtilization": 101, "memoryUtilization": 0}),
+        "[spec.reschedulePolicy.threshold.cpuUtilization: Invalid value: 101: "
+        "must be between 1 and 100, inclusive, "
+        "spec.reschedulePolicy.threshold.memoryUtilization: Invalid value: 0: "
+        "must be between 1 and 100, inclusive]",
+    ),
+    (
+        policy(resourceSelectors=[{"apiVersion": "v1", "kind": "Pod", "namespace": "other"}]),
+        'spec.resourceSelectors[0].namespace: Invalid value: "other": '
+        "namespace of resource selector must be the same as the namespace of the policy",
+    ),
 )
 async def test_a_policy_is_refused_for(obj: Obj, text: str, refused: Any) -> None:
     assert await refused("validate-replicaschedulingpolicy", obj) == text

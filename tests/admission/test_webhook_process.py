@@ -20,6 +20,7 @@ from karmada.admission.table import MUTATING
 from karmada.components.webhook import WebhookServer, main, serve, serving_context
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth import files
+from tests.support.cases import cases
 from tests.support.ports import free_port
 
 
@@ -42,8 +43,8 @@ def review_request() -> bytes:
     return orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
 
 
-@pytest.mark.parametrize("left", ["tls.crt", "tls.key"])
-async def test_half_a_pair_is_made_anew(tmp_path: Path, left: str) -> None:
+@cases("tls.crt", "tls.key")
+async def test_half_a_pair_is_made_anew(left: str, tmp_path: Path) -> None:
     serving_context(tmp_path, "tls.crt", "tls.key", "1.3")
     for name in {"tls.crt", "tls.key"} - {left}:
         (tmp_path / name).unlink()
@@ -72,8 +73,8 @@ def test_what_is_interrupted_leaves_no_pair_that_is_none(tmp_path: Path, monkeyp
     assert serving_context(tmp_path, "tls.crt", "tls.key", "1.3")
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o770, 0o707])
-def test_a_directory_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+@cases(0o777, 0o770, 0o707)
+def test_a_directory_that_others_can_write_to_is_refused(mode: int, tmp_path: Path) -> None:
     directory = tmp_path / "certs"
     serving_context(directory, "tls.crt", "tls.key", "1.3")
     directory.chmod(mode)
@@ -94,8 +95,8 @@ def test_a_directory_below_one_that_others_can_write_to_is_refused(tmp_path: Pat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-@pytest.mark.parametrize("theirs", ["", "tls.crt", "tls.key"])
-def test_what_another_user_has_put_there_is_refused(tmp_path: Path, theirs: str) -> None:
+@cases("", "tls.crt", "tls.key")
+def test_what_another_user_has_put_there_is_refused(theirs: str, tmp_path: Path) -> None:
     directory = tmp_path / "certs"
     serving_context(directory, "tls.crt", "tls.key", "1.3")
     directory.chmod(0o1777)
@@ -169,14 +170,11 @@ async def test_metrics_and_health_have_addresses_of_their_own(folder: Path, caps
     await running
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["--feature-gates", "Nonsense=true"], "unrecognized feature gate: Nonsense"),
-        (["--tls-min-version", "1.4"], "'1.4' is not one of"),
-        (["--metrics-bind-address", "8080"], '"8080" is not an address like :8080'),
-        (["--kubeconfig", "/nowhere/config"], "/nowhere/config"),
-    ],
+@cases(
+    (["--feature-gates", "Nonsense=true"], "unrecognized feature gate: Nonsense"),
+    (["--tls-min-version", "1.4"], "'1.4' is not one of"),
+    (["--metrics-bind-address", "8080"], '"8080" is not an address like :8080'),
+    (["--kubeconfig", "/nowhere/config"], "/nowhere/config"),
 )
 def test_a_wrong_flag_gets_a_plain_answer(
     arguments: list[str], text: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ import pytest
 
 from karmada.admission.context import Refusal
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 ID = "work.karmada.io/permanent-id"
@@ -72,9 +73,7 @@ def test_a_work_without_manifests_gets_an_empty_workload(completed: Any) -> None
     assert completed("mutate-work", obj)["spec"] == {"workload": {}}
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [
+@cases(
         (
             manifest("ConfigMap", {"creationTimestamp": "t", "deletionTimestamp": "t", "deletionGracePeriodSeconds": 1,
                                    "generation": 1, "managedFields": [], "resourceVersion": "1", "selfLink": "s",
@@ -125,13 +124,12 @@ def test_a_work_without_manifests_gets_an_empty_workload(completed: Any) -> None
             manifest("PersistentVolumeClaim", {"annotations": {"volume.kubernetes.io/selected-node": "n"}}),
             manifest("PersistentVolumeClaim"),
         ),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_what_belongs_to_the_control_plane_is_taken_out(given: Obj, kept: Obj, sent: Any) -> None:
     assert sent(given) == kept
 
 
-@pytest.mark.parametrize("bad", [{"apiVersion": "v1"}, 5, None])
+@cases({"apiVersion": "v1"}, 5, None)
 def test_what_is_no_object_cannot_be_sent(bad: Any, completed: Any) -> None:
     with pytest.raises(Refusal, match="Object 'Kind' is missing in") as refusal:
         completed("mutate-work", work(bad))

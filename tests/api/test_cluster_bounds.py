@@ -2,16 +2,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.api.cluster_bounds import bounded, bounded_enablements, bounded_status, bounded_text
+from tests.support.cases import cases
 
 
 def entry(version: str, kinds: int) -> dict[str, Any]:
     return {"groupVersion": version, "resources": [{"name": f"k{number}", "kind": "K"} for number in range(kinds)]}
 
 
-@pytest.mark.parametrize(("text", "kept"), [("v" * 256, "v" * 256), ("v" * 257, "v" * 255 + "…"), ("", "")])
+@cases(("v" * 256, "v" * 256), ("v" * 257, "v" * 255 + "…"), ("", ""))
 def test_texts_are_cut_with_an_ellipsis(text: str, kept: str) -> None:
     assert bounded_text(text) == kept
 
@@ -33,6 +32,6 @@ def test_names_that_are_too_long_are_left_out_of_maps() -> None:
     assert len(bounded({str(number): "1" for number in range(1000)})) == 256
 
 
-@pytest.mark.parametrize("status", [None, 7, [], "x", {"apiEnablements": 7}, {"apiEnablements": [7, {"resources": 7}]}])
+@cases(None, 7, [], "x", {"apiEnablements": 7}, {"apiEnablements": [7, {"resources": 7}]})
 def test_wrong_types_are_left_to_validation(status: Any) -> None:
     assert bounded_status(status) == status

@@ -17,6 +17,7 @@ from karmada.kube.schema.node import Node
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.validation import validate
 from karmada.kube.schema.yamlio import load_all
+from tests.support.cases import cases
 
 DATA = Path(__file__).parent / "data" / "seeds"
 MANIFESTS = [
@@ -67,18 +68,15 @@ def test_the_last_binding_shows_a_status_that_fits() -> None:
     assert validate(node_of(shown), shown) == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "path"),
-    [
-        ("PropagationPolicy", "nginx-dynamic", "spec.placement.replicaScheduling.dynamicWeight"),
-        ("PropagationPolicy", "failover-policy", "spec.failover.applicationMigrationPolicy.purgePolicy"),
-        ("OverridePolicy", "nginx-override", "spec.overrideRules.0.overriders.replicasOverrider.0.value"),
-        ("OverridePolicy", "nginx-override", "spec.overrideRules.0.overriders.resourcesOverrider.0.value.limits.cpu"),
-        ("MultiClusterService", "nginx-mcs", "spec.ports.0.targetPort"),
-        ("MultiClusterIngress", "nginx-mci", "spec.template.spec.rules.0.http.paths.0.backend.service.port.number"),
-        ("ReplicaSchedulingPolicy", "replica-reschedule", "spec.reschedulePolicy.threshold.cpuUtilization"),
-        ("Cluster", "member-cluster-1", "spec.zone"),
-    ],
+@cases(
+    ("PropagationPolicy", "nginx-dynamic", "spec.placement.replicaScheduling.dynamicWeight"),
+    ("PropagationPolicy", "failover-policy", "spec.failover.applicationMigrationPolicy.purgePolicy"),
+    ("OverridePolicy", "nginx-override", "spec.overrideRules.0.overriders.replicasOverrider.0.value"),
+    ("OverridePolicy", "nginx-override", "spec.overrideRules.0.overriders.resourcesOverrider.0.value.limits.cpu"),
+    ("MultiClusterService", "nginx-mcs", "spec.ports.0.targetPort"),
+    ("MultiClusterIngress", "nginx-mci", "spec.template.spec.rules.0.http.paths.0.backend.service.port.number"),
+    ("ReplicaSchedulingPolicy", "replica-reschedule", "spec.reschedulePolicy.threshold.cpuUtilization"),
+    ("Cluster", "member-cluster-1", "spec.zone"),
 )
 def test_an_old_form_is_kept_for_admission_to_see(kind: str, name: str, path: str) -> None:
     manifest = next(obj for _, _, obj in MANIFESTS if (obj["kind"], obj["metadata"]["name"]) == (kind, name))

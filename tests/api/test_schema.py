@@ -29,6 +29,7 @@ from karmada.kube.schema.defaulting import apply_defaults, prune
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.structural_rules import structural_errors
 from karmada.kube.schema.validation import validate
+from tests.support.cases import cases
 
 EITHER = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
@@ -69,48 +70,45 @@ class Ruled(Struct):
     low: Annotated[int, keywords(**{"x-kubernetes-validations": [{"rule": "self % 2 == 0", "message": "be even"}]})] = 0
 
 
-@pytest.mark.parametrize(
-    ("hint", "expected"),
-    [
-        (str, {"type": "string"}),
-        (bool, {"type": "boolean"}),
-        (int, {"type": "integer"}),
-        (float, {"type": "number"}),
-        (Int32, {"type": "integer", "format": "int32"}),
-        (Time, {"type": "string", "format": "date-time"}),
-        (str | None, {"type": "string"}),
-        (Any, {"x-kubernetes-preserve-unknown-fields": True}),
-        (Raw, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
-        (dict[str, str], {"type": "object", "additionalProperties": {"type": "string"}}),
-        (list[int], {"type": "array", "items": {"type": "integer"}}),
-        (Literal["b", "a"], {"type": "string", "enum": ["b", "a"]}),
-        (IntOrString, EITHER),
-        (IntOrString | None, EITHER),
-        (Annotated[int, Meta(ge=0, le=9)], {"type": "integer", "minimum": 0, "maximum": 9}),
-        (
-            Annotated[str, Meta(min_length=1, max_length=2, pattern="^a")],
-            {"type": "string", "minLength": 1, "maxLength": 2, "pattern": "^a"},
-        ),
-        (
-            Annotated[list[str], Meta(min_length=1, max_length=2)],
-            {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2},
-        ),
-        (
-            Annotated[dict[str, str], Meta(min_length=1)],
-            {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1},
-        ),
-        (
-            Annotated[list[str], ATOMIC],
-            {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "atomic"},
-        ),
-        (Annotated[Int32, Meta(ge=1)] | None, {"type": "integer", "format": "int32", "minimum": 1}),
-    ],
+@cases(
+    (str, {"type": "string"}),
+    (bool, {"type": "boolean"}),
+    (int, {"type": "integer"}),
+    (float, {"type": "number"}),
+    (Int32, {"type": "integer", "format": "int32"}),
+    (Time, {"type": "string", "format": "date-time"}),
+    (str | None, {"type": "string"}),
+    (Any, {"x-kubernetes-preserve-unknown-fields": True}),
+    (Raw, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
+    (dict[str, str], {"type": "object", "additionalProperties": {"type": "string"}}),
+    (list[int], {"type": "array", "items": {"type": "integer"}}),
+    (Literal["b", "a"], {"type": "string", "enum": ["b", "a"]}),
+    (IntOrString, EITHER),
+    (IntOrString | None, EITHER),
+    (Annotated[int, Meta(ge=0, le=9)], {"type": "integer", "minimum": 0, "maximum": 9}),
+    (
+        Annotated[str, Meta(min_length=1, max_length=2, pattern="^a")],
+        {"type": "string", "minLength": 1, "maxLength": 2, "pattern": "^a"},
+    ),
+    (
+        Annotated[list[str], Meta(min_length=1, max_length=2)],
+        {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2},
+    ),
+    (
+        Annotated[dict[str, str], Meta(min_length=1)],
+        {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1},
+    ),
+    (
+        Annotated[list[str], ATOMIC],
+        {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "atomic"},
+    ),
+    (Annotated[Int32, Meta(ge=1)] | None, {"type": "integer", "format": "int32", "minimum": 1}),
 )
 def test_a_type_has_the_schema_that_says_the_same(hint: Any, expected: Obj) -> None:
     assert place_schema(hint) == expected
 
 
-@pytest.mark.parametrize("hint", [int | bool, object, bytes])
+@cases(int | bool, object, bytes)
 def test_a_type_that_no_schema_can_say_is_refused(hint: Any) -> None:
     with pytest.raises(TypeError, match="no schema for"):
         place_schema(hint)

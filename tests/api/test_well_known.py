@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.api import well_known
 from karmada.api.well_known import (
     binding_name,
@@ -22,27 +20,22 @@ from karmada.api.well_known import (
 )
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.names import qualified_name
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("template", "expected"),
-    [
-        (("Deployment", "nginx", "default"), "nginx-687f7fb96f"),
-        (("ClusterRole", "system:test-x"), "system.test-x-7b576cf94d"),
-        (("Role", "a:b", "ns"), "a.b-74865bcc99"),
-    ],
+@cases(
+    (("Deployment", "nginx", "default"), "nginx-687f7fb96f"),
+    (("ClusterRole", "system:test-x"), "system.test-x-7b576cf94d"),
+    (("Role", "a:b", "ns"), "a.b-74865bcc99"),
 )
 def test_a_work_is_named_after_its_template_and_a_hash(template: tuple[str, ...], expected: str) -> None:
     assert work_name(*template) == expected
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (("Deployment", "a", "x"), ("Deployment", "a", "y")),
-        (("Deployment", "a", "x"), ("StatefulSet", "a", "x")),
-        (("ClusterRole", "a"), ("ClusterRole", "a", "x")),
-    ],
+@cases(
+    (("Deployment", "a", "x"), ("Deployment", "a", "y")),
+    (("Deployment", "a", "x"), ("StatefulSet", "a", "x")),
+    (("ClusterRole", "a"), ("ClusterRole", "a", "x")),
 )
 def test_works_of_different_templates_have_different_names(one: tuple[str, ...], other: tuple[str, ...]) -> None:
     assert work_name(*one) != work_name(*other)
@@ -54,12 +47,9 @@ def test_colons_and_capitals_do_not_get_into_names() -> None:
     assert work_name("ClusterRole", "system:Admin") == work_name("ClusterRole", "system:admin")
 
 
-@pytest.mark.parametrize(
-    ("namespace", "name", "gvk", "expected"),
-    [
-        ("default", "nginx", GVK("apps", "v1", "Deployment"), "nginx-6d7f8d5f5b"),
-        ("", "Sys:Tem", GVK("", "v1", "Namespace"), "sys.tem-646d6c6947"),
-    ],
+@cases(
+    ("default", "nginx", GVK("apps", "v1", "Deployment"), "nginx-6d7f8d5f5b"),
+    ("", "Sys:Tem", GVK("", "v1", "Namespace"), "sys.tem-646d6c6947"),
 )
 def test_a_generated_policy_is_named_after_its_resource(namespace: str, name: str, gvk: GVK, expected: str) -> None:
     assert generated_policy_name(namespace, name, gvk) == expected
@@ -71,17 +61,14 @@ def test_an_execution_namespace_leads_back_to_its_cluster() -> None:
     assert cluster_of_namespace("default") is None
 
 
-@pytest.mark.parametrize(
-    ("namespace", "reserved"),
-    [
-        ("karmada-system", True),
-        ("karmada-cluster", True),
-        ("karmada-es-m1", True),
-        ("default", False),
-        ("kube-system", False),
-        ("karmada-systems", False),
-        ("karmada", False),
-    ],
+@cases(
+    ("karmada-system", True),
+    ("karmada-cluster", True),
+    ("karmada-es-m1", True),
+    ("default", False),
+    ("kube-system", False),
+    ("karmada-systems", False),
+    ("karmada", False),
 )
 def test_reserved_namespaces(namespace: str, reserved: bool) -> None:
     assert is_reserved_namespace(namespace) is reserved

@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from karmada.kube.client.client import Client
+from tests.support.cases import cases
 from tests.support.fake_member import FakeMember, Handler, fake_member, register
 from tests.support.wire import Http
 
@@ -78,21 +79,18 @@ async def test_when_no_member_has_a_list_there_is_none(http: Http, members: list
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
-@pytest.mark.parametrize(
-    ("method", "query", "verb"),
-    [("GET", "?watch=true", "watch"), ("POST", "", "create"), ("DELETE", "", "deletecollection")],
-)
+@cases(("GET", "?watch=true", "watch"), ("POST", "", "create"), ("DELETE", "", "deletecollection"))
 async def test_collections_are_only_listed(
-    http: Http, members: list[FakeMember], method: str, query: str, verb: str
+    method: str, query: str, verb: str, http: Http, members: list[FakeMember]
 ) -> None:
     answer = await http(method, f"{ALL}{PODS}{query}")
     assert (answer.code, answer.body) == (405, f"Request verb {verb} is not support\n".encode())
     assert all(member.requests == [] for member in members)
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+@cases("GET", "PUT", "PATCH", "DELETE")
 async def test_a_named_object_is_requested_from_the_member_that_has_it(
-    http: Http, members: list[FakeMember], method: str
+    method: str, http: Http, members: list[FakeMember]
 ) -> None:
     members[1].reply = knowing("web")
     answer = await http(method, f"{ALL}{PODS}/web?a=b", b"{}" if method != "GET" else None)
@@ -101,9 +99,9 @@ async def test_a_named_object_is_requested_from_the_member_that_has_it(
     assert members[0].requests == [("GET", f"{PODS}/web")]
 
 
-@pytest.mark.parametrize("subresource", ["log", "exec", "attach", "portforward", "status"])
+@cases("log", "exec", "attach", "portforward", "status")
 async def test_subresources_are_requested_from_the_member_that_has_the_object(
-    http: Http, members: list[FakeMember], subresource: str
+    subresource: str, http: Http, members: list[FakeMember]
 ) -> None:
     members[2].reply = knowing("web")
     answer = await http("GET", f"{ALL}{PODS}/web/{subresource}?follow=true")

@@ -18,6 +18,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.config import ServerConfig
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 CLUSTERS = Cluster.gvr
@@ -70,8 +71,8 @@ async def joiner(server: ApiServer) -> Client:
     return server.client(user=User("joiner", groups=("system:authenticated",)))
 
 
-@pytest.mark.parametrize("field", ["secretRef", "impersonatorSecretRef"])
-async def test_a_cluster_names_only_secrets_that_its_writer_may_read(joiner: Client, field: str) -> None:
+@cases("secretRef", "impersonatorSecretRef")
+async def test_a_cluster_names_only_secrets_that_its_writer_may_read(field: str, joiner: Client) -> None:
     with pytest.raises(Forbidden, match=f'spec.{field}: user "joiner" cannot get the Secret kube-system/treasure'):
         await joiner.create(CLUSTERS, cluster(**{field: TREASURE}))
     await joiner.create(CLUSTERS, cluster(**{field: OWN}))
@@ -81,12 +82,9 @@ async def test_a_cluster_names_only_secrets_that_its_writer_may_read(joiner: Cli
     assert kept["spec"][field] == OWN
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"apiEndpoint": "https://127.0.0.1:2"}, {"proxyURL": "http://proxy"}, {"insecureSkipTLSVerification": True}],
-)
+@cases({"apiEndpoint": "https://127.0.0.1:2"}, {"proxyURL": "http://proxy"}, {"insecureSkipTLSVerification": True})
 async def test_credentials_that_somebody_else_named_are_not_sent_elsewhere(
-    server: ApiServer, joiner: Client, change: Obj
+    change: Obj, server: ApiServer, joiner: Client
 ) -> None:
     await server.client(user_agent="tests").create(CLUSTERS, cluster(secretRef=TREASURE))
     await joiner.patch(CLUSTERS, "m1", "", {"spec": {"region": "eu"}})

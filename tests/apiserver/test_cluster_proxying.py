@@ -20,6 +20,7 @@ from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, user_certificate
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT
 from tests.support.fake_member import FakeMember, connect_proxy, fake_member, register, socks_proxy
 from tests.support.wire import Http
@@ -41,20 +42,17 @@ async def member(client: Client) -> AsyncIterator[FakeMember]:
 # --- what reaches the member
 
 
-@pytest.mark.parametrize(
-    ("outer", "inner"),
-    [
-        ("/api/v1/nodes?limit=5", "/api/v1/nodes?limit=5"),
-        ("/", "/"),
-        ("/a/", "/a/"),
-        ("/a//b/./c", "/a/b/c"),
-        ("/a/%2e%2e/../../b", "/b"),
-        ("/a/..%2F%2e%2e%2fb%2Fc", "/b/c"),
-        ("/a%2Fb?path=/x&labelSelector=a%3Db%2Cc", "/a%2Fb?path=/x&labelSelector=a%3Db%2Cc"),
-    ],
+@cases(
+    ("/api/v1/nodes?limit=5", "/api/v1/nodes?limit=5"),
+    ("/", "/"),
+    ("/a/", "/a/"),
+    ("/a//b/./c", "/a/b/c"),
+    ("/a/%2e%2e/../../b", "/b"),
+    ("/a/..%2F%2e%2e%2fb%2Fc", "/b/c"),
+    ("/a%2Fb?path=/x&labelSelector=a%3Db%2Cc", "/a%2Fb?path=/x&labelSelector=a%3Db%2Cc"),
 )
 async def test_path_and_query_reach_the_member_as_they_are(
-    http: Http, member: FakeMember, outer: str, inner: str
+    outer: str, inner: str, http: Http, member: FakeMember
 ) -> None:
     answer = await raw_get(http, f"{M1}{outer}")
     assert answer.status == 200
@@ -76,8 +74,8 @@ async def test_a_path_of_the_endpoint_stands_before_it(http: Http, client: Clien
     assert member.requests == [("GET", "/k8s/clusters/c-1/api/v1/pods")] * 2
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-async def test_methods_and_bodies_reach_the_member(http: Http, member: FakeMember, method: str) -> None:
+@cases("POST", "PUT", "PATCH", "DELETE")
+async def test_methods_and_bodies_reach_the_member(method: str, http: Http, member: FakeMember) -> None:
     answer = await http(method, f"{M1}/api/v1/x", b'{"a":1}', content_type="application/anything")
     assert answer.code == 200
     assert member.requests == [(method, "/api/v1/x")]
@@ -197,36 +195,33 @@ async def test_the_proxy_itself_is_a_folder(http: Http, member: FakeMember) -> N
 # --- what is said when nothing does
 
 
-@pytest.mark.parametrize(
-    ("name", "spec", "code", "why"),
-    [
-        ("m9", {}, 404, 'clusters.cluster.karmada.io "m9" not found'),
-        ("m1", {"apiEndpoint": None}, 500, "API endpoint of cluster m1 should not be empty"),
-        ("m1", {"impersonatorSecretRef": None}, 500, "the impersonatorSecretRef of cluster m1 is nil"),
-        (
-            "m1",
-            {"impersonatorSecretRef": {"namespace": "default", "name": "none"}},
-            404,
-            'secrets "none" not found',
-        ),
-        (
-            "m1",
-            {"impersonatorSecretRef": {"namespace": "default", "name": "empty"}},
-            500,
-            "failed to get impresonateToken for cluster m1: the impresonate token of cluster m1 is empty",
-        ),
-        ("m1", {"secretRef": {"namespace": "default", "name": "none"}}, 404, 'secrets "none" not found'),
-        ("m1", {"apiEndpoint": "http://127.0.0.1:1"}, 500, "dial tcp 127.0.0.1:1: connect: connection refused"),
-        (
-            "m1",
-            {"secretRef": {"namespace": "default", "name": "bad-bundle"}},
-            500,
-            "unable to load root certificates: unable to parse bytes as PEM block",
-        ),
-    ],
+@cases(
+    ("m9", {}, 404, 'clusters.cluster.karmada.io "m9" not found'),
+    ("m1", {"apiEndpoint": None}, 500, "API endpoint of cluster m1 should not be empty"),
+    ("m1", {"impersonatorSecretRef": None}, 500, "the impersonatorSecretRef of cluster m1 is nil"),
+    (
+        "m1",
+        {"impersonatorSecretRef": {"namespace": "default", "name": "none"}},
+        404,
+        'secrets "none" not found',
+    ),
+    (
+        "m1",
+        {"impersonatorSecretRef": {"namespace": "default", "name": "empty"}},
+        500,
+        "failed to get impresonateToken for cluster m1: the impresonate token of cluster m1 is empty",
+    ),
+    ("m1", {"secretRef": {"namespace": "default", "name": "none"}}, 404, 'secrets "none" not found'),
+    ("m1", {"apiEndpoint": "http://127.0.0.1:1"}, 500, "dial tcp 127.0.0.1:1: connect: connection refused"),
+    (
+        "m1",
+        {"secretRef": {"namespace": "default", "name": "bad-bundle"}},
+        500,
+        "unable to load root certificates: unable to parse bytes as PEM block",
+    ),
 )
 async def test_a_member_that_cannot_be_reached(
-    http: Http, client: Client, member: FakeMember, name: str, spec: dict[str, Any], code: int, why: str
+    name: str, spec: dict[str, Any], code: int, why: str, http: Http, client: Client, member: FakeMember
 ) -> None:
     for secret, data in (("empty", {}), ("bad-bundle", {"caBundle": base64.b64encode(b"nonsense").decode()})):
         await client.create(SECRETS, {"metadata": {"namespace": "default", "name": secret}, "data": data})
@@ -252,8 +247,8 @@ async def test_a_certificate_of_another_authority_is_not_trusted(http: Http, cli
         await other.stop()
 
 
-@pytest.mark.parametrize("query", ["dryRun=All", "dryRun=", "a=b&dryRun=x"])
-async def test_there_is_no_dry_run(http: Http, member: FakeMember, query: str) -> None:
+@cases("dryRun=All", "dryRun=", "a=b&dryRun=x")
+async def test_there_is_no_dry_run(query: str, http: Http, member: FakeMember) -> None:
     answer = await http("POST", f"{M1}/api?{query}")
     assert (answer.code, answer.json()["message"]) == (400, "dryRun is not supported")
     assert member.requests == []
@@ -262,12 +257,9 @@ async def test_there_is_no_dry_run(http: Http, member: FakeMember, query: str) -
 # --- who may
 
 
-@pytest.mark.parametrize(
-    ("method", "verb"),
-    [("GET", "get"), ("POST", "create"), ("PUT", "update"), ("PATCH", "patch"), ("DELETE", "delete")],
-)
+@cases(("GET", "get"), ("POST", "create"), ("PUT", "update"), ("PATCH", "patch"), ("DELETE", "delete"))
 async def test_the_method_is_the_verb_under_review(
-    server: ApiServer, member: FakeMember, method: str, verb: str
+    method: str, verb: str, server: ApiServer, member: FakeMember
 ) -> None:
     async with Caller(server, **user_certificate(server, "joe")) as joe:
         answer = await joe(method, f"{M1}/api/v1/pods?watch=true")

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.api.cluster import MAX_QUANTITY, default_resource_models
 from karmada.api.names import cluster_name_errors as name_errors
 from karmada.apiserver.cluster_rules import fill_models, standardised, tidy, validate
+from tests.support.cases import cases
 
 
 def cluster(**spec: Any) -> dict[str, Any]:
@@ -21,79 +20,70 @@ NO_LIMIT = MAX_QUANTITY
 _WANTED = "desired format: hostname, hostname:port, IP or IP:port"
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("member1", []),
-        ("", ["must be not empty"]),
-        ("a" * 48, []),
-        ("a" * 49, ["must be no more than 48 characters"]),
-    ],
+@cases(
+    ("member1", []),
+    ("", ["must be not empty"]),
+    ("a" * 48, []),
+    ("a" * 49, ["must be no more than 48 characters"]),
 )
 def test_a_cluster_name_is_short(name: str, wrong: list[str]) -> None:
     assert name_errors(name) == wrong
 
 
-@pytest.mark.parametrize("name", ["a.b", "A", "-a", "a_b"])
+@cases("a.b", "A", "-a", "a_b")
 def test_a_cluster_name_is_a_label_without_dots(name: str) -> None:
     assert name_errors(name)
 
 
-@pytest.mark.parametrize(
-    ("spec", "errors"),
-    [
-        ({}, []),
-        (
-            {"syncMode": ""},
-            [
-                "spec.syncMode: Required value",
-                'spec.syncMode: Unsupported value: "": supported values: "Pull", "Push"',
-            ],
-        ),
-        ({"syncMode": "Both"}, ['spec.syncMode: Unsupported value: "Both": supported values: "Pull", "Push"']),
-        ({"apiEndpoint": "https://10.0.0.1:6443"}, []),
-        (
-            {"apiEndpoint": "member1"},
-            [f'spec.apiEndpoint: Invalid value: "member1": host must be provided; {_WANTED}'],
-        ),
-        (
-            {"apiEndpoint": "https://u:p@h"},
-            ['spec.apiEndpoint: Invalid value: "https://u:p@h": user information is not permitted in the URL'],
-        ),
-        (
-            {"apiEndpoint": "https://h#f"},
-            ['spec.apiEndpoint: Invalid value: "https://h#f": fragments are not permitted in the URL'],
-        ),
-        (
-            {"apiEndpoint": "https://h?q=1"},
-            ['spec.apiEndpoint: Invalid value: "https://h?q=1": query parameters are not permitted in the URL'],
-        ),
-        (
-            {"secretRef": {"name": "x"}, "impersonatorSecretRef": {"namespace": "y"}},
-            ["spec.secretRef.namespace: Required value", "spec.impersonatorSecretRef.name: Required value"],
-        ),
-        ({"proxyURL": "socks5://h:1"}, []),
-        (
-            {"proxyURL": "ftp://h"},
-            ['spec.proxyURL: Invalid value: "ftp://h": unsupported scheme "ftp", must be http, https, or socks5'],
-        ),
-        (
-            {"taints": [{"key": "a", "effect": "PreferNoSchedule"}]},
-            [
-                'spec.taints[0].effect: Unsupported value: "PreferNoSchedule": '
-                'supported values: "NoSchedule", "NoExecute"'
-            ],
-        ),
-        ({"taints": [{"key": "a", "effect": ""}]}, ["spec.taints[0].effect: Required value"]),
-        (
-            {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "NoSchedule", "value": "x"}]},
-            [
-                'spec.taints[1]: Duplicate value: {"key":"a","effect":"NoSchedule","value":"x"}: '
-                "taints must be unique by key and effect pair"
-            ],
-        ),
-        ({"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "NoExecute"}]}, []),
-    ],
+@cases(
+    ({}, []),
+    (
+        {"syncMode": ""},
+        [
+            "spec.syncMode: Required value",
+            'spec.syncMode: Unsupported value: "": supported values: "Pull", "Push"',
+        ],
+    ),
+    ({"syncMode": "Both"}, ['spec.syncMode: Unsupported value: "Both": supported values: "Pull", "Push"']),
+    ({"apiEndpoint": "https://10.0.0.1:6443"}, []),
+    (
+        {"apiEndpoint": "member1"},
+        [f'spec.apiEndpoint: Invalid value: "member1": host must be provided; {_WANTED}'],
+    ),
+    (
+        {"apiEndpoint": "https://u:p@h"},
+        ['spec.apiEndpoint: Invalid value: "https://u:p@h": user information is not permitted in the URL'],
+    ),
+    (
+        {"apiEndpoint": "https://h#f"},
+        ['spec.apiEndpoint: Invalid value: "https://h#f": fragments are not permitted in the URL'],
+    ),
+    (
+        {"apiEndpoint": "https://h?q=1"},
+        ['spec.apiEndpoint: Invalid value: "https://h?q=1": query parameters are not permitted in the URL'],
+    ),
+    (
+        {"secretRef": {"name": "x"}, "impersonatorSecretRef": {"namespace": "y"}},
+        ["spec.secretRef.namespace: Required value", "spec.impersonatorSecretRef.name: Required value"],
+    ),
+    ({"proxyURL": "socks5://h:1"}, []),
+    (
+        {"proxyURL": "ftp://h"},
+        ['spec.proxyURL: Invalid value: "ftp://h": unsupported scheme "ftp", must be http, https, or socks5'],
+    ),
+    (
+        {"taints": [{"key": "a", "effect": "PreferNoSchedule"}]},
+        ['spec.taints[0].effect: Unsupported value: "PreferNoSchedule": supported values: "NoSchedule", "NoExecute"'],
+    ),
+    ({"taints": [{"key": "a", "effect": ""}]}, ["spec.taints[0].effect: Required value"]),
+    (
+        {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "NoSchedule", "value": "x"}]},
+        [
+            'spec.taints[1]: Duplicate value: {"key":"a","effect":"NoSchedule","value":"x"}: '
+            "taints must be unique by key and effect pair"
+        ],
+    ),
+    ({"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "NoExecute"}]}, []),
 )
 def test_what_is_wrong_with_a_spec_is_named(spec: dict[str, Any], errors: list[str]) -> None:
     assert [str(error) for error in validate(cluster(**spec))] == errors
@@ -105,44 +95,41 @@ def test_zone_and_zones_exclude_one_another() -> None:
     assert error.body.endswith("Zone and Zones cannot co-exist")
 
 
-@pytest.mark.parametrize("field", ["provider", "region", "zone"])
+@cases("provider", "region", "zone")
 def test_places_are_label_values(field: str) -> None:
     (error,) = validate(cluster(**{field: "not a label"}))
     assert error.field == {"zone": "spec.Zone"}.get(field, f"spec.{field}")
 
 
-@pytest.mark.parametrize(
-    ("models", "wrong"),
-    [
-        (
-            [model(1, ("cpu", "0", "1")), model(1, ("cpu", "1", NO_LIMIT))],
-            "The grade of each models should not be the same",
-        ),
-        (
-            [model(0, ("cpu", "0", "1")), model(1, ("cpu", "1", NO_LIMIT), ("memory", "0", NO_LIMIT))],
-            "The number of resource types should be the same",
-        ),
-        (
-            [model(0, ("cpu", "0", "0"))],
-            "The max value of each resource must be greater than the min value",
-        ),
-        (
-            [model(0, ("cpu", "1", NO_LIMIT))],
-            "The min value of each resource in the first model should be 0",
-        ),
-        (
-            [model(0, ("cpu", "0", "1")), model(1, ("memory", "1", NO_LIMIT))],
-            "The resource types of each models should be the same",
-        ),
-        (
-            [model(0, ("cpu", "0", "1")), model(1, ("cpu", "2", NO_LIMIT))],
-            "Model intervals for resources must be contiguous and non-overlapping",
-        ),
-        (
-            [model(0, ("cpu", "0", "1"))],
-            "The max value of each resource in the last model should be MaxInt64",
-        ),
-    ],
+@cases(
+    (
+        [model(1, ("cpu", "0", "1")), model(1, ("cpu", "1", NO_LIMIT))],
+        "The grade of each models should not be the same",
+    ),
+    (
+        [model(0, ("cpu", "0", "1")), model(1, ("cpu", "1", NO_LIMIT), ("memory", "0", NO_LIMIT))],
+        "The number of resource types should be the same",
+    ),
+    (
+        [model(0, ("cpu", "0", "0"))],
+        "The max value of each resource must be greater than the min value",
+    ),
+    (
+        [model(0, ("cpu", "1", NO_LIMIT))],
+        "The min value of each resource in the first model should be 0",
+    ),
+    (
+        [model(0, ("cpu", "0", "1")), model(1, ("memory", "1", NO_LIMIT))],
+        "The resource types of each models should be the same",
+    ),
+    (
+        [model(0, ("cpu", "0", "1")), model(1, ("cpu", "2", NO_LIMIT))],
+        "Model intervals for resources must be contiguous and non-overlapping",
+    ),
+    (
+        [model(0, ("cpu", "0", "1"))],
+        "The max value of each resource in the last model should be MaxInt64",
+    ),
 )
 def test_grades_must_follow_one_another(models: list[Any], wrong: str) -> None:
     (error,) = validate(cluster(resourceModels=models))

@@ -19,6 +19,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
+from tests.support.cases import cases
 from tests.support.karmada_server import clusters_only, serving
 from tests.support.objects import kube_object
 from tests.support.wire import Http
@@ -118,8 +119,8 @@ async def test_an_update_leaves_the_status_alone(client: Client) -> None:
     assert updated["status"] == {"kubernetesVersion": "v1.34.0"}
 
 
-@pytest.mark.parametrize("write", ["update", "patch"])
-async def test_a_status_write_stores_the_status_only(client: Client, write: str) -> None:
+@cases("update", "patch")
+async def test_a_status_write_stores_the_status_only(write: str, client: Client) -> None:
     made = await client.create(CLUSTERS, cluster(taints=[{"key": "cordoned", "effect": "NoSchedule"}]))
     brought = {
         **made,
@@ -176,57 +177,54 @@ async def test_a_status_write_creates_nothing(client: Client) -> None:
 # --- what is refused
 
 
-@pytest.mark.parametrize(
-    ("name", "spec", "why"),
-    [
-        ("m.1", {}, 'metadata.name: Invalid value: "m.1": must not contain dots'),
-        (
-            "a" * 49,
-            {},
-            f'metadata.name: Invalid value: "{"a" * 49}": must be no more than 48 characters',
-        ),
-        (
-            "m1",
-            {"syncMode": ""},
-            '[spec.syncMode: Required value, spec.syncMode: Unsupported value: "": supported values: "Pull", "Push"]',
-        ),
-        ("m1", {"syncMode": "Both"}, 'spec.syncMode: Unsupported value: "Both": supported values: "Pull", "Push"'),
-        (
-            "m1",
-            {"apiEndpoint": "https://m1?x=y"},
-            'spec.apiEndpoint: Invalid value: "https://m1?x=y": query parameters are not permitted in the URL',
-        ),
-        (
-            "m1",
-            {"secretRef": {"namespace": "", "name": ""}},
-            "[spec.secretRef.namespace: Required value, spec.secretRef.name: Required value]",
-        ),
-        (
-            "m1",
-            {"proxyURL": "ftp://proxy"},
-            'spec.proxyURL: Invalid value: "ftp://proxy": unsupported scheme "ftp", must be http, https, or socks5',
-        ),
-        ("m1", {"zone": "a b"}, 'spec.Zone: Invalid value: "a b": a valid label must be'),
-        ("m1", {"zone": "a", "zones": ["b"]}, "Zone and Zones cannot co-exist"),
-        (
-            "m1",
-            {"taints": [{"key": "a", "effect": "PreferNoSchedule"}]},
-            'spec.taints[0].effect: Unsupported value: "PreferNoSchedule": supported values: "NoSchedule", "NoExecute"',
-        ),
-        (
-            "m1",
-            {"taints": [{"key": "a", "effect": "NoSchedule"}] * 2},
-            'spec.taints[1]: Duplicate value: {"key":"a","effect":"NoSchedule"}: taints must be unique by key and '
-            "effect pair",
-        ),
-        (
-            "m1",
-            {"resourceModels": [{"grade": 1, "ranges": []}, {"grade": 1, "ranges": []}]},
-            "The grade of each models should not be the same",
-        ),
-    ],
+@cases(
+    ("m.1", {}, 'metadata.name: Invalid value: "m.1": must not contain dots'),
+    (
+        "a" * 49,
+        {},
+        f'metadata.name: Invalid value: "{"a" * 49}": must be no more than 48 characters',
+    ),
+    (
+        "m1",
+        {"syncMode": ""},
+        '[spec.syncMode: Required value, spec.syncMode: Unsupported value: "": supported values: "Pull", "Push"]',
+    ),
+    ("m1", {"syncMode": "Both"}, 'spec.syncMode: Unsupported value: "Both": supported values: "Pull", "Push"'),
+    (
+        "m1",
+        {"apiEndpoint": "https://m1?x=y"},
+        'spec.apiEndpoint: Invalid value: "https://m1?x=y": query parameters are not permitted in the URL',
+    ),
+    (
+        "m1",
+        {"secretRef": {"namespace": "", "name": ""}},
+        "[spec.secretRef.namespace: Required value, spec.secretRef.name: Required value]",
+    ),
+    (
+        "m1",
+        {"proxyURL": "ftp://proxy"},
+        'spec.proxyURL: Invalid value: "ftp://proxy": unsupported scheme "ftp", must be http, https, or socks5',
+    ),
+    ("m1", {"zone": "a b"}, 'spec.Zone: Invalid value: "a b": a valid label must be'),
+    ("m1", {"zone": "a", "zones": ["b"]}, "Zone and Zones cannot co-exist"),
+    (
+        "m1",
+        {"taints": [{"key": "a", "effect": "PreferNoSchedule"}]},
+        'spec.taints[0].effect: Unsupported value: "PreferNoSchedule": supported values: "NoSchedule", "NoExecute"',
+    ),
+    (
+        "m1",
+        {"taints": [{"key": "a", "effect": "NoSchedule"}] * 2},
+        'spec.taints[1]: Duplicate value: {"key":"a","effect":"NoSchedule"}: taints must be unique by key and '
+        "effect pair",
+    ),
+    (
+        "m1",
+        {"resourceModels": [{"grade": 1, "ranges": []}, {"grade": 1, "ranges": []}]},
+        "The grade of each models should not be the same",
+    ),
 )
-async def test_a_bad_cluster_is_refused_with_the_cause(client: Client, name: str, spec: Obj, why: str) -> None:
+async def test_a_bad_cluster_is_refused_with_the_cause(name: str, spec: Obj, why: str, client: Client) -> None:
     with pytest.raises(Invalid) as caught:
         await client.create(CLUSTERS, cluster(name, **spec))
     error = caught.value

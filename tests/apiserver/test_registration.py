@@ -20,6 +20,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, encoded
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.karmada_server import serving
 from tests.support.objects import kube_object
@@ -144,21 +145,18 @@ async def test_a_signature_that_is_written_at_the_same_moment_is_kept(
 ALLOWED = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
-@pytest.mark.parametrize(
-    ("verb", "group", "resource", "subresource", "allowed"),
-    [
-        ("create", "certificates.k8s.io", "certificatesigningrequests", "", True),
-        ("get", "certificates.k8s.io", "certificatesigningrequests", "", True),
-        ("create", "certificates.k8s.io", "certificatesigningrequests", "clusteragent", True),
-        ("create", "certificates.k8s.io", "certificatesigningrequests", "selfclusteragent", False),
-        ("update", "certificates.k8s.io", "certificatesigningrequests", "approval", False),
-        ("delete", "certificates.k8s.io", "certificatesigningrequests", "", False),
-        ("get", "cluster.karmada.io", "clusters", "", False),
-        ("get", "", "secrets", "", False),
-    ],
+@cases(
+    ("create", "certificates.k8s.io", "certificatesigningrequests", "", True),
+    ("get", "certificates.k8s.io", "certificatesigningrequests", "", True),
+    ("create", "certificates.k8s.io", "certificatesigningrequests", "clusteragent", True),
+    ("create", "certificates.k8s.io", "certificatesigningrequests", "selfclusteragent", False),
+    ("update", "certificates.k8s.io", "certificatesigningrequests", "approval", False),
+    ("delete", "certificates.k8s.io", "certificatesigningrequests", "", False),
+    ("get", "cluster.karmada.io", "clusters", "", False),
+    ("get", "", "secrets", "", False),
 )
 async def test_a_token_may_request_certificates_and_no_more(
-    server: ApiServer, verb: str, group: str, resource: str, subresource: str, allowed: bool
+    verb: str, group: str, resource: str, subresource: str, allowed: bool, server: ApiServer
 ) -> None:
     await create_token(server)
     attributes: Obj = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}

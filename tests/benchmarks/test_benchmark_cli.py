@@ -15,6 +15,7 @@ from benchmarks.results import Results, ScenarioResult, Timed
 from benchmarks.run import Options, Run, Watcher
 from benchmarks.scenario import Foreign, Skipped
 from tests.benchmarks.measurements import STEADY, Example, machine, measurement, results
+from tests.support.cases import cases
 
 
 class Recorder(Watcher):
@@ -116,26 +117,23 @@ def test_the_list_names_every_scenario_with_its_sizes() -> None:
     assert "restart" in said
 
 
-@pytest.mark.parametrize(("names", "runs"), [((), False), (("clusters",), False), (("clusters.thousand",), True)])
+@cases(((), False), (("clusters",), False), (("clusters.thousand",), True))
 def test_the_largest_scenarios_run_by_their_own_name_only(names: tuple[str, ...], runs: bool) -> None:
     assert ("clusters.thousand" in [one.name for one in selected(names)]) is runs
     assert "clusters.thousand" in CliRunner().invoke(main, ["list"]).output
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["nonsense"], 'unknown scenario "nonsense" (known: server, '),
-        (["--members", "a.config"], "--members, --join and --pid say something about a --control-plane"),
-        (["--control-plane", "a", "--members", "b"], "needs at least two --members"),
-        (
-            ["cli", "--control-plane", "a", "--members", "b", "--members", "c"],
-            "cannot be measured on another control plane: cli",
-        ),
-        (["--control-plane", "a", "--pid", "etcd"], '"etcd" is not of the form NAME=PID'),
-        (["--sizes", "10,x"], "sizes are numbers greater than 0"),
-        (["--repeats", "0"], "0 is not in the range"),
-    ],
+@cases(
+    (["nonsense"], 'unknown scenario "nonsense" (known: server, '),
+    (["--members", "a.config"], "--members, --join and --pid say something about a --control-plane"),
+    (["--control-plane", "a", "--members", "b"], "needs at least two --members"),
+    (
+        ["cli", "--control-plane", "a", "--members", "b", "--members", "c"],
+        "cannot be measured on another control plane: cli",
+    ),
+    (["--control-plane", "a", "--pid", "etcd"], '"etcd" is not of the form NAME=PID'),
+    (["--sizes", "10,x"], "sizes are numbers greater than 0"),
+    (["--repeats", "0"], "0 is not in the range"),
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], complaint: str) -> None:
     found = CliRunner().invoke(main, arguments)

@@ -12,6 +12,7 @@ from benchmarks.report import compared, goal, number, table
 from benchmarks.results import FigureResult, Spread
 from benchmarks.scenario import Better
 from tests.benchmarks.measurements import machine, results, scenario_result
+from tests.support.cases import cases
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = """# Page
@@ -114,10 +115,7 @@ def test_figures_of_a_scenario_have_names_of_their_own() -> None:
         assert len(names) == len(set(names)), found.name
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(12_345.6, "12,346"), (123.4, "123"), (12.34, "12.3"), (1.234, "1.23"), (0.01234, "0.0123"), (0.0, "0")],
-)
+@cases((12_345.6, "12,346"), (123.4, "123"), (12.34, "12.3"), (1.234, "1.23"), (0.01234, "0.0123"), (0.0, "0"))
 def test_numbers_have_three_digits_that_mean_something(value: float, text: str) -> None:
     assert number(value) == text
 

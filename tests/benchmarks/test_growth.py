@@ -7,16 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.growth import fit
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("points", "exponent"),
-    [
-        ([(1, 2.0), (3, 6.0), (10, 20.0)], 1.0),
-        ([(1, 1.0), (3, 9.0), (10, 100.0)], 2.0),
-        ([(100, 5.0), (300, 5.0), (1_000, 5.0)], 0.0),
-        ([(10, 4.0), (1_000, 0.4)], -0.5),
-    ],
+@cases(
+    ([(1, 2.0), (3, 6.0), (10, 20.0)], 1.0),
+    ([(1, 1.0), (3, 9.0), (10, 100.0)], 2.0),
+    ([(100, 5.0), (300, 5.0), (1_000, 5.0)], 0.0),
+    ([(10, 4.0), (1_000, 0.4)], -0.5),
 )
 def test_a_power_law_is_recognised(points: list[tuple[float, float]], exponent: float) -> None:
     found = fit(points)
@@ -26,9 +24,7 @@ def test_a_power_law_is_recognised(points: list[tuple[float, float]], exponent: 
     assert [found.at(size) for size, _ in points] == pytest.approx([cost for _, cost in points])
 
 
-@pytest.mark.parametrize(
-    "points", [[], [(100, 1.0)], [(100, 1.0), (100, 2.0)], [(100, 0.0), (300, 1.0)], [(0, 1.0), (1, 1.0)]]
-)
+@cases([], [(100, 1.0)], [(100, 1.0), (100, 2.0)], [(100, 0.0), (300, 1.0)], [(0, 1.0), (1, 1.0)])
 def test_one_usable_size_is_no_growth(points: list[tuple[float, float]]) -> None:
     assert fit(points) is None
 

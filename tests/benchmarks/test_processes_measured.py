@@ -14,6 +14,7 @@ import pytest
 from benchmarks import machine as machines
 from benchmarks.processes import DidNotStart, Meter, cpu_seconds, memory, started, tree, until_at_rest
 from tests.benchmarks.measurements import machine
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT, eventually_blocking
 
 BUSY = """
@@ -84,16 +85,13 @@ def test_the_machine_is_described() -> None:
     assert {"orjson", "aiohttp", "uvloop", "sqlite"} <= set(found.versions)
 
 
-@pytest.mark.parametrize(
-    ("changes", "warned"),
-    [
-        ({}, ()),
-        ({"busy": 1.5}, ("NOT IDLE",)),
-        ({"load": (3.0, 1.0, 1.0)}, ("BUSY A MOMENT AGO",)),
-        ({"load": (0.4, 1.0, 1.0)}, ()),
-        ({"filesystem": "tmpfs"}, ("STORED IN MEMORY",)),
-        ({"busy": 1.5, "filesystem": "tmpfs"}, ("NOT IDLE", "STORED IN MEMORY")),
-    ],
+@cases(
+    ({}, ()),
+    ({"busy": 1.5}, ("NOT IDLE",)),
+    ({"load": (3.0, 1.0, 1.0)}, ("BUSY A MOMENT AGO",)),
+    ({"load": (0.4, 1.0, 1.0)}, ()),
+    ({"filesystem": "tmpfs"}, ("STORED IN MEMORY",)),
+    ({"busy": 1.5, "filesystem": "tmpfs"}, ("NOT IDLE", "STORED IN MEMORY")),
 )
 def test_what_spoils_figures_is_warned_about(changes: dict[str, object], warned: tuple[str, ...]) -> None:
     found = machine(**changes).warnings

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.measuring import Failed
 from benchmarks.profiling import looking_at, package_of, profile_of, profiled, read_folded
 from tests.benchmarks.measurements import Example
+from tests.support.cases import cases
 
 FOLDED = """\
 run (/usr/lib/python3.11/asyncio/runners.py);reconcile (/repo/src/karmada/controllers/binding/controller.py);write (/repo/src/karmada/kube/server/writes.py) 30
@@ -17,16 +18,13 @@ run (/usr/lib/python3.11/asyncio/runners.py);write (/repo/src/karmada/kube/serve
 """  # noqa: E501
 
 
-@pytest.mark.parametrize(
-    ("file", "package"),
-    [
-        ("/repo/src/karmada/kube/server/http.py:12", "karmada/kube/server"),
-        ("/home/karmada/src/karmada/kube/server/storage/sqlite.py", "karmada/kube/server/storage"),
-        ("/v/lib/python3.11/site-packages/aiohttp/web.py", "aiohttp"),
-        ("/v/lib/python3.11/site-packages/uvloop/loop.cpython-311-x86_64-linux-gnu.so", "uvloop"),
-        ("/usr/lib/python3.11/ssl.py:900", "python"),
-        ("/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "libcrypto"),
-    ],
+@cases(
+    ("/repo/src/karmada/kube/server/http.py:12", "karmada/kube/server"),
+    ("/home/karmada/src/karmada/kube/server/storage/sqlite.py", "karmada/kube/server/storage"),
+    ("/v/lib/python3.11/site-packages/aiohttp/web.py", "aiohttp"),
+    ("/v/lib/python3.11/site-packages/uvloop/loop.cpython-311-x86_64-linux-gnu.so", "uvloop"),
+    ("/usr/lib/python3.11/ssl.py:900", "python"),
+    ("/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "libcrypto"),
 )
 def test_a_file_is_in_a_package(file: str, package: str) -> None:
     assert package_of(file) == package

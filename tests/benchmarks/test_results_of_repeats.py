@@ -12,16 +12,14 @@ from hypothesis import strategies as st
 from benchmarks.results import Results, Spread, Timed, collected
 from benchmarks.scenario import Measurement, Sizes, Use
 from tests.benchmarks.measurements import STEADY, Example, measurement, results, scenario_result
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("values", "least", "median", "greatest", "relative"),
-    [
-        ([5.0], 5.0, 5.0, 5.0, 0.0),
-        ([4.0, 6.0, 5.0], 4.0, 5.0, 6.0, 0.4),
-        ([1.0, 3.0], 1.0, 2.0, 3.0, 1.0),
-        ([0.0, 0.0], 0.0, 0.0, 0.0, 0.0),
-    ],
+@cases(
+    ([5.0], 5.0, 5.0, 5.0, 0.0),
+    ([4.0, 6.0, 5.0], 4.0, 5.0, 6.0, 0.4),
+    ([1.0, 3.0], 1.0, 2.0, 3.0, 1.0),
+    ([0.0, 0.0], 0.0, 0.0, 0.0, 0.0),
 )
 def test_a_spread_is_least_median_and_greatest(
     values: list[float], least: float, median: float, greatest: float, relative: float
@@ -75,14 +73,11 @@ def test_growth_is_that_of_the_medians() -> None:
     assert scenario_result().growth["until done, s"].exponent == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(
-    ("quick", "growth", "sizes"),
-    [
-        (False, True, [20, 100, 300, 1_000, 5_000]),
-        (False, False, [20, 1_000, 5_000]),
-        (True, False, [10]),
-        (True, True, [10, 30, 100]),
-    ],
+@cases(
+    (False, True, [20, 100, 300, 1_000, 5_000]),
+    (False, False, [20, 1_000, 5_000]),
+    (True, False, [10]),
+    (True, True, [10, 30, 100]),
 )
 def test_sizes_follow_from_what_is_requested(quick: bool, growth: bool, sizes: list[int]) -> None:
     assert Sizes(quick=10, base=100, more=(20, 5_000)).of(quick=quick, growth=growth) == sizes

@@ -25,6 +25,7 @@ from karmada.kube.schema.builtin import versions
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.version import VERSION
+from tests.support.cases import cases
 from tests.support.restricted import privileges
 from tests.support.running import api_server
 
@@ -176,23 +177,20 @@ def _init(**given: Any) -> Options:
     return options_from({name.replace("_", "-"): value for name, value in given.items()})
 
 
-@pytest.mark.parametrize(
-    ("values", "name", "made"),
-    [
-        ({"allInOne": {"enabled": True}}, "Deployment/karmada-apiserver", all_in_one(_init())),
-        *(
-            (VALUES["separate"], f"Deployment/{name}", make(_init(all_in_one=False)))
-            for name, make in {
-                "karmada-apiserver": components.api_server,
-                "karmada-aggregated-apiserver": components.aggregated,
-                "karmada-kube-controller-manager": components.kube_controller_manager,
-                "karmada-scheduler": components.scheduler,
-                "karmada-controller-manager": components.controller_manager,
-                "karmada-webhook": components.webhook,
-            }.items()
-        ),
-        (VALUES["separate"], "StatefulSet/etcd", etcd_stateful_set(_init(all_in_one=False))),
-    ],
+@cases(
+    ({"allInOne": {"enabled": True}}, "Deployment/karmada-apiserver", all_in_one(_init())),
+    *(
+        (VALUES["separate"], f"Deployment/{name}", make(_init(all_in_one=False)))
+        for name, make in {
+            "karmada-apiserver": components.api_server,
+            "karmada-aggregated-apiserver": components.aggregated,
+            "karmada-kube-controller-manager": components.kube_controller_manager,
+            "karmada-scheduler": components.scheduler,
+            "karmada-controller-manager": components.controller_manager,
+            "karmada-webhook": components.webhook,
+        }.items()
+    ),
+    (VALUES["separate"], "StatefulSet/etcd", etcd_stateful_set(_init(all_in_one=False))),
 )
 def test_components_have_the_command_lines_ports_and_probes_of_init(values: Obj, name: str, made: Obj) -> None:
     """The chart may add flags; what `init` sets is the same, but for a switch that the values have."""
@@ -256,37 +254,34 @@ def test_every_component_has_the_usual_settings(section: str) -> None:
     assert budget["spec"]["maxUnavailable"] == 1
 
 
-@pytest.mark.parametrize(
-    ("values", "separate"),
-    [
-        ({}, False),
-        ({"apiServer": {"serviceType": "NodePort", "resources": {"limits": {"cpu": "1"}}}}, False),
-        (
-            {
-                "controllerManager": {"featureGates": {"Failover": True}},
-                "scheduler": {"enableSchedulerEstimator": True},
-            },
-            False,
-        ),
-        ({"scheduler": {"replicaCount": 2}}, True),
-        ({"webhook": {"resources": {"limits": {"cpu": "1"}}}}, True),
-        ({"kubeControllerManager": {"image": {"repository": "mirror/kube-controller-manager"}}}, True),
-        ({"kubeControllerManager": {"controllers": "namespace"}}, True),
-        ({"aggregatedApiServer": {"tolerations": [{"operator": "Exists"}]}}, True),
-        ({"scheduler": {"nodeSelector": {"disk": "ssd"}}}, True),
-        ({"scheduler": {"nodeSelector": {}, "replicaCount": 1, "extraCommandArgs": {"v": "4"}}}, False),
-        ({"webhook": {"extraCommandArgs": {"a": "b"}}}, True),
-        ({"etcd": {"internal": {"resources": {"limits": {"cpu": "1"}}}}}, True),
-        ({"etcd": {"internal": {"image": {"tag": "3.6.7-0"}}}}, True),
-        ({"etcd": {"internal": {"storageType": "pvc"}}}, True),
-        ({"etcd": EXTERNAL}, True),
-        ({"components": ["search"]}, True),
-        ({"components": ["dashboard"]}, False),
-        ({"metricsAdapter": {"enabled": True}}, True),
-        ({"apiServer": {"replicaCount": 2}, "etcd": EXTERNAL}, True),
-        ({"allInOne": {"enabled": False}}, True),
-        ({"allInOne": {"enabled": True}, "scheduler": {"replicaCount": 2}}, False),
-    ],
+@cases(
+    ({}, False),
+    ({"apiServer": {"serviceType": "NodePort", "resources": {"limits": {"cpu": "1"}}}}, False),
+    (
+        {
+            "controllerManager": {"featureGates": {"Failover": True}},
+            "scheduler": {"enableSchedulerEstimator": True},
+        },
+        False,
+    ),
+    ({"scheduler": {"replicaCount": 2}}, True),
+    ({"webhook": {"resources": {"limits": {"cpu": "1"}}}}, True),
+    ({"kubeControllerManager": {"image": {"repository": "mirror/kube-controller-manager"}}}, True),
+    ({"kubeControllerManager": {"controllers": "namespace"}}, True),
+    ({"aggregatedApiServer": {"tolerations": [{"operator": "Exists"}]}}, True),
+    ({"scheduler": {"nodeSelector": {"disk": "ssd"}}}, True),
+    ({"scheduler": {"nodeSelector": {}, "replicaCount": 1, "extraCommandArgs": {"v": "4"}}}, False),
+    ({"webhook": {"extraCommandArgs": {"a": "b"}}}, True),
+    ({"etcd": {"internal": {"resources": {"limits": {"cpu": "1"}}}}}, True),
+    ({"etcd": {"internal": {"image": {"tag": "3.6.7-0"}}}}, True),
+    ({"etcd": {"internal": {"storageType": "pvc"}}}, True),
+    ({"etcd": EXTERNAL}, True),
+    ({"components": ["search"]}, True),
+    ({"components": ["dashboard"]}, False),
+    ({"metricsAdapter": {"enabled": True}}, True),
+    ({"apiServer": {"replicaCount": 2}, "etcd": EXTERNAL}, True),
+    ({"allInOne": {"enabled": False}}, True),
+    ({"allInOne": {"enabled": True}, "scheduler": {"replicaCount": 2}}, False),
 )
 def test_components_are_separate_when_values_are_about_them(values: Obj, separate: bool) -> None:
     names = {shown(obj) for obj in rendered(values)}
@@ -381,9 +376,7 @@ def test_a_published_guide_with_images_and_hosts_of_its_own_renders_as_it_shows(
     assert "Deployment/karmada-agent" in {shown(obj) for obj in agent}
 
 
-@pytest.mark.parametrize(
-    ("values", "text"),
-    [
+@cases(
         ({"installMode": "hots"}, 'installMode must be one of the following: "host", "agent", "component"'),
         ({"replicas": 3}, "Additional property replicas is not allowed"),
         ({"scheduler": {"replicas": 3}}, "scheduler: Additional property replicas is not allowed"),
@@ -408,7 +401,6 @@ def test_a_published_guide_with_images_and_hosts_of_its_own_renders_as_it_shows(
         ({"components": ["schedulerEstimator"]}, "schedulerEstimator.memberClusters: is empty"),
         ({"allInOne": {"enabled": True}, "apiServer": {"replicaCount": 2}}, "SQLite, which one replica can use"),
         ({"apiServer": {"encryptionAtRest": {"enabled": True}}}, "apiServer.encryptionAtRest.secretName: is required"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_wrong_values_are_refused_by_name(values: Obj, text: str) -> None:
     assert text in refusal(values)

@@ -23,6 +23,7 @@ from karmada.cli.parsing import help as help_text
 from karmada.cli.parsing import program
 from karmada.cli.parsing.catalog import COMMANDS, GROUPS, HIDDEN
 from karmada.kube.runtime import logging as structured
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT
 from tests.support.ports import free_port
 
@@ -195,7 +196,7 @@ def test_options_are_the_flags_of_all_commands() -> None:
     assert said("--kubeconfig=x", "options") == (0, out, "")
 
 
-@pytest.mark.parametrize("flag", ["--v=2", "--log-file-max-size=3", "--skip-headers", "--one-output=false"])
+@cases("--v=2", "--log-file-max-size=3", "--skip-headers", "--one-output=false")
 def test_flags_of_all_commands_are_taken_by_each(flag: str) -> None:
     assert run("version", flag).exit_code == run(flag, "version").exit_code == 0
 
@@ -211,47 +212,44 @@ def test_every_command_refuses_an_unknown_flag_in_the_same_way(path: tuple[str, 
     assert said(*typed, "--no-such-flag") == said("--no-such-flag=1", *typed) == (1, "", refusal)
 
 
-@pytest.mark.parametrize(
-    ("args", "refusal"),
-    [
-        ("gte", 'error: unknown command "gte" for "karmadactl"\n\nDid you mean this?\n\tget\n\n'),
-        ("qwertz", 'error: unknown command "qwertz" for "karmadactl"\n'),
-        ("cordon -z", "error: unknown shorthand flag: 'z' in -z\nSee 'karmadactl cordon --help' for usage.\n"),
-        (
-            "cordon --kubeconfig",
-            "error: flag needs an argument: --kubeconfig\nSee 'karmadactl cordon --help' for usage.\n",
-        ),
-        (
-            "unjoin m1 --wait=soon",
-            'error: invalid argument "soon" for "--wait" flag: time: invalid duration "soon"\n'
-            "See 'karmadactl unjoin --help' for usage.\n",
-        ),
-        (
-            "version -v=x",
-            'error: invalid argument "x" for "-v, --v" flag: strconv.ParseInt: parsing "x": invalid syntax\n'
-            "See 'karmadactl version --help' for usage.\n",
-        ),
-        ("sim no-such", "error: unknown command \"no-such\"\nSee 'karmadactl sim -h' for help and examples\n"),
-        ("sim create", "error: NAME… is required\nSee 'karmadactl sim create -h' for help and examples\n"),
-        ("version more", "error: unexpected arguments: [more]\nSee 'karmadactl version -h' for help and examples\n"),
-        ("completion", "error: Shell not specified.\nSee 'karmadactl completion -h' for help and examples\n"),
-        (
-            "completion a b",
-            "error: Too many arguments. Expected only the shell type.\n"
-            "See 'karmadactl completion -h' for help and examples\n",
-        ),
-        (
-            "completion tcsh",
-            "error: Unsupported shell type \"tcsh\".\nSee 'karmadactl completion -h' for help and examples\n",
-        ),
-        ("cordon", "error: cluster name is required\n"),
-    ],
+@cases(
+    ("gte", 'error: unknown command "gte" for "karmadactl"\n\nDid you mean this?\n\tget\n\n'),
+    ("qwertz", 'error: unknown command "qwertz" for "karmadactl"\n'),
+    ("cordon -z", "error: unknown shorthand flag: 'z' in -z\nSee 'karmadactl cordon --help' for usage.\n"),
+    (
+        "cordon --kubeconfig",
+        "error: flag needs an argument: --kubeconfig\nSee 'karmadactl cordon --help' for usage.\n",
+    ),
+    (
+        "unjoin m1 --wait=soon",
+        'error: invalid argument "soon" for "--wait" flag: time: invalid duration "soon"\n'
+        "See 'karmadactl unjoin --help' for usage.\n",
+    ),
+    (
+        "version -v=x",
+        'error: invalid argument "x" for "-v, --v" flag: strconv.ParseInt: parsing "x": invalid syntax\n'
+        "See 'karmadactl version --help' for usage.\n",
+    ),
+    ("sim no-such", "error: unknown command \"no-such\"\nSee 'karmadactl sim -h' for help and examples\n"),
+    ("sim create", "error: NAME… is required\nSee 'karmadactl sim create -h' for help and examples\n"),
+    ("version more", "error: unexpected arguments: [more]\nSee 'karmadactl version -h' for help and examples\n"),
+    ("completion", "error: Shell not specified.\nSee 'karmadactl completion -h' for help and examples\n"),
+    (
+        "completion a b",
+        "error: Too many arguments. Expected only the shell type.\n"
+        "See 'karmadactl completion -h' for help and examples\n",
+    ),
+    (
+        "completion tcsh",
+        "error: Unsupported shell type \"tcsh\".\nSee 'karmadactl completion -h' for help and examples\n",
+    ),
+    ("cordon", "error: cluster name is required\n"),
 )
 def test_a_command_line_that_is_wrong_is_refused_in_one_line(args: str, refusal: str) -> None:
     assert said(*args.split()) == (1, "", refusal)
 
 
-@pytest.mark.parametrize("group", ["addons", "token"])
+@cases("addons", "token")
 def test_these_groups_show_their_help_for_every_word_they_do_not_know(group: str) -> None:
     shown = said(group, "--help")
     assert said(group) == said(group, "no-such") == shown
@@ -447,7 +445,7 @@ def test_a_reader_who_has_enough_is_no_error() -> None:
 # speed
 
 
-@pytest.mark.parametrize("args", [["version"], ["--help"], ["options"], ["join", "--help"], ["completion", "bash"]])
+@cases(["version"], ["--help"], ["options"], ["join", "--help"], ["completion", "bash"])
 def test_showing_something_loads_nothing_heavy(args: list[str]) -> None:
     heavy = "asyncio", "aiohttp", "orjson", "msgspec", "yaml", "cryptography", "logging", "ssl", "karmada.kube"
     program = (
@@ -476,7 +474,7 @@ def test_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
 
 
-@pytest.mark.parametrize("stream", ["0<&-", "1>&-", "2>&-"])
+@cases("0<&-", "1>&-", "2>&-")
 def test_streams_may_be_closed(stream: str) -> None:
     done = subprocess.run(["sh", "-c", f'"$@" {stream}', "-", *PROGRAM, "version"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
@@ -494,14 +492,14 @@ def test_words_that_are_no_text_are_refused() -> None:
     assert (done.returncode, done.stderr) == (1, "error: not UTF-8: 'a=\\udcff'\n")
 
 
-@pytest.mark.parametrize("group", ["top", "create secret", "create service"])
+@cases("top", "create secret", "create service")
 def test_these_groups_alone_are_a_mistake(group: str) -> None:
     code, out, err = said(*group.split())
     assert (code, out) == (1, "")
     assert f"Usage:\n  karmadactl {group} SUBCOMMAND" in err
 
 
-@pytest.mark.parametrize("words", ["sim fail m1 down --help", "sim fail down -h", "help sim fail m1 down"])
+@cases("sim fail m1 down --help", "sim fail down -h", "help sim fail m1 down")
 def test_help_shows_where_the_words_of_a_group_go(words: str) -> None:
     assert "Usage:\n  karmadactl sim fail NAME down [options]\n" in said(*words.split())[1]
 

@@ -19,6 +19,7 @@ from karmada.kube.objects.errors import Forbidden, NotFound
 from karmada.kube.objects.gvrs import ACCOUNTS, CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, EVENTS, NAMESPACES, SECRETS
 from karmada.kube.objects.types import Obj
 from tests.support.agents import PullFleet, agent_config, grant, pull_fleet
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fleet import condition, config_map, deployment
 from tests.support.running import unhurried
@@ -92,16 +93,13 @@ async def test_an_agent_registers_its_cluster_with_tokens_and_a_lease(tmp_path: 
         ]
 
 
-@pytest.mark.parametrize(
-    ("report", "secrets", "accounts"),
-    [
-        (("None",), set(), set()),
-        (("KubeCredentials",), {"m1"}, {"karmada-m1"}),
-        (("KubeImpersonator",), {"m1-impersonator"}, {"karmada-impersonator"}),
-    ],
+@cases(
+    (("None",), set(), set()),
+    (("KubeCredentials",), {"m1"}, {"karmada-m1"}),
+    (("KubeImpersonator",), {"m1-impersonator"}, {"karmada-impersonator"}),
 )
 async def test_only_the_credentials_to_be_reported_are_made_and_reported(
-    tmp_path: Path, report: tuple[str, ...], secrets: set[str], accounts: set[str]
+    report: tuple[str, ...], secrets: set[str], accounts: set[str], tmp_path: Path
 ) -> None:
     async with pull_fleet(tmp_path, "m1", options={"report": report}) as found:
         reported = (await found.client.list_all(SECRETS, "karmada-cluster")).items

@@ -9,6 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.support.cases import cases
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src/karmada"
 PROGRAMS = {
@@ -65,22 +67,19 @@ def _events() -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("source", "pattern"),
-    [
-        ("controllers/cluster_status/probe.py", r'"(?:True|False)", "([A-Z]\w+)"'),
-        ("controllers/cluster_status/probe.py", r'"(StatusCollectionFailed)"'),
-        ("controllers/cluster_status/enablements.py", r'_condition\("(?:True|False)", "([A-Z]\w+)"'),
-        ("controllers/cluster/monitor.py", r'"reason": "(\w+)"'),
-        ("controllers/execution/status.py", r'\("(?:True|False)", "(\w+)"'),
-        ("controllers/execution/controller.py", r'draft\.set\(APPLIED, "\w+", "(\w+)"'),
-        ("controllers/binding_status/aggregation.py", r'\("(?:True|False)", "(\w+)"'),
-        ("scheduler/decision.py", r'^    [A-Z_]+ = "(\w+)"'),
-        ("controllers/federated_hpa/controller.py", r'_(?:emit|refuse)\(round_, "(\w+)"'),
-        ("controllers/federated_hpa/target.py", r'Step\(\s*"(\w+)"'),
-        ("search/registry_status.py", r'"((?:Kinds|Clusters|AllClusters)\w+)"'),
-        ("kube/autoscaling/sources.py", r'(?:SourceFailed\(|UNKNOWN_SOURCE = )"(?!FailedGetExternal)(\w+)"'),
-    ],
+@cases(
+    ("controllers/cluster_status/probe.py", r'"(?:True|False)", "([A-Z]\w+)"'),
+    ("controllers/cluster_status/probe.py", r'"(StatusCollectionFailed)"'),
+    ("controllers/cluster_status/enablements.py", r'_condition\("(?:True|False)", "([A-Z]\w+)"'),
+    ("controllers/cluster/monitor.py", r'"reason": "(\w+)"'),
+    ("controllers/execution/status.py", r'\("(?:True|False)", "(\w+)"'),
+    ("controllers/execution/controller.py", r'draft\.set\(APPLIED, "\w+", "(\w+)"'),
+    ("controllers/binding_status/aggregation.py", r'\("(?:True|False)", "(\w+)"'),
+    ("scheduler/decision.py", r'^    [A-Z_]+ = "(\w+)"'),
+    ("controllers/federated_hpa/controller.py", r'_(?:emit|refuse)\(round_, "(\w+)"'),
+    ("controllers/federated_hpa/target.py", r'Step\(\s*"(\w+)"'),
+    ("search/registry_status.py", r'"((?:Kinds|Clusters|AllClusters)\w+)"'),
+    ("kube/autoscaling/sources.py", r'(?:SourceFailed\(|UNKNOWN_SOURCE = )"(?!FailedGetExternal)(\w+)"'),
 )
 def test_every_reason_of_a_condition_is_explained(source: str, pattern: str) -> None:
     reasons = re.findall(pattern, (SOURCES / source).read_text(), re.MULTILINE)

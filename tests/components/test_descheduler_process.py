@@ -26,6 +26,7 @@ from karmada.kube.objects.gvrs import SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.server.config import ServerConfig
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object
 from tests.support.running import run_component, unhurried
@@ -138,8 +139,8 @@ async def test_the_program_deschedules_and_stops_on_a_signal(plane: Scheduling) 
         assert await asyncio.wait_for(program.wait(), SECONDS) == 0
 
 
-@pytest.mark.parametrize("enabled", [True, False])
-async def test_the_all_in_one_has_it_under_its_own_lease_if_it_is_enabled(folder: Path, enabled: bool) -> None:
+@cases(True, False)
+async def test_the_all_in_one_has_it_under_its_own_lease_if_it_is_enabled(enabled: bool, folder: Path) -> None:
     config = ServerConfig(data_dir=folder, storage="memory://", port=0)
     plane = ControlPlane(config, descheduling=OFTEN if enabled else None)
     await plane.start()
@@ -152,25 +153,22 @@ async def test_the_all_in_one_has_it_under_its_own_lease_if_it_is_enabled(folder
         await plane.stop()
 
 
-@pytest.mark.parametrize(
-    ("flags", "emitted"),
-    [
-        (
-            ["--descheduling-interval=-1s"],
-            'Options.DeschedulingInterval: Invalid value: "-1s": must be greater than or equal to 0',
-        ),
-        (["--unschedulable-threshold=-2m"], "Options.UnschedulableThreshold: Invalid value"),
-        (
-            ["--scheduler-estimator-port=70000"],
-            "Options.SchedulerEstimatorPort: Invalid value: 70000: must be a valid port between 0 and 65535 inclusive",
-        ),
-        (["--scheduler-estimator-timeout=-1s"], "must be greater than or equal to 0"),
-        (["--leader-elect-resource-name=other"], "No such option"),
-        (["--feature-gates=Failover=true"], "No such option"),
-        (["--plugins=*"], "No such option"),
-        (["extra"], "Got unexpected extra argument (extra)"),
-        (["--kubeconfig=/nowhere/config"], "/nowhere/config"),
-    ],
+@cases(
+    (
+        ["--descheduling-interval=-1s"],
+        'Options.DeschedulingInterval: Invalid value: "-1s": must be greater than or equal to 0',
+    ),
+    (["--unschedulable-threshold=-2m"], "Options.UnschedulableThreshold: Invalid value"),
+    (
+        ["--scheduler-estimator-port=70000"],
+        "Options.SchedulerEstimatorPort: Invalid value: 70000: must be a valid port between 0 and 65535 inclusive",
+    ),
+    (["--scheduler-estimator-timeout=-1s"], "must be greater than or equal to 0"),
+    (["--leader-elect-resource-name=other"], "No such option"),
+    (["--feature-gates=Failover=true"], "No such option"),
+    (["--plugins=*"], "No such option"),
+    (["extra"], "Got unexpected extra argument (extra)"),
+    (["--kubeconfig=/nowhere/config"], "/nowhere/config"),
 )
 def test_flags_that_make_no_sense_are_refused(flags: list[str], emitted: str) -> None:
     result = CliRunner().invoke(main, flags)

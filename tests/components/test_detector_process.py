@@ -13,6 +13,7 @@ from karmada.kube.objects.gvrs import NODES
 from karmada.kube.objects.types import Obj
 from karmada.problemdetector.rules import CONDITION, Thresholds
 from tests.support.agents import PullFleet, agent_config, member_config, pull_fleet
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fleet import condition
 from tests.support.running import run_component, unhurried
@@ -51,14 +52,11 @@ async def _is(found: PullFleet, status: str) -> bool:
     return cluster is not None and condition(cluster, CONDITION) == status
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["--karmada-kubeconfig=x"], "Options.ClusterName"),
-        (["--cluster-name=m1"], "Options.KarmadaKubeconfig"),
-        (["--cluster-name=m1", "--karmada-kubeconfig=x", "--detectors=dns"], "the only detector is coredns-detector"),
-        (["--cluster-name=m1", "--karmada-kubeconfig=x", "--coredns-detect-period=0s"], "Options.CorednsDetectPeriod"),
-    ],
+@cases(
+    (["--karmada-kubeconfig=x"], "Options.ClusterName"),
+    (["--cluster-name=m1"], "Options.KarmadaKubeconfig"),
+    (["--cluster-name=m1", "--karmada-kubeconfig=x", "--detectors=dns"], "the only detector is coredns-detector"),
+    (["--cluster-name=m1", "--karmada-kubeconfig=x", "--coredns-detect-period=0s"], "Options.CorednsDetectPeriod"),
 )
 def test_flags_that_cannot_be_are_refused(arguments: list[str], problem: str) -> None:
     done = CliRunner().invoke(main, arguments)

@@ -9,13 +9,14 @@ import pytest
 from karmada.components import karmada, scheduler
 from karmada.components.estimator_flags import estimator_options_from, scheduler_client_from
 from karmada.estimator.client.options import ClientOptions, Tls, Whereabouts
+from tests.support.cases import cases
 
 
 def options(*arguments: str, program: click.Command = scheduler.main) -> ClientOptions:
     return estimator_options_from(program.make_context("x", list(arguments)).params)
 
 
-@pytest.mark.parametrize("program", [scheduler.main, karmada.main])
+@cases(scheduler.main, karmada.main)
 def test_the_defaults_are_those_of_karmada(program: click.Command) -> None:
     assert options(program=program) == ClientOptions(
         where=Whereabouts(namespace="karmada-system", prefix="karmada-scheduler-estimator", port=10352),
@@ -25,7 +26,7 @@ def test_the_defaults_are_those_of_karmada(program: click.Command) -> None:
     )
 
 
-@pytest.mark.parametrize("program", [scheduler.main, karmada.main])
+@cases(scheduler.main, karmada.main)
 def test_every_flag_counts(program: click.Command, tmp_path: Path) -> None:
     for name in ("cert", "key", "ca"):
         (tmp_path / name).write_text("pem")
@@ -47,13 +48,10 @@ def test_every_flag_counts(program: click.Command, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("argument", "text"),
-    [
-        ("--scheduler-estimator-port=-1", "Options.SchedulerEstimatorPort: Invalid value: -1: must be a valid port"),
-        ("--scheduler-estimator-timeout=-1s", 'Options.SchedulerEstimatorTimeout: Invalid value: "-1s": must be'),
-        ("--scheduler-estimator-ca-file=/nowhere/ca.crt", 'there is no file "/nowhere/ca.crt"'),
-    ],
+@cases(
+    ("--scheduler-estimator-port=-1", "Options.SchedulerEstimatorPort: Invalid value: -1: must be a valid port"),
+    ("--scheduler-estimator-timeout=-1s", 'Options.SchedulerEstimatorTimeout: Invalid value: "-1s": must be'),
+    ("--scheduler-estimator-ca-file=/nowhere/ca.crt", 'there is no file "/nowhere/ca.crt"'),
 )
 def test_what_cannot_be_is_refused(argument: str, text: str) -> None:
     with pytest.raises(click.ClickException) as refused:
@@ -61,7 +59,7 @@ def test_what_cannot_be_is_refused(argument: str, text: str) -> None:
     assert text in refused.value.format_message()
 
 
-@pytest.mark.parametrize("program", [scheduler.main, karmada.main])
+@cases(scheduler.main, karmada.main)
 def test_estimators_are_called_only_if_that_is_enabled(program: click.Command) -> None:
     assert scheduler_client_from(program.make_context("x", []).params) is None
     assert scheduler_client_from(program.make_context("x", ["--enable-scheduler-estimator"]).params) == ClientOptions()

@@ -17,6 +17,7 @@ from karmada.estimator.contract import MAX_AVAILABLE_REPLICAS, ReplicasQuery, re
 from karmada.features import default_gates
 from karmada.kube.objects.gvrs import ACCOUNTS, NODES, PODS
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.estimator_client import estimator_client
 from tests.support.eventually import eventually
 from tests.support.member_objects import node, pod
@@ -64,21 +65,18 @@ async def test_it_estimates_from_what_the_member_has_and_is_observed(member: Mem
     assert 'kubernetes_feature_enabled{name="ResourceQuotaEstimate"' in page
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ([], 'Options.ClusterName: Invalid value: "": clusterName cannot be empty'),
-        (
-            ["--cluster-name=m", "--server-port=65536"],
-            "Options.ServerPort: Invalid value: 65536: must be a valid port between 0 and 65535 inclusive",
-        ),
-        (["--cluster-name=m", "--grpc-auth-cert-file=/dev/null"], "needs --grpc-auth-key-file"),
-        (["--cluster-name=m", "--grpc-auth-key-file=/dev/null"], "needs --grpc-auth-cert-file"),
-        (["--cluster-name=m", "--grpc-client-ca-file=/dev/null"], "clients are verified over TLS only"),
-        (["--cluster-name=m", "--feature-gates=X=true"], "--feature-gates"),
-        (["--cluster-name=m", "more"], "unexpected extra argument"),
-        (["--cluster-name=m", "--kubeconfig=/nowhere"], "/nowhere"),
-    ],
+@cases(
+    ([], 'Options.ClusterName: Invalid value: "": clusterName cannot be empty'),
+    (
+        ["--cluster-name=m", "--server-port=65536"],
+        "Options.ServerPort: Invalid value: 65536: must be a valid port between 0 and 65535 inclusive",
+    ),
+    (["--cluster-name=m", "--grpc-auth-cert-file=/dev/null"], "needs --grpc-auth-key-file"),
+    (["--cluster-name=m", "--grpc-auth-key-file=/dev/null"], "needs --grpc-auth-cert-file"),
+    (["--cluster-name=m", "--grpc-client-ca-file=/dev/null"], "clients are verified over TLS only"),
+    (["--cluster-name=m", "--feature-gates=X=true"], "--feature-gates"),
+    (["--cluster-name=m", "more"], "unexpected extra argument"),
+    (["--cluster-name=m", "--kubeconfig=/nowhere"], "/nowhere"),
 )
 def test_flags_that_make_no_sense_are_refused(arguments: list[str], problem: str) -> None:
     result = CliRunner().invoke(main, arguments)

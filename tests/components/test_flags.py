@@ -28,6 +28,7 @@ from karmada.components.controller_manager import main
 from karmada.components.program import Ignored
 from karmada.components.server_flags import server_config
 from karmada.controllers.context import Settings
+from tests.support.cases import cases
 
 
 def given(*arguments: str, program: click.Command = main) -> dict[str, Any]:
@@ -59,28 +60,25 @@ def test_flags_reach_their_settings() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (
-            ["--cluster-status-update-frequency=0s"],
-            'Options.ClusterStatusUpdateFrequency: Invalid value: "0s": must be greater than 0',
-        ),
-        (
-            ["--horizontal-pod-autoscaler-sync-period=0s"],
-            'Options.HorizontalPodAutoscalerSyncPeriod: Invalid value: "0s": must be greater than 0',
-        ),
-        (
-            ["--federated-resource-quota-sync-period=0"],
-            'Options.FederatedResourceQuotaSyncPeriod: Invalid value: "0s": must be greater than 0',
-        ),
-        (["--concurrent-cluster-syncs=0"], "Options.ConcurrentClusterSyncs: Invalid value: 0: must be greater than 0"),
-        (["--controllers=*,nothing"], '"nothing" is not in the list of known controllers'),
-        (["--controllers=*,-workStatus"], "enable both or disable both"),
-        (["--cluster-monitor-period=often"], "is not a duration"),
-        (["--kubeconfig=/nowhere/config"], "/nowhere/config"),
-        (["extra"], "Got unexpected extra argument (extra)"),
-    ],
+@cases(
+    (
+        ["--cluster-status-update-frequency=0s"],
+        'Options.ClusterStatusUpdateFrequency: Invalid value: "0s": must be greater than 0',
+    ),
+    (
+        ["--horizontal-pod-autoscaler-sync-period=0s"],
+        'Options.HorizontalPodAutoscalerSyncPeriod: Invalid value: "0s": must be greater than 0',
+    ),
+    (
+        ["--federated-resource-quota-sync-period=0"],
+        'Options.FederatedResourceQuotaSyncPeriod: Invalid value: "0s": must be greater than 0',
+    ),
+    (["--concurrent-cluster-syncs=0"], "Options.ConcurrentClusterSyncs: Invalid value: 0: must be greater than 0"),
+    (["--controllers=*,nothing"], '"nothing" is not in the list of known controllers'),
+    (["--controllers=*,-workStatus"], "enable both or disable both"),
+    (["--cluster-monitor-period=often"], "is not a duration"),
+    (["--kubeconfig=/nowhere/config"], "/nowhere/config"),
+    (["extra"], "Got unexpected extra argument (extra)"),
 )
 def test_flags_that_make_no_sense_are_refused(arguments: list[str], problem: str) -> None:
     result = CliRunner().invoke(main, arguments)
@@ -197,15 +195,12 @@ def test_command_lines_of_documents_are_accepted_with_at_most_one_warning(name: 
     assert "/nowhere" in result.output or "/dev/null/x" in result.output  # flags are done, what they name is not there
 
 
-@pytest.mark.parametrize(
-    ("arguments", "address"),
-    [
-        ([], ("0.0.0.0", 10357)),
-        (["--secure-port=1234"], ("0.0.0.0", 1234)),
-        (["--bind-address=127.0.0.1"], ("127.0.0.1", 10357)),
-        (["--health-probe-bind-address=0"], None),
-        (["--health-probe-bind-address=[::1]:99"], ("::1", 99)),
-    ],
+@cases(
+    ([], ("0.0.0.0", 10357)),
+    (["--secure-port=1234"], ("0.0.0.0", 1234)),
+    (["--bind-address=127.0.0.1"], ("127.0.0.1", 10357)),
+    (["--health-probe-bind-address=0"], None),
+    (["--health-probe-bind-address=[::1]:99"], ("::1", 99)),
 )
 def test_the_health_address_has_an_older_form(arguments: list[str], address: tuple[str, int] | None) -> None:
     assert flags.health_address_from(given(*arguments)) == address
@@ -252,26 +247,23 @@ def test_an_agent_has_the_defaults_of_karmada(flag: str, default: object) -> Non
     assert given(program=agent.main)[flag] == default
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ([], 'Options.ClusterName: Invalid value: "": must be not empty'),
-        (["--cluster-name=M1"], 'Options.ClusterName: Invalid value: "M1": a lowercase RFC 1123 label'),
-        (
-            ["--cluster-name=m1", "--cluster-lease-renew-interval-fraction=1"],
-            "Options.ClusterLeaseRenewIntervalFraction: Invalid value: 1.0: must be greater than 0 and less than 1",
-        ),
-        (
-            ["--cluster-name=m1", "--cluster-lease-duration=0s"],
-            'Options.ClusterLeaseDuration: Invalid value: "0s": must be greater than 0',
-        ),
-        (
-            ["--cluster-name=m1", "--cert-rotation-remaining-time-threshold=1.5"],
-            "Options.CertRotationRemainingTimeThreshold: Invalid value: 1.5: must be greater than 0 and less than 1",
-        ),
-        (["--cluster-name=m1", "--controllers=*,detector"], '"detector" is not in the list of known controllers'),
-        (["--cluster-name=m1", "extra"], "Got unexpected extra argument (extra)"),
-    ],
+@cases(
+    ([], 'Options.ClusterName: Invalid value: "": must be not empty'),
+    (["--cluster-name=M1"], 'Options.ClusterName: Invalid value: "M1": a lowercase RFC 1123 label'),
+    (
+        ["--cluster-name=m1", "--cluster-lease-renew-interval-fraction=1"],
+        "Options.ClusterLeaseRenewIntervalFraction: Invalid value: 1.0: must be greater than 0 and less than 1",
+    ),
+    (
+        ["--cluster-name=m1", "--cluster-lease-duration=0s"],
+        'Options.ClusterLeaseDuration: Invalid value: "0s": must be greater than 0',
+    ),
+    (
+        ["--cluster-name=m1", "--cert-rotation-remaining-time-threshold=1.5"],
+        "Options.CertRotationRemainingTimeThreshold: Invalid value: 1.5: must be greater than 0 and less than 1",
+    ),
+    (["--cluster-name=m1", "--controllers=*,detector"], '"detector" is not in the list of known controllers'),
+    (["--cluster-name=m1", "extra"], "Got unexpected extra argument (extra)"),
 )
 def test_flags_of_an_agent_that_make_no_sense_are_refused(arguments: list[str], problem: str) -> None:
     result = CliRunner().invoke(agent.main, arguments)
@@ -313,17 +305,14 @@ def test_the_all_in_one_has_the_flags_of_its_parts() -> None:
     assert left_out == {"--kube-api-qps", "--kube-api-burst", "--enable-pprof", "--profiling-bind-address"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "storage"),
-    [
-        ([], ""),
-        (["--storage=memory://"], "memory://"),
-        (["--etcd-servers=http://a:2379,http://b:2379"], "etcd://a:2379,b:2379"),
-        (
-            ["--etcd-servers=https://a:2379", "--etcd-cafile=ca.crt", "--etcd-prefix=/x"],
-            "etcd://a:2379?prefix=/x&cacert=ca.crt",
-        ),
-    ],
+@cases(
+    ([], ""),
+    (["--storage=memory://"], "memory://"),
+    (["--etcd-servers=http://a:2379,http://b:2379"], "etcd://a:2379,b:2379"),
+    (
+        ["--etcd-servers=https://a:2379", "--etcd-cafile=ca.crt", "--etcd-prefix=/x"],
+        "etcd://a:2379?prefix=/x&cacert=ca.crt",
+    ),
 )
 def test_the_store_is_named_by_either_form(arguments: list[str], storage: str) -> None:
     assert server_config(given(*arguments, program=apiserver.main)).storage == storage
@@ -334,7 +323,7 @@ def test_two_stores_are_refused() -> None:
         server_config(given("--storage=memory://", "--etcd-servers=http://a", program=apiserver.main))
 
 
-@pytest.mark.parametrize("arguments", [["--anonymous-auth=false"], ["--no-anonymous-auth"]])
+@cases(["--anonymous-auth=false"], ["--no-anonymous-auth"])
 def test_anonymous_requests_can_be_refused_in_either_form(arguments: list[str]) -> None:
     assert not server_config(given(*arguments, program=apiserver.main)).anonymous
 

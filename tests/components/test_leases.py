@@ -21,6 +21,7 @@ from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.manager import Manager
 from karmada.kube.server.config import ServerConfig
 from karmada.scheduler.service.core import Options
+from tests.support.cases import cases
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import eventually
 from tests.support.running import run_component, unhurried
@@ -119,8 +120,6 @@ async def test_of_two_on_one_etcd_each_lease_has_one_holder_and_the_other_takes_
         etcd.stop()
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "lease"), [("default-scheduler", "karmada-scheduler"), ("batch", "karmada-scheduler-batch")]
-)
+@cases(("default-scheduler", "karmada-scheduler"), ("batch", "karmada-scheduler-batch"))
 def test_schedulers_of_different_names_have_different_leases(scheduler: str, lease: str) -> None:
     assert scheduler_lease(scheduler) == lease

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import yaml
 
 from karmada.components.metrics_adapter import adapter_server, main
 from karmada.kube.server.config import ServerConfig
+from tests.support.cases import cases
 
 KUBECONFIG = {
     "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1", "insecure-skip-tls-verify": True}}],
@@ -17,16 +17,13 @@ KUBECONFIG = {
 }
 
 
-@pytest.mark.parametrize(
-    ("flags", "where"),
-    [
-        ([], ("0.0.0.0", 8080)),
-        (["--metrics-bind-address", "127.0.0.1:9090"], ("127.0.0.1", 9090)),
-        (["--metrics-bind-address=0"], None),
-    ],
+@cases(
+    ([], ("0.0.0.0", 8080)),
+    (["--metrics-bind-address", "127.0.0.1:9090"], ("127.0.0.1", 9090)),
+    (["--metrics-bind-address=0"], None),
 )
 async def test_metrics_are_served_where_the_flag_says(
-    tmp_path: Path, flags: list[str], where: tuple[str, int] | None
+    flags: list[str], where: tuple[str, int] | None, tmp_path: Path
 ) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(KUBECONFIG))

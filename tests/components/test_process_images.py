@@ -5,10 +5,9 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from karmada.components.process_images import known_images
 from karmada.kube.sim.processes.images import ImageTable
+from tests.support.cases import cases
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
@@ -24,14 +23,11 @@ def test_every_program_is_a_command_of_the_one_image() -> None:
     assert rule.command == rule.commands["karmada"]
 
 
-@pytest.mark.parametrize(
-    ("image", "module"),
-    [
-        ("registry.k8s.io/kube-apiserver:v1.35.2", "kube_apiserver"),
-        ("private.example.com:5000/x/kube-controller-manager:v1.35.2", "kube_controller_manager"),
-        ("docker.io/karmada/karmada-scheduler:v1.18.0", "scheduler"),
-        ("example.com/karmada@sha256:0", "karmada"),
-    ],
+@cases(
+    ("registry.k8s.io/kube-apiserver:v1.35.2", "kube_apiserver"),
+    ("private.example.com:5000/x/kube-controller-manager:v1.35.2", "kube_controller_manager"),
+    ("docker.io/karmada/karmada-scheduler:v1.18.0", "scheduler"),
+    ("example.com/karmada@sha256:0", "karmada"),
 )
 def test_an_image_with_the_name_of_a_program_runs_it(image: str, module: str) -> None:
     rule = TABLE.of(image)

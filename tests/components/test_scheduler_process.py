@@ -22,6 +22,7 @@ from karmada.kube.objects.clock import RealClock
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.manager import LeadershipLost
 from karmada.scheduler.service.core import Options
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.running import run_component, unhurried
 from tests.support.scheduling_cases import DUPLICATED, deployment, placement
@@ -147,24 +148,21 @@ async def test_the_program_schedules_and_stops_on_a_signal(plane: Scheduling) ->
     assert await asyncio.wait_for(program.wait(), SECONDS) == 0
 
 
-@pytest.mark.parametrize(
-    ("flags", "emitted"),
-    [
-        (["--scheduler-name="], 'Options.SchedulerName: Invalid value: "": should not be empty'),
-        (
-            ["--scheduler-estimator-port=70000"],
-            "Options.SchedulerEstimatorPort: Invalid value: 70000: must be a valid port between 0 and 65535 inclusive",
-        ),
-        (
-            ["--scheduler-estimator-timeout=-1s"],
-            'Options.SchedulerEstimatorTimeout: Invalid value: "-1s": must be greater than or equal to 0',
-        ),
-        (["--leader-elect-retry-period=soon"], "is not a duration"),
-        (["--metrics-bind-address=here"], "is not an address"),
-        (["extra"], "Got unexpected extra argument (extra)"),
-        (["--kubeconfig=/nowhere/config"], "/nowhere/config"),
-        (["--feature-gates=Nothing=true"], "unrecognized feature gate: Nothing"),
-    ],
+@cases(
+    (["--scheduler-name="], 'Options.SchedulerName: Invalid value: "": should not be empty'),
+    (
+        ["--scheduler-estimator-port=70000"],
+        "Options.SchedulerEstimatorPort: Invalid value: 70000: must be a valid port between 0 and 65535 inclusive",
+    ),
+    (
+        ["--scheduler-estimator-timeout=-1s"],
+        'Options.SchedulerEstimatorTimeout: Invalid value: "-1s": must be greater than or equal to 0',
+    ),
+    (["--leader-elect-retry-period=soon"], "is not a duration"),
+    (["--metrics-bind-address=here"], "is not an address"),
+    (["extra"], "Got unexpected extra argument (extra)"),
+    (["--kubeconfig=/nowhere/config"], "/nowhere/config"),
+    (["--feature-gates=Nothing=true"], "unrecognized feature gate: Nothing"),
 )
 def test_flags_that_make_no_sense_are_refused(flags: list[str], emitted: str) -> None:
     result = CliRunner().invoke(main, flags)

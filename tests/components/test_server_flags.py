@@ -16,6 +16,7 @@ from karmada.kube.server.auth.frontproxy import FrontProxy, FrontProxyConfig
 from karmada.kube.server.auth.serving import TlsConfig
 from karmada.kube.server.auth.token_sources import OidcConfig, TokenWebhookConfig
 from karmada.kube.server.config import ServerConfig
+from tests.support.cases import cases
 
 BOTH = pytest.mark.parametrize("program", [apiserver.main, karmada.main], ids=lambda program: program.name)
 
@@ -119,21 +120,18 @@ def test_audit_has_the_same_flags_everywhere(program: click.Command, file: Path,
     assert audit_from(given(program)).policy == METADATA_ONLY
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["--tls-cert-file={file}"], "--tls-private-key-file"),
-        (["--oidc-issuer-url=https://a.example.com"], "--oidc-client-id"),
-        (["--oidc-issuer-url=http://a.example.com", "--oidc-client-id=x"], "--oidc-issuer-url"),
-        (
-            ["--oidc-issuer-url=https://a.example.com", "--oidc-client-id=x", "--oidc-required-claim=y"],
-            "--oidc-required-claim",
-        ),
-        (["--audit-policy-file={file}"], "is not a Policy"),
-        (["--audit-log-maxsize=-1"], "--audit-log-maxsize"),
-        (["--tls-min-version=SSL3"], "--tls-min-version"),
-        (["--client-ca-file=/nowhere"], "--client-ca-file"),
-    ],
+@cases(
+    (["--tls-cert-file={file}"], "--tls-private-key-file"),
+    (["--oidc-issuer-url=https://a.example.com"], "--oidc-client-id"),
+    (["--oidc-issuer-url=http://a.example.com", "--oidc-client-id=x"], "--oidc-issuer-url"),
+    (
+        ["--oidc-issuer-url=https://a.example.com", "--oidc-client-id=x", "--oidc-required-claim=y"],
+        "--oidc-required-claim",
+    ),
+    (["--audit-policy-file={file}"], "is not a Policy"),
+    (["--audit-log-maxsize=-1"], "--audit-log-maxsize"),
+    (["--tls-min-version=SSL3"], "--tls-min-version"),
+    (["--client-ca-file=/nowhere"], "--client-ca-file"),
 )
 def test_flags_that_make_no_sense_are_named(arguments: list[str], problem: str, file: Path) -> None:
     with pytest.raises(click.UsageError) as caught:

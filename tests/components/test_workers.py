@@ -19,6 +19,7 @@ from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.membership import GROUP
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.running import run_server
 
@@ -78,11 +79,9 @@ async def test_a_worker_that_dies_is_started_again_and_its_lease_is_gone(
     assert "[worker 1] works" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("former", "left"), [(FORMER, {"elsewhere-1-abc"}), ("", {"elsewhere-1-abc", "karmada-worker-7-abc", CONTROLLERS})]
-)
+@cases((FORMER, {"elsewhere-1-abc"}), ("", {"elsewhere-1-abc", "karmada-worker-7-abc", CONTROLLERS}))
 async def test_what_a_crashed_parent_left_is_cleared_where_no_other_uses_the_store(
-    server: ApiServer, former: str, left: set[str]
+    former: str, left: set[str], server: ApiServer
 ) -> None:
     client = server.client(user_agent="tests")
     await hold(client, CONTROLLERS, FORMER)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from click.testing import CliRunner
 
 from karmada.components import controller_manager, karmada, worker
@@ -10,19 +9,17 @@ from karmada.components.sharing import Sharing
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.informers import Informers
+from tests.support.cases import cases
 from tests.support.fake_api import FakeApi, FakeTransport
 
 
-@pytest.mark.parametrize(
-    ("program", "arguments", "problem"),
-    [
-        (karmada, ["--workers=0"], "0 is not in the range x>=1"),
-        (karmada, ["--workers=-2"], "-2 is not in the range x>=1"),
-        (karmada, ["--workers=two"], "'two' is not a valid integer"),
-        (karmada, ["--worker-metrics-port=70000"], "70000 is not in the range"),
-        (karmada, ["--worker-lease-duration=100ms"], "must be at least 1s"),
-        (controller_manager, ["--share-work", "--leader-elect=false"], "--share-work needs the leases"),
-    ],
+@cases(
+    (karmada, ["--workers=0"], "0 is not in the range x>=1"),
+    (karmada, ["--workers=-2"], "-2 is not in the range x>=1"),
+    (karmada, ["--workers=two"], "'two' is not a valid integer"),
+    (karmada, ["--worker-metrics-port=70000"], "70000 is not in the range"),
+    (karmada, ["--worker-lease-duration=100ms"], "must be at least 1s"),
+    (controller_manager, ["--share-work", "--leader-elect=false"], "--share-work needs the leases"),
 )
 def test_flags_that_cannot_be_are_refused(program: object, arguments: list[str], problem: str) -> None:
     done = CliRunner().invoke(program.main, arguments)  # type: ignore[attr-defined]

@@ -26,6 +26,7 @@ from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS
 from karmada.kube.objects.names import random_suffix
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.user import User
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 from tests.support.rights import binding, group
@@ -94,17 +95,14 @@ async def until_reconciled(plane: ControlPlane) -> None:
     await decided(plane, name)
 
 
-@pytest.mark.parametrize(
-    ("user", "common_name", "usages", "message"),
-    [
-        (TOKEN, AGENT, USAGES, BY_AGENT),
-        (TOKEN, AGENT, ["digital signature", "client auth"], BY_AGENT),
-        (TOKEN, "system:karmada:agent:rbac-generator", USAGES, BY_AGENT),
-        (M1, AGENT, USAGES, BY_SELF),
-    ],
+@cases(
+    (TOKEN, AGENT, USAGES, BY_AGENT),
+    (TOKEN, AGENT, ["digital signature", "client auth"], BY_AGENT),
+    (TOKEN, "system:karmada:agent:rbac-generator", USAGES, BY_AGENT),
+    (M1, AGENT, USAGES, BY_SELF),
 )
 async def test_whoever_may_have_the_certificate_gets_it(
-    plane: ControlPlane, user: User, common_name: str, usages: list[str], message: str
+    user: User, common_name: str, usages: list[str], message: str, plane: ControlPlane
 ) -> None:
     await send(plane, csr("wanted", request(common_name), usages=usages), user)
     found = await decided(plane, "wanted")

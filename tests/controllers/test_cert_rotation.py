@@ -11,6 +11,7 @@ from karmada.joining.pull.certificates import Credentials
 from karmada.joining.pull.validity import Validity, load_chain, validity
 from karmada.kube.client.kubeconfig import Kubeconfig
 from karmada.kube.server.auth.pki import DAY
+from tests.support.cases import cases
 from tests.support.certificates import Authority
 
 KUBECONFIG = """\
@@ -27,10 +28,7 @@ users:
 """
 
 
-@pytest.mark.parametrize(
-    ("age", "lifetime", "remaining"),
-    [(0, 365, 1.0), (292, 365, 0.2), (365, 365, 0.0), (400, 365, -35 / 365), (1, 0, 0.0)],
-)
+@cases((0, 365, 1.0), (292, 365, 0.2), (365, 365, 0.0), (400, 365, -35 / 365), (1, 0, 0.0))
 def test_what_remains_of_a_certificate(age: float, lifetime: float, remaining: float) -> None:
     found = Validity(1000.0, 1000.0 + lifetime * DAY)
     assert found.remaining(1000.0 + age * DAY) == pytest.approx(remaining)
@@ -57,15 +55,12 @@ def test_only_the_certificate_of_the_current_user_is_replaced() -> None:
     assert (new.users["other"], new.clusters, new.contexts) == (before.users["other"], before.clusters, before.contexts)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("{", "is not YAML"),
-        ("[]", "is not one"),
-        ("{}", 'no entry "" in contexts'),
-        (KUBECONFIG.replace("user: m1}", "user: ''}"), "has no user"),
-        (KUBECONFIG.replace("user: m1}", "user: m2}"), 'no entry "m2" in users'),
-    ],
+@cases(
+    ("{", "is not YAML"),
+    ("[]", "is not one"),
+    ("{}", 'no entry "" in contexts'),
+    (KUBECONFIG.replace("user: m1}", "user: ''}"), "has no user"),
+    (KUBECONFIG.replace("user: m1}", "user: m2}"), 'no entry "m2" in users'),
 )
 def test_a_kubeconfig_that_cannot_be_used_is_reported(text: str, problem: str) -> None:
     with pytest.raises(RotationError, match=problem):

@@ -22,6 +22,7 @@ from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.overrides.hook import Overridden
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object
@@ -30,50 +31,41 @@ SKIP = "namespace.karmada.io/skip-auto-propagation"
 TEST_WORK = "test-69fd499b4c"
 
 
-@pytest.mark.parametrize(
-    ("name", "skipped"),
-    [
-        ("default", True),
-        ("kube-system", True),
-        ("kube-public", True),
-        ("karmada-system", True),
-        ("karmada-cluster", True),
-        ("karmada-es-m1", True),
-        ("mine", False),
-        ("my-kube-system", False),
-        ("defaults", False),
-        ("team-a", True),
-        ("team-ab", False),
-    ],
+@cases(
+    ("default", True),
+    ("kube-system", True),
+    ("kube-public", True),
+    ("karmada-system", True),
+    ("karmada-cluster", True),
+    ("karmada-es-m1", True),
+    ("mine", False),
+    ("my-kube-system", False),
+    ("defaults", False),
+    ("team-a", True),
+    ("team-ab", False),
 )
 def test_some_namespaces_are_never_brought_anywhere(name: str, skipped: bool) -> None:
     assert Skipped(("kube-.*", "team-.")).__call__(name) is skipped
 
 
-@pytest.mark.parametrize(
-    ("metadata", "goes"),
-    [
-        ({}, True),
-        ({"labels": {SKIP: "true"}}, False),
-        ({"labels": {SKIP: "TRUE"}}, False),
-        ({"labels": {SKIP: "false"}}, True),
-        ({"labels": {SKIP: "yes"}}, True),
-        ({"deletionTimestamp": "2023-11-14T22:13:20Z"}, False),
-    ],
+@cases(
+    ({}, True),
+    ({"labels": {SKIP: "true"}}, False),
+    ({"labels": {SKIP: "TRUE"}}, False),
+    ({"labels": {SKIP: "false"}}, True),
+    ({"labels": {SKIP: "yes"}}, True),
+    ({"deletionTimestamp": "2023-11-14T22:13:20Z"}, False),
 )
 def test_a_namespace_may_be_marked_to_stay(metadata: Obj, goes: bool) -> None:
     assert propagates_itself({"metadata": {"name": "test", **metadata}}) is goes
 
 
-@pytest.mark.parametrize(
-    ("selectors", "names"),
-    [
-        (None, set()),
-        ([{"apiVersion": "v1", "kind": "Namespace"}], None),
-        ([{"apiVersion": "v1", "kind": "Namespace", "name": "a"}, {"apiVersion": "v1", "kind": "Pod"}], {"a"}),
-        ([{"apiVersion": "v2", "kind": "Namespace"}], set()),
-        ([{"apiVersion": "v1", "kind": "Namespace", "name": "a"}, {"apiVersion": "v1", "kind": "Namespace"}], None),
-    ],
+@cases(
+    (None, set()),
+    ([{"apiVersion": "v1", "kind": "Namespace"}], None),
+    ([{"apiVersion": "v1", "kind": "Namespace", "name": "a"}, {"apiVersion": "v1", "kind": "Pod"}], {"a"}),
+    ([{"apiVersion": "v2", "kind": "Namespace"}], set()),
+    ([{"apiVersion": "v1", "kind": "Namespace", "name": "a"}, {"apiVersion": "v1", "kind": "Namespace"}], None),
 )
 def test_a_policy_selects_namespaces_by_name_or_all(selectors: list[Obj] | None, names: set[str] | None) -> None:
     assert named_namespaces({"spec": {"resourceSelectors": selectors}}) == names
@@ -208,15 +200,12 @@ async def test_overrides_are_applied_for_each_cluster_and_noted(plane: ControlPl
     assert work["metadata"]["annotations"] == {"policy.karmada.io/applied-cluster-overrides": "[]"}
 
 
-@pytest.mark.parametrize(
-    ("selectors", "again"),
-    [
-        ([{"apiVersion": "v1", "kind": "Namespace", "name": "test"}], {"test"}),
-        ([{"apiVersion": "v1", "kind": "Namespace"}], {"test", "other"}),
-    ],
+@cases(
+    ([{"apiVersion": "v1", "kind": "Namespace", "name": "test"}], {"test"}),
+    ([{"apiVersion": "v1", "kind": "Namespace"}], {"test", "other"}),
 )
 async def test_a_policy_requeues_the_namespaces_that_it_selects(
-    plane: ControlPlane, selectors: list[Obj], again: set[str]
+    selectors: list[Obj], again: set[str], plane: ControlPlane
 ) -> None:
     namespaces = plane.context.informers.of(NAMESPACES)
     for name in ("test", "other"):

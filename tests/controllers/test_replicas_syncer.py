@@ -11,6 +11,7 @@ import pytest
 from karmada.controllers.replicas_syncer import DeploymentReplicasSyncer, is_collected, is_divided
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.control_plane import running
 from tests.support.objects import kube_object
 from tests.support.propagation import BINDINGS, Propagation, deployment
@@ -64,8 +65,8 @@ async def test_the_spec_follows_the_status_once_all_clusters_have_reported(plane
     assert plane.writes == ["PATCH deployments nginx"]
 
 
-@pytest.mark.parametrize("labels", [{}, {"resourcetemplate.karmada.io/retain-replicas": "false"}])
-async def test_what_is_not_marked_is_left_alone(plane: Propagation, labels: dict[str, str]) -> None:
+@cases({}, {"resourcetemplate.karmada.io/retain-replicas": "false"})
+async def test_what_is_not_marked_is_left_alone(labels: dict[str, str], plane: Propagation) -> None:
     await plane.apply(deployment(labels=labels), binding())
     await report(plane, BINDINGS, "nginx-deployment", reports(2, 3))
     await report(plane, DEPLOYMENTS, "nginx", {"status": {"replicas": 5}})
@@ -83,31 +84,25 @@ async def test_what_is_duplicated_or_not_bound_is_left_alone(plane: Propagation)
     assert plane.writes == []
 
 
-@pytest.mark.parametrize(
-    ("placement", "divided"),
-    [
-        (None, False),
-        ({}, False),
-        ({"replicaScheduling": {}}, True),
-        (DIVIDED, True),
-        ({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}, False),
-    ],
+@cases(
+    (None, False),
+    ({}, False),
+    ({"replicaScheduling": {}}, True),
+    (DIVIDED, True),
+    ({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}, False),
 )
 def test_what_is_divided(placement: Obj | None, divided: bool) -> None:
     assert is_divided({"spec": {"placement": placement}}) is divided
 
 
-@pytest.mark.parametrize(
-    ("changes", "status", "collected"),
-    [
-        ({}, reports(2, 3), True),
-        ({"replicas": 3}, reports(2, 3), False),
-        ({}, reports(2, 3, generation=0), False),
-        ({}, reports(5), False),
-        ({}, reports(5, 0), False),
-        ({}, reports(2, 2), False),
-        ({"clusters": 3}, reports(2, 3), False),
-    ],
+@cases(
+    ({}, reports(2, 3), True),
+    ({"replicas": 3}, reports(2, 3), False),
+    ({}, reports(2, 3, generation=0), False),
+    ({}, reports(5), False),
+    ({}, reports(5, 0), False),
+    ({}, reports(2, 2), False),
+    ({"clusters": 3}, reports(2, 3), False),
 )
 def test_when_a_status_counts(changes: Any, status: Obj, collected: bool) -> None:
     found = {**binding(**changes), **status}

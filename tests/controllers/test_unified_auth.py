@@ -26,6 +26,7 @@ from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvrs import EVENTS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 from tests.support.member_server import MemberServer, member_server
@@ -41,26 +42,23 @@ def rule(group: str, resource: str, *names: str) -> Obj:
     return {**made, "resourceNames": list(names)} if names else made
 
 
-@pytest.mark.parametrize(
-    ("rules", "clusters"),
-    [
-        ([], set()),
-        ([rule("cluster.karmada.io", "clusters/proxy")], {"*"}),
-        ([rule("*", "*")], {"*"}),
-        ([rule("cluster.karmada.io", "*")], {"*"}),
-        ([rule("cluster.karmada.io", "clusters")], set()),
-        ([rule("apps", "clusters/proxy")], set()),
-        ([rule("search.karmada.io", "proxying/proxy")], {"*"}),
-        ([rule("search.karmada.io", "proxying/proxy", "m1")], {"*"}),
-        (
-            [
-                rule("cluster.karmada.io", "clusters/proxy", "m1", "m2"),
-                rule("cluster.karmada.io", "clusters/proxy", "m3"),
-            ],
-            {"m1", "m2", "m3"},
-        ),
-        ([rule("cluster.karmada.io", "clusters/proxy", "m1"), rule("cluster.karmada.io", "clusters/proxy")], {"*"}),
-    ],
+@cases(
+    ([], set()),
+    ([rule("cluster.karmada.io", "clusters/proxy")], {"*"}),
+    ([rule("*", "*")], {"*"}),
+    ([rule("cluster.karmada.io", "*")], {"*"}),
+    ([rule("cluster.karmada.io", "clusters")], set()),
+    ([rule("apps", "clusters/proxy")], set()),
+    ([rule("search.karmada.io", "proxying/proxy")], {"*"}),
+    ([rule("search.karmada.io", "proxying/proxy", "m1")], {"*"}),
+    (
+        [
+            rule("cluster.karmada.io", "clusters/proxy", "m1", "m2"),
+            rule("cluster.karmada.io", "clusters/proxy", "m3"),
+        ],
+        {"m1", "m2", "m3"},
+    ),
+    ([rule("cluster.karmada.io", "clusters/proxy", "m1"), rule("cluster.karmada.io", "clusters/proxy")], {"*"}),
 )
 def test_a_role_grants_the_proxy_of_some_clusters_or_all(rules: list[Obj], clusters: set[str]) -> None:
     assert proxied_clusters({"rules": rules}) == clusters

@@ -30,6 +30,7 @@ from karmada.kube.objects.errors import TooManyRequests, Unauthorized
 from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 from karmada.prediction.errors import PredictionError
+from tests.support.cases import cases
 from tests.support.dashboard_client import DashboardPlane, dashboard_plane
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
@@ -47,40 +48,34 @@ def view_of(session: Session, clock: FakeClock) -> View:
 # names and addresses
 
 
-@pytest.mark.parametrize(
-    ("name", "refused"),
-    [
-        ("member1", False),
-        ("system:node", False),
-        ("a.b-c", False),
-        ("", True),
-        (".", True),
-        ("..", True),
-        ("a/b", True),
-        ("..\\a", True),
-        ("%2e%2e", True),
-        ("a?b", True),
-        ("a#b", True),
-        ("a\r\nX: y", True),
-        ("a b", True),
-    ],
+@cases(
+    ("member1", False),
+    ("system:node", False),
+    ("a.b-c", False),
+    ("", True),
+    (".", True),
+    ("..", True),
+    ("a/b", True),
+    ("..\\a", True),
+    ("%2e%2e", True),
+    ("a?b", True),
+    ("a#b", True),
+    ("a\r\nX: y", True),
+    ("a b", True),
 )
 def test_a_name_never_leads_to_another_api_path(name: str, refused: bool) -> None:
     assert bool(security.path_refused(["ok", name])) is refused
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "https://evil.example",
-        "//evil.example",
-        "/\\evil.example",
-        "/\t/evil.example",
-        "/\n/evil.example",
-        "/ /x",
-        "",
-        "x",
-    ],
+@cases(
+    "https://evil.example",
+    "//evil.example",
+    "/\\evil.example",
+    "/\t/evil.example",
+    "/\n/evil.example",
+    "/ /x",
+    "",
+    "x",
 )
 def test_a_login_leads_to_no_other_site(target: str) -> None:
     assert security.local(target) == "/"
@@ -90,44 +85,36 @@ def test_a_login_leads_back_to_a_page_here() -> None:
     assert security.local("/clusters/a?x=1&y=%2F%2Fb") == "/clusters/a?x=1&y=%2F%2Fb"
 
 
-@pytest.mark.parametrize(
-    "topic",
-    [
-        CLUSTERS,
-        "/api/v1/namespaces/a/pods?labelSelector=a%3Db&resourceVersion=7",
-        f"{CLUSTERS}/member1/proxy/apis/apps/v1/namespaces/a/deployments",
-    ],
+@cases(
+    CLUSTERS,
+    "/api/v1/namespaces/a/pods?labelSelector=a%3Db&resourceVersion=7",
+    f"{CLUSTERS}/member1/proxy/apis/apps/v1/namespaces/a/deployments",
 )
 def test_a_topic_is_a_list(topic: str) -> None:
     assert parse_topic(topic).path == topic.partition("?")[0]
 
 
-@pytest.mark.parametrize(
-    "topic",
-    [
-        "/metrics",
-        "https://evil.example/api/v1/pods",
-        "//evil.example/api/v1/pods",
-        "/api/v1/namespaces/a/services/b/proxy/shutdown",
-        "/api/v1/namespaces/a/pods/b/log",
-        "/api/v1/../../healthz",
-        "/api/v1/%2e%2e/secrets",
-        f"{CLUSTERS}/a/proxy/healthz",
-        f"{CLUSTERS}/a%2Fb/proxy/api/v1/pods",
-        f"{CLUSTERS}/../proxy/api/v1/pods",
-        f"{CLUSTERS}\ndata: x",
-        "/api/v1/pods?watch=true",
-    ],
+@cases(
+    "/metrics",
+    "https://evil.example/api/v1/pods",
+    "//evil.example/api/v1/pods",
+    "/api/v1/namespaces/a/services/b/proxy/shutdown",
+    "/api/v1/namespaces/a/pods/b/log",
+    "/api/v1/../../healthz",
+    "/api/v1/%2e%2e/secrets",
+    f"{CLUSTERS}/a/proxy/healthz",
+    f"{CLUSTERS}/a%2Fb/proxy/api/v1/pods",
+    f"{CLUSTERS}/../proxy/api/v1/pods",
+    f"{CLUSTERS}\ndata: x",
+    "/api/v1/pods?watch=true",
 )
 def test_a_topic_is_nothing_else(topic: str) -> None:
     with pytest.raises(BadTopic):
         parse_topic(topic)
 
 
-@pytest.mark.parametrize(
-    "path", ["/pods/..%2F..%2Fx/a/b", "/clusters/a%2Fproxy", "/events?cluster=..%2F..", "/quota?namespace=a/b"]
-)
-async def test_names_of_requests_are_checked_before_anything_is_read(plane: DashboardPlane, path: str) -> None:
+@cases("/pods/..%2F..%2Fx/a/b", "/clusters/a%2Fproxy", "/events?cluster=..%2F..", "/quota?namespace=a/b")
+async def test_names_of_requests_are_checked_before_anything_is_read(path: str, plane: DashboardPlane) -> None:
     await plane.browser.log_in()
     async with plane.browser.session.get(URL(plane.browser.url + path, encoded=True)) as got:
         assert (got.status, "is not a name" in await got.text()) == (400, True)
@@ -316,13 +303,10 @@ async def test_another_site_opens_no_terminal(tmp_path: Path) -> None:
             assert (answer.status, "own pages only" in answer.text) == (403, True), origin
 
 
-@pytest.mark.parametrize(
-    ("metadata", "copies", "says"),
-    [
-        ({"name": "../../secrets/a"}, 1, "'../../secrets/a' is not a name"),
-        ({"name": "a", "namespace": "b/c"}, 1, "'b/c' is not a name"),
-        ({"name": "a"}, 101, "at most 100 policies"),
-    ],
+@cases(
+    ({"name": "../../secrets/a"}, 1, "'../../secrets/a' is not a name"),
+    ({"name": "a", "namespace": "b/c"}, 1, "'b/c' is not a name"),
+    ({"name": "a"}, 101, "at most 100 policies"),
 )
 def test_policies_that_lead_elsewhere_or_are_too_many_are_not_tried(metadata: Obj, copies: int, says: str) -> None:
     policy = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": metadata, "spec": {}}
@@ -330,9 +314,7 @@ def test_policies_that_lead_elsewhere_or_are_too_many_are_not_tried(metadata: Ob
         policies_in("\n---\n".join([json.dumps(policy)] * copies))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", "[]", '"x"', '{"columns": 1}', '{"columns": "a", "rows": 1}', '{"columns": 0, "rows": 100000}']
-)
+@cases("", "{}", "[]", '"x"', '{"columns": 1}', '{"columns": "a", "rows": 1}', '{"columns": 0, "rows": 100000}')
 def test_what_is_no_size_of_a_terminal_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"columns|document"):
         size_of(text)

@@ -14,35 +14,30 @@ from karmada.kube.client.config import RestConfig
 from karmada.kube.client.transport import Call, ConnectionFailed, Transport, WatchEvent
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired, Forbidden
+from tests.support.cases import cases
 
 PODS = "/api/v1/namespaces/default/pods"
 
 
-@pytest.mark.parametrize(
-    ("topic", "path", "query", "version"),
-    [
-        (PODS, PODS, {}, ""),
-        (f"{PODS}?resourceVersion=7", PODS, {}, "7"),
-        (f"{PODS}?labelSelector=a%3Db&resourceVersion=7", PODS, {"labelSelector": "a=b"}, "7"),
-        ("/apis/g/v1/a?fieldSelector=metadata.name%3Dx", "/apis/g/v1/a", {"fieldSelector": "metadata.name=x"}, ""),
-    ],
+@cases(
+    (PODS, PODS, {}, ""),
+    (f"{PODS}?resourceVersion=7", PODS, {}, "7"),
+    (f"{PODS}?labelSelector=a%3Db&resourceVersion=7", PODS, {"labelSelector": "a=b"}, "7"),
+    ("/apis/g/v1/a?fieldSelector=metadata.name%3Dx", "/apis/g/v1/a", {"fieldSelector": "metadata.name=x"}, ""),
 )
 def test_a_topic_is_the_path_of_a_list(topic: str, path: str, query: dict[str, str], version: str) -> None:
     assert parse_topic(topic) == (path, query, version)
 
 
-@pytest.mark.parametrize(
-    "topic",
-    [
-        "",
-        "pods",
-        "/metrics",
-        "https://evil.example/api/v1/pods",
-        "//evil.example/api/v1/pods",
-        "/api/v1/../../metrics",
-        f"{PODS}?limit=1",
-        f"{PODS}?watch=false",
-    ],
+@cases(
+    "",
+    "pods",
+    "/metrics",
+    "https://evil.example/api/v1/pods",
+    "//evil.example/api/v1/pods",
+    "/api/v1/../../metrics",
+    f"{PODS}?limit=1",
+    f"{PODS}?watch=false",
 )
 def test_nothing_else_is_watched(topic: str) -> None:
     with pytest.raises(BadTopic):

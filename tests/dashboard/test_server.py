@@ -7,11 +7,11 @@ import math
 from pathlib import Path
 
 import aiohttp
-import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.dashboard.sessions import COOKIE
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.dashboard_client import DashboardPlane, dashboard_plane
 from tests.support.eventually import LIMIT, eventually
 from tests.support.objects import kube_object
@@ -127,10 +127,8 @@ async def test_requests_of_other_sites_and_for_other_names_are_refused(plane: Da
     assert headers["Cache-Control"] == "no-store"
 
 
-@pytest.mark.parametrize(
-    "path", ["/assets/0000000000000000/static/dashboard.css", "/assets/x/../server.py", "/nowhere"]
-)
-async def test_what_is_not_served_is_not_found(plane: DashboardPlane, path: str) -> None:
+@cases("/assets/0000000000000000/static/dashboard.css", "/assets/x/../server.py", "/nowhere")
+async def test_what_is_not_served_is_not_found(path: str, plane: DashboardPlane) -> None:
     assert (await plane.browser.get(path, Sec_Fetch_Mode="navigate")).text == "Not Found\n"
     await plane.browser.log_in()
     assert (await plane.browser.get(path)).text == "Not Found\n"

@@ -3,12 +3,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from karmada.dashboard.graph import MOST_CLUSTERS, MOST_PODS, graph_of, pod_state
 from karmada.dashboard.workload import PolicyRef, Ref, Target, Workload, policy_of, targets_of, url_of
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import DEPLOYMENTS
+from tests.support.cases import cases
 
 REF = Ref(DEPLOYMENTS, "Deployment", "apps/v1", "prod", "web")
 
@@ -35,16 +34,13 @@ def pod(name: str, **status: Any) -> Any:
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
-@pytest.mark.parametrize(
-    ("report", "state", "text"),
-    [
-        (None, "warn", "Waiting to be applied"),
-        ({"clusterName": "m1"}, "warn", "Waiting to be applied"),
-        ({"clusterName": "m1", "applied": True, "health": "Healthy"}, "good", "Healthy"),
-        ({"clusterName": "m1", "applied": True, "health": "Unhealthy"}, "bad", "Unhealthy"),
-        ({"clusterName": "m1", "applied": True}, "warn", "Health not known"),
-        ({"clusterName": "m1", "appliedMessage": "no namespace"}, "bad", "no namespace"),
-    ],
+@cases(
+    (None, "warn", "Waiting to be applied"),
+    ({"clusterName": "m1"}, "warn", "Waiting to be applied"),
+    ({"clusterName": "m1", "applied": True, "health": "Healthy"}, "good", "Healthy"),
+    ({"clusterName": "m1", "applied": True, "health": "Unhealthy"}, "bad", "Unhealthy"),
+    ({"clusterName": "m1", "applied": True}, "warn", "Health not known"),
+    ({"clusterName": "m1", "appliedMessage": "no namespace"}, "bad", "no namespace"),
 )
 def test_a_cluster_has_the_state_that_it_reports(report: Any, state: str, text: str) -> None:
     [found] = targets_of(binding(clusters={"m1": 2}, reports=[report] if report else []), {})
@@ -104,27 +100,24 @@ def test_of_many_pods_those_with_problems_have_nodes_and_the_rest_is_counted() -
     assert len(shown) == MOST_PODS + 1
 
 
-@pytest.mark.parametrize(
-    ("status", "state"),
-    [
-        (READY, ("good", "Running")),
-        ({"phase": "Running"}, ("warn", "Not ready")),
-        ({"phase": "Pending"}, ("warn", "Pending")),
-        ({"phase": "Succeeded"}, ("good", "Succeeded")),
-        ({"phase": "Failed"}, ("bad", "Failed")),
-        (
-            {
-                "phase": "Pending",
-                "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
-            },
-            ("bad", "Unschedulable"),
-        ),
-        (
-            {"phase": "Running", "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]},
-            ("bad", "CrashLoopBackOff"),
-        ),
-        ({}, ("warn", "Pending")),
-    ],
+@cases(
+    (READY, ("good", "Running")),
+    ({"phase": "Running"}, ("warn", "Not ready")),
+    ({"phase": "Pending"}, ("warn", "Pending")),
+    ({"phase": "Succeeded"}, ("good", "Succeeded")),
+    ({"phase": "Failed"}, ("bad", "Failed")),
+    (
+        {
+            "phase": "Pending",
+            "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+        },
+        ("bad", "Unschedulable"),
+    ),
+    (
+        {"phase": "Running", "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]},
+        ("bad", "CrashLoopBackOff"),
+    ),
+    ({}, ("warn", "Pending")),
 )
 def test_a_pod_has_the_state_that_kubectl_shows(status: Any, state: tuple[str, str]) -> None:
     assert pod_state(pod("web", **status)) == state
@@ -137,13 +130,10 @@ def test_a_pod_that_is_deleted_terminates() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("annotations", "title"),
-    [
-        ({}, None),
-        ({"propagationpolicy.karmada.io/namespace": "prod", "propagationpolicy.karmada.io/name": "p"}, "prod/p"),
-        ({"clusterpropagationpolicy.karmada.io/name": "c"}, "c"),
-    ],
+@cases(
+    ({}, None),
+    ({"propagationpolicy.karmada.io/namespace": "prod", "propagationpolicy.karmada.io/name": "p"}, "prod/p"),
+    ({"clusterpropagationpolicy.karmada.io/name": "c"}, "c"),
 )
 def test_the_policy_is_the_one_that_claimed(annotations: dict[str, str], title: str | None) -> None:
     found = policy_of({"metadata": {"annotations": annotations}})

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from karmada.descheduler.rules import concerns, descheduled, divides_by_room, kept, targets_of
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, WEIGHTED, placement, static
 
 APPLIED = "policy.karmada.io/applied-placement"
@@ -40,10 +41,7 @@ def binding(
     }
 
 
-@pytest.mark.parametrize(
-    ("replicas", "ready", "unschedulable", "left"),
-    [(6, 3, 4, 3), (6, 2, 2, 4), (3, 0, 4, 3), (5, -1, 5, 0), (4, 4, 1, 4), (4, 2, 0, 4), (4, 9, 2, 2), (1, -1, 1, 0)],
-)
+@cases((6, 3, 4, 3), (6, 2, 2, 4), (3, 0, 4, 3), (5, -1, 5, 0), (4, 4, 1, 4), (4, 2, 0, 4), (4, 9, 2, 2), (1, -1, 1, 0))
 def test_what_is_ready_stays_and_what_was_never_scheduled_goes(
     replicas: int, ready: int, unschedulable: int, left: int
 ) -> None:
@@ -85,14 +83,12 @@ def test_a_cluster_that_keeps_none_stays_a_target_without_a_count() -> None:
     assert found.binding["spec"]["clusters"] == [{"name": "m1"}]
 
 
-@pytest.mark.parametrize("unschedulable", [{}, {"m1": 0}, {"m1": -1}, {"m1": 7}, {"m2": 1}])
+@cases({}, {"m1": 0}, {"m1": -1}, {"m1": 7}, {"m2": 1})
 def test_without_unschedulable_replicas_a_binding_stays_as_it_is(unschedulable: dict[str, int]) -> None:
     assert descheduled(binding({"m1": 6, "m2": 1}, {"m1": 3, "m2": 1}), unschedulable) is None
 
 
-@pytest.mark.parametrize(
-    ("report", "ready"), [({}, -1), ({"status": {}}, -1), ({"status": {"readyReplicas": 0}}, 0), ({"status": None}, -1)]
-)
+@cases(({}, -1), ({"status": {}}, -1), ({"status": {"readyReplicas": 0}}, 0), ({"status": None}, -1))
 def test_a_number_that_is_not_reported_counts_as_less_than_none(report: Obj, ready: int) -> None:
     [target] = targets_of(binding({"m1": 1}, {"m1": report}))
     assert (target.cluster, target.replicas, target.ready) == ("m1", 1, ready)
@@ -121,6 +117,6 @@ def test_only_deployments_divided_by_room_that_are_short_are_handled(obj: Obj, e
     assert concerns(obj) is expected
 
 
-@pytest.mark.parametrize("applied", ["", "{", "[]", "null", "{}"])
+@cases("", "{", "[]", "null", "{}")
 def test_a_placement_that_cannot_be_read_divides_nothing(applied: str) -> None:
     assert not divides_by_room(applied)

@@ -20,6 +20,7 @@ from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from karmada.kube.sim.cluster import SimCluster
 from tests.e2e.aggregated_process import AggregatedProcess
 from tests.support.background import Background
+from tests.support.cases import cases
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.kubectl_plane import IMPERSONATION, PROXIES, simulated
@@ -282,16 +283,13 @@ def test_it_waits_for_the_control_plane_and_can_be_stopped_meanwhile(tmp_path: P
     assert server.stop() == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        ([], "say where its objects are stored"),
-        (["--etcd-servers", "https://127.0.0.1:2379"], "needs --etcd-cafile"),
-        (["--storage", "memory://", "--feature-gates", "Nonsense=true"], "Nonsense"),
-    ],
+@cases(
+    ([], "say where its objects are stored"),
+    (["--etcd-servers", "https://127.0.0.1:2379"], "needs --etcd-cafile"),
+    (["--storage", "memory://", "--feature-gates", "Nonsense=true"], "Nonsense"),
 )
 def test_what_cannot_work_is_reported_at_once(
-    tmp_path: Path, front: ServerProcess, arguments: list[str], why: str
+    arguments: list[str], why: str, tmp_path: Path, front: ServerProcess
 ) -> None:
     server = AggregatedProcess(tmp_path, front.kubeconfig, arguments)
     server.launch()

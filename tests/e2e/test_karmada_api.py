@@ -16,6 +16,7 @@ from karmada.api.crds import all_kinds
 from karmada.api.kind import KindInfo
 from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from tests.support.background import Background
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT
 from tests.support.fake_member import FakeProxy, connect_proxy, socks_proxy
 from tests.support.kubectl_plane import PROXIES, PROXY, Plane, plane, stop
@@ -325,16 +326,13 @@ def test_a_named_object_is_found_in_the_one_member_that_has_it(everywhere: Progr
     assert member("get", "pod", pod, "-o", "jsonpath={.metadata.labels.seen}").out == "yes"
 
 
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [
-        ("/api/v1/namespaces/default/pods/nowhere", "(NotFound)"),
-        ("/api/v1/namespaces/kube-system", "(Conflict)"),
-        ("/api/v1/namespaces/default/configmaps?watch=true", "(MethodNotAllowed)"),
-        ("/api/v1/nonsense", "(NotFound)"),
-    ],
+@cases(
+    ("/api/v1/namespaces/default/pods/nowhere", "(NotFound)"),
+    ("/api/v1/namespaces/kube-system", "(Conflict)"),
+    ("/api/v1/namespaces/default/configmaps?watch=true", "(MethodNotAllowed)"),
+    ("/api/v1/nonsense", "(NotFound)"),
 )
-def test_what_all_members_together_cannot_answer(kubectl: Program, path: str, why: str) -> None:
+def test_what_all_members_together_cannot_answer(path: str, why: str, kubectl: Program) -> None:
     assert why in raw(kubectl, "*", path).err
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.plugin import install_plugin
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.e2e
 
@@ -19,19 +20,16 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PATH": path, "HOME": str(tmp_path), "KUBECONFIG": ""}
 
 
-@pytest.mark.parametrize(
-    ("args", "code", "out", "err"),
-    [
+@cases(
         ("version", 0, "kubectl karmada version: version.Info{", ""),
         ("help cordon", 0, "Mark CLUSTER", ""),
         ("cordon --foo", 1, "", "error: unknown flag: --foo\nSee 'kubectl karmada cordon --help' for usage.\n"),
         ("gte", 1, "", 'error: unknown command "gte" for "kubectl karmada"\n\nDid you mean this?\n\tget\n\n'),
         ("--kubeconfig=/none cordon m1", 1, "", "error: stat /none: no such file or directory\n"),
         ("init --port 0", 1, "", "error: --port: 0 is not a port\n"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_kubectl_karmada(
-    kubectl_path: str, environment: dict[str, str], args: str, code: int, out: str, err: str
+    args: str, code: int, out: str, err: str, kubectl_path: str, environment: dict[str, str]
 ) -> None:
     done = subprocess.run([kubectl_path, "karmada", *args.split()], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (code, err)

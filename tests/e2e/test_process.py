@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.support import forking
+from tests.support.cases import cases
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program, ServerProcess
 
@@ -82,16 +83,13 @@ def test_a_data_directory_without_write_permission_is_named(tmp_path: Path) -> N
     assert "Permission denied" in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["--storage", "redis://x"], 'unknown store "redis://x"'),
-        (["--kubernetes-version", "1.99"], "no definitions of Kubernetes 1.99"),
-        (["--service-cluster-ip-range", "nonsense"], "nonsense"),
-        (["--bind-address", "192.0.2.1"], "192.0.2.1"),
-    ],
+@cases(
+    (["--storage", "redis://x"], 'unknown store "redis://x"'),
+    (["--kubernetes-version", "1.99"], "no definitions of Kubernetes 1.99"),
+    (["--service-cluster-ip-range", "nonsense"], "nonsense"),
+    (["--bind-address", "192.0.2.1"], "192.0.2.1"),
 )
-def test_settings_that_make_no_sense_are_named(tmp_path: Path, arguments: list[str], text: str) -> None:
+def test_settings_that_make_no_sense_are_named(arguments: list[str], text: str, tmp_path: Path) -> None:
     assert text in refused("--data-dir", str(tmp_path / "data"), "--port", "0", *arguments)
 
 

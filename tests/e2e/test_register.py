@@ -9,6 +9,7 @@ import pytest
 
 from karmada.api.cluster import Cluster
 from tests.e2e.registering import NAME, Registering, registering, wait
+from tests.support.cases import cases
 from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
@@ -96,19 +97,16 @@ def test_a_deleted_cluster_is_emptied_by_its_agent(registering: Registering) -> 
     member("karmada", "unregister", NAME, "--cluster-kubeconfig", str(registering.config), timeout=120)
 
 
-@pytest.mark.parametrize(
-    ("flag", "value", "message"),
-    [
-        (
-            "--discovery-token-ca-cert-hash",
-            f"sha256:{'0' * 64}",
-            "cluster CA found in cluster-info ConfigMap is",
-        ),
-        ("--token", "abcdef.0123456789abcdef", "could not find a JWS signature in the cluster-info ConfigMap"),
-    ],
+@cases(
+    (
+        "--discovery-token-ca-cert-hash",
+        f"sha256:{'0' * 64}",
+        "cluster CA found in cluster-info ConfigMap is",
+    ),
+    ("--token", "abcdef.0123456789abcdef", "could not find a JWS signature in the cluster-info ConfigMap"),
 )
 def test_what_is_not_proven_is_refused_and_nothing_is_left(
-    registering: Registering, flag: str, value: str, message: str
+    flag: str, value: str, message: str, registering: Registering
 ) -> None:
     before = json.dumps({side: sorted(names) for side, names in registering.names().items()})
     words = registering.printed()

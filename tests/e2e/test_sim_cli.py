@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.e2e.sim_fleet import SimFleet
+from tests.support.cases import cases
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program, Result
 
@@ -254,28 +255,23 @@ def test_what_makes_no_sense_is_refused_in_one_line(fleet: SimFleet, arguments: 
     assert not fleet.clusters()["alpha"]["faults"]
 
 
-@pytest.mark.parametrize(
-    ("profile", "text"),
-    [
-        ("colour: red", "unknown field `colour`"),
-        ("- a list", "not a mapping of settings"),
-        ("version: 1.30", "needs quotes"),
-        ("pools: [{count: -1}]", "Expected `int` >= 0"),
-        ("a: b: c", "profile.yaml: "),
-    ],
+@cases(
+    ("colour: red", "unknown field `colour`"),
+    ("- a list", "not a mapping of settings"),
+    ("version: 1.30", "needs quotes"),
+    ("pools: [{count: -1}]", "Expected `int` >= 0"),
+    ("a: b: c", "profile.yaml: "),
 )
 def test_a_profile_that_makes_no_sense_is_refused_in_one_line(
-    fleet: SimFleet, tmp_path: Path, profile: str, text: str
+    profile: str, text: str, fleet: SimFleet, tmp_path: Path
 ) -> None:
     path = tmp_path / "profile.yaml"
     path.write_text(profile)
     refused(fleet.ctl("create", "x", "--profile", str(path), check=False), text)
 
 
-@pytest.mark.parametrize(
-    "arguments", [["list"], ["stop"], ["fail", "x", "down"], ["delete", "x"], ["scale", "x", "--nodes", "1"]]
-)
-def test_without_a_fleet_there_is_nothing_to_order(tmp_path: Path, arguments: list[str]) -> None:
+@cases(["list"], ["stop"], ["fail", "x", "down"], ["delete", "x"], ["scale", "x", "--nodes", "1"])
+def test_without_a_fleet_there_is_nothing_to_order(arguments: list[str], tmp_path: Path) -> None:
     fleet = SimFleet(tmp_path)
     refused(fleet.ctl(*arguments, check=False), f"no simulated clusters run in {fleet.folder}")
     assert not fleet.folder.exists()
@@ -299,8 +295,8 @@ def state(fleet: SimFleet) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("end", ["stop", "kill -9"])
-def test_a_fleet_that_ended_is_found_as_it_was(fleet: SimFleet, end: str) -> None:
+@cases("stop", "kill -9")
+def test_a_fleet_that_ended_is_found_as_it_was(end: str, fleet: SimFleet) -> None:
     kubectl = fleet.kubectl("alpha")
     kubectl("create", "deployment", f"app-{end[0]}", "--image=nginx", "--replicas=4")
     kubectl("rollout", "status", f"deployment/app-{end[0]}", "--timeout=100s")

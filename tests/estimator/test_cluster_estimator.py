@@ -18,6 +18,7 @@ from karmada.kube.objects.gvrs import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fake_api import FakeApi, FakeTransport
 from tests.support.member_objects import deployment, node, pod, replica_set, unschedulable_pod
@@ -236,15 +237,12 @@ async def test_a_deployment_without_a_current_replica_set_has_none(member: Watch
     assert estimator.unschedulable_replicas(WEB, 0) == 0
 
 
-@pytest.mark.parametrize(
-    ("resource", "text"),
-    [
-        (None, "resource is nil"),
-        (WEB | {"kind": "StatefulSet"}, r"kind\(StatefulSet\) of workload\(default/web\) is not supported"),
-        (WEB | {"name": "other"}, 'deployments.apps "other" not found'),
-    ],
+@cases(
+    (None, "resource is nil"),
+    (WEB | {"kind": "StatefulSet"}, r"kind\(StatefulSet\) of workload\(default/web\) is not supported"),
+    (WEB | {"name": "other"}, 'deployments.apps "other" not found'),
 )
-async def test_workloads_that_cannot_be_looked_up(member: Watched, resource: Obj | None, text: str) -> None:
+async def test_workloads_that_cannot_be_looked_up(resource: Obj | None, text: str, member: Watched) -> None:
     estimator = await waiting(member)
     with pytest.raises(EstimateError, match=f"^{text}$"):
         estimator.unschedulable_replicas(resource, 0)

@@ -25,6 +25,7 @@ from karmada.estimator.contract import (
 )
 from karmada.estimator.terms import Assumption, EstimateError
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 AFFINITY: Obj = {
     "nodeSelectorTerms": [
@@ -61,9 +62,7 @@ def test_the_methods_have_the_paths_of_karmada() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("message", "encoded"),
-    [
+@cases(
         (messages.MaxAvailableReplicasResponse(maxReplicas=5), b"\x08\x05"),
         (messages.MaxAvailableComponentSetsResponse(maxSets=5), b"\x08\x05"),
         (messages.UnschedulableReplicasResponse(unschedulableReplicas=5), b"\x08\x05"),
@@ -84,8 +83,7 @@ def test_the_methods_have_the_paths_of_karmada() -> None:
          b"\x1a\x01n\x22\x03\x0a\x01o"),
         (messages.MaxAvailableReplicasRequest(cluster="m", assumedWorkloads=[{"namespace": "o"}]),
          b"\x0a\x01m\x1a\x03\x0a\x01o"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_messages_have_these_bytes(message: Any, encoded: bytes) -> None:
     assert message.SerializeToString(deterministic=True) == encoded
 
@@ -123,7 +121,7 @@ def test_what_is_none_is_absent_in_both_forms() -> None:
     assert not unschedulable_request(UnschedulableQuery("member1", None, 0)).HasField("resource")
 
 
-@pytest.mark.parametrize("form", ["typed", "bytes"])
+@cases("typed", "bytes")
 def test_either_form_alone_is_understood(form: str) -> None:
     message = replicas_request(ReplicasQuery("member1", REQUIREMENTS))
     needs = message.replicaRequirements
@@ -158,7 +156,7 @@ def test_an_encoded_field_that_cannot_be_read_is_named() -> None:
         read_replicas(message)
 
 
-@pytest.mark.parametrize("form", ["typed", "bytes"])
+@cases("typed", "bytes")
 def test_a_quantity_that_cannot_be_read_is_named(form: str) -> None:
     quantity = messages.Quantity(string="much")
     typed: Obj = {"resourceRequest": {"cpu": quantity}}

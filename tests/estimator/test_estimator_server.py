@@ -24,6 +24,7 @@ from karmada.estimator.server import EstimatorServer, ServingFiles
 from karmada.estimator.terms import Assumption, EstimateError
 from karmada.kube.client.grpc_library import grpc
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.certificates import Authority, Pair
 from tests.support.estimator_client import estimator_client
 
@@ -92,13 +93,10 @@ async def test_every_method_is_served_over_mutual_tls(tmp_path: Path) -> None:
     assert recorder.calls == [(REQUIREMENTS, ASSUMED), (None, []), (COMPONENTS, "shop", ASSUMED), (RESOURCE, 300.0)]
 
 
-@pytest.mark.parametrize(
-    ("method", "request_"),
-    [
-        (MAX_AVAILABLE_REPLICAS, replicas_request(ReplicasQuery("other", None))),
-        (MAX_AVAILABLE_COMPONENT_SETS, sets_request(SetsQuery("other", []))),
-        (GET_UNSCHEDULABLE_REPLICAS, unschedulable_request(UnschedulableQuery("other", RESOURCE, 0))),
-    ],
+@cases(
+    (MAX_AVAILABLE_REPLICAS, replicas_request(ReplicasQuery("other", None))),
+    (MAX_AVAILABLE_COMPONENT_SETS, sets_request(SetsQuery("other", []))),
+    (GET_UNSCHEDULABLE_REPLICAS, unschedulable_request(UnschedulableQuery("other", RESOURCE, 0))),
 )
 async def test_a_request_for_another_cluster_is_refused(method: Any, request_: Any) -> None:
     async with serving(Recorder()) as server, estimator_client(server.port) as client:
@@ -131,8 +129,8 @@ async def test_a_client_without_a_certificate_of_the_authority_is_refused(tmp_pa
     assert recorder.calls == []
 
 
-@pytest.mark.parametrize("change", [{"client_authority": None}, {"admit_all": True}])
-async def test_clients_need_no_certificate_where_none_is_verified(tmp_path: Path, change: Any) -> None:
+@cases({"client_authority": None}, {"admit_all": True})
+async def test_clients_need_no_certificate_where_none_is_verified(change: Any, tmp_path: Path) -> None:
     files = write(tmp_path)._replace(**change)
     async with serving(Recorder(), files) as server, estimator_client(server.port, AUTHORITY) as client:
         assert await client.call(MAX_AVAILABLE_REPLICAS, REQUEST) == 7

@@ -3,13 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karmada.estimator.resources import counts_on_node, demand_of, is_extended
 from karmada.estimator.room import Room
 from karmada.estimator.simulation import Component, complete_sets, place_one_set
+from tests.support.cases import cases
 
 GI = 2**30
 GPU = "nvidia.com/gpu"
@@ -29,25 +29,22 @@ def component(replicas: int, cpu: int, memory: int = 0, gpus: int = 0, at: list[
     return Component(replicas, {name: need for name, need in demand.items() if need}, rows)
 
 
-@pytest.mark.parametrize(
-    ("rows", "components", "expected"),
-    [
-        ([(2, 1, 2, 0), (6, 3, 10, 0), (3, 4, 12, 0)], [component(1, 1, 2), component(3, 3, 10)], 3),
-        ([(4, 1, 2, 0), (3, 2, 4, 1), (2, 4, 8, 2)], [component(2, 2, 4, 1)], 3),
-        ([(1, 2, 0, 0), (1, 4, 0, 0)], [component(1, 1), component(1, 2)], 2),
-        ([(1, 2, 0, 0)], [component(0, 9)], 100),
-        ([], [component(1, 1)], 0),
-        ([(1, 50, 50, 0)], [component(1, 1), component(0, 9)], 50),
-        ([(3, 2, 2, 0)], [component(1, 1, at=[1])], 2),
-        ([(3, 2, 2, 0)], [component(1, 1, at=[1]), component(2, 1, at=[0, 2])], 2),
-        ([(9, 9, 9, 0)], [component(1, 1, gpus=1), component(1, 1)], 0),
-    ],
+@cases(
+    ([(2, 1, 2, 0), (6, 3, 10, 0), (3, 4, 12, 0)], [component(1, 1, 2), component(3, 3, 10)], 3),
+    ([(4, 1, 2, 0), (3, 2, 4, 1), (2, 4, 8, 2)], [component(2, 2, 4, 1)], 3),
+    ([(1, 2, 0, 0), (1, 4, 0, 0)], [component(1, 1), component(1, 2)], 2),
+    ([(1, 2, 0, 0)], [component(0, 9)], 100),
+    ([], [component(1, 1)], 0),
+    ([(1, 50, 50, 0)], [component(1, 1), component(0, 9)], 50),
+    ([(3, 2, 2, 0)], [component(1, 1, at=[1])], 2),
+    ([(3, 2, 2, 0)], [component(1, 1, at=[1]), component(2, 1, at=[0, 2])], 2),
+    ([(9, 9, 9, 0)], [component(1, 1, gpus=1), component(1, 1)], 0),
 )
 def test_sets_are_placed_first_fit(rows: Rows, components: list[Component], expected: int) -> None:
     assert complete_sets(room(*rows), components, 100) == expected
 
 
-@pytest.mark.parametrize("components", [[component(1, 1)], [component(1, 1), component(1, 1)]])
+@cases([component(1, 1)], [component(1, 1), component(1, 1)])
 def test_no_more_sets_than_requested_are_placed(components: list[Component]) -> None:
     assert complete_sets(room((1, 50, 50, 0)), components, 7) == 7
 
@@ -139,22 +136,19 @@ def test_replicas_fit_on_all_nodes_together() -> None:
     assert room((2, 3, 8, 0), (1, 1, 8, 0)).replicas({"cpu": 1500}) == 4
 
 
-@pytest.mark.parametrize(
-    ("name", "counts"),
-    [
-        ("cpu", True),
-        ("memory", True),
-        ("ephemeral-storage", True),
-        ("nvidia.com/gpu", True),
-        ("hugepages-2Mi", True),
-        ("attachable-volumes-csi", True),
-        ("x.kubernetes.io/y", True),
-        ("pods", False),
-        ("storage", False),
-        ("gpu", False),
-        ("requests.nvidia.com/gpu", False),
-        ("requests.kubernetes.io/bar", True),
-    ],
+@cases(
+    ("cpu", True),
+    ("memory", True),
+    ("ephemeral-storage", True),
+    ("nvidia.com/gpu", True),
+    ("hugepages-2Mi", True),
+    ("attachable-volumes-csi", True),
+    ("x.kubernetes.io/y", True),
+    ("pods", False),
+    ("storage", False),
+    ("gpu", False),
+    ("requests.nvidia.com/gpu", False),
+    ("requests.kubernetes.io/bar", True),
 )
 def test_some_resources_count_on_a_node(name: str, counts: Any) -> None:
     assert counts_on_node(name) is counts

@@ -11,6 +11,7 @@ from karmada.estimator.resources import demand_of
 from karmada.estimator.results import Code, Result, merged
 from karmada.estimator.terms import MAX_REPLICAS, Assumption, EstimateError
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 HIGH: Obj = {"scopeSelector": {"matchExpressions": [
     {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}}  # fmt: skip
@@ -40,9 +41,7 @@ MIXED = quota(
 )
 
 
-@pytest.mark.parametrize(
-    ("one", "request_", "class_name", "expected"),
-    [
+@cases(
         (BASIC, {"cpu": "500m", "memory": "512Mi"}, "", 4),
         (MIXED, {"cpu": "1", "memory": "2Gi", "nvidia.com/gpu": "1"}, "", 3),
         (BASIC, {"cpu": "500m"}, "", 12),
@@ -55,8 +54,7 @@ MIXED = quota(
         (quota({"cpu": "1e12"}, {"cpu": "0"}), {"cpu": "1m"}, "", MAX_REPLICAS),
         (quota(BASIC["status"]["hard"], BASIC["status"]["used"], **HIGH), {"cpu": "500m"}, "low", MAX_REPLICAS),
         (quota(BASIC["status"]["hard"], BASIC["status"]["used"], **HIGH), {"cpu": "500m"}, "high", 12),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_replicas_that_a_quota_allows(one: Obj, request_: Obj, class_name: str, expected: int) -> None:
     assert replicas_by(one, demand_of({"resourceRequest": request_}), class_name, ()) == expected
 
@@ -66,9 +64,7 @@ def test_a_key_with_the_prefix_overrides_the_bare_one() -> None:
     assert free_of(both) == {"cpu": 4000}
 
 
-@pytest.mark.parametrize(
-    ("spec", "class_name", "expected"),
-    [
+@cases(
         ({}, "", True),
         ({"scopes": ["PriorityClass"]}, "", False),
         ({"scopes": ["PriorityClass"]}, "any", True),
@@ -82,22 +78,18 @@ def test_a_key_with_the_prefix_overrides_the_bare_one() -> None:
         (_absent("PriorityClass"), "", True),
         (_absent("PriorityClass"), "high", False),
         (_absent("Terminating"), "", False),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_which_pods_a_quota_holds_for(spec: Obj, class_name: str, expected: bool) -> None:
     assert applies(quota({}, {}, **spec), class_name) is expected
 
 
-@pytest.mark.parametrize(
-    ("assumed", "expected"),
-    [
-        ([], 12),
-        ([component(4, cpu="1")], 4),
-        ([component(6, cpu="1")], 0),
-        ([component(7, cpu="1")], 0),
-        ([component(0, cpu="1")], 12),
-        ([component(4, memory="1Gi", cpu="0")], 0),
-    ],
+@cases(
+    ([], 12),
+    ([component(4, cpu="1")], 4),
+    ([component(6, cpu="1")], 0),
+    ([component(7, cpu="1")], 0),
+    ([component(0, cpu="1")], 12),
+    ([component(4, memory="1Gi", cpu="0")], 0),
 )
 def test_what_is_assumed_is_taken_off(assumed: list[Obj], expected: int) -> None:
     assert replicas_by(BASIC, {"cpu": 500}, "", assumed) == expected
@@ -114,9 +106,7 @@ def test_assumptions_that_the_quota_does_not_hold_for_do_not_count() -> None:
     assert replicas_by(scoped, {"cpu": 500}, "high", [component(4, "low", cpu="1")]) == 12
 
 
-@pytest.mark.parametrize(
-    ("one", "components", "expected"),
-    [
+@cases(
         (BASIC, [component(2, cpu="1"), component(1, cpu="1")], 2),
         (BASIC, [component(2, cpu="1"), component(1, memory="2Gi")], 1),
         (BASIC, [component(7, cpu="1")], 0),
@@ -124,8 +114,7 @@ def test_assumptions_that_the_quota_does_not_hold_for_do_not_count() -> None:
         (quota(BASIC["status"]["hard"], BASIC["status"]["used"], **HIGH),
          [component(2, "low", cpu="9"), component(1, "high", cpu="1")], 6),
         (quota(BASIC["status"]["hard"], BASIC["status"]["used"], **HIGH), [component(2, "low", cpu="9")], MAX_REPLICAS),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_sets_that_a_quota_allows(one: Obj, components: list[Obj], expected: int) -> None:
     assert sets_by(one, components, ()) == expected
 
@@ -159,21 +148,18 @@ def test_a_quota_that_cannot_be_read_is_an_error() -> None:
     assert plugin.replicas(needs(cpu="1"), ()).code is Code.ERROR
 
 
-@pytest.mark.parametrize(
-    ("results", "expected"),
-    [
-        ([Result(Code.SUCCESS, 5), Result(Code.NO_OPERATION, 1)], 5),
-        ([Result(Code.SUCCESS, 5), Result(Code.SUCCESS, 3)], 3),
-        ([Result(Code.SUCCESS, 5), Result(Code.UNSCHEDULABLE, 3)], 0),
-        ([Result(Code.NO_OPERATION), Result(Code.NO_OPERATION)], MAX_REPLICAS),
-        ([Result(Code.SUCCESS, -4)], 0),
-    ],
+@cases(
+    ([Result(Code.SUCCESS, 5), Result(Code.NO_OPERATION, 1)], 5),
+    ([Result(Code.SUCCESS, 5), Result(Code.SUCCESS, 3)], 3),
+    ([Result(Code.SUCCESS, 5), Result(Code.UNSCHEDULABLE, 3)], 0),
+    ([Result(Code.NO_OPERATION), Result(Code.NO_OPERATION)], MAX_REPLICAS),
+    ([Result(Code.SUCCESS, -4)], 0),
 )
 def test_results_become_one(results: list[Result], expected: int) -> None:
     assert merged(results, "replica") == expected
 
 
-@pytest.mark.parametrize("what", ["replica", "components"])
+@cases("replica", "components")
 def test_an_error_is_stronger_than_everything_else(what: str) -> None:
     results = [Result(Code.UNSCHEDULABLE, 0, "full"), Result(Code.ERROR, 0, "broken")]
     with pytest.raises(EstimateError, match=rf"^estimate {what} plugins fails with \[broken\]$"):

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.estimator.requests import node_amounts, pod_amounts, quantity_text
+from tests.support.cases import cases
 
 
 def container(always: bool = False, **requests: Any) -> dict[str, Any]:
@@ -12,21 +11,18 @@ def container(always: bool = False, **requests: Any) -> dict[str, Any]:
     return {**made, "restartPolicy": "Always"} if always else made
 
 
-@pytest.mark.parametrize(
-    ("spec", "cpu"),
-    [
-        ({}, None),
-        ({"containers": [{"name": "c"}]}, None),
-        ({"containers": [container(cpu="1"), container(cpu="250m")]}, 1250),
-        ({"containers": [container(cpu="1")], "initContainers": [container(cpu="3")]}, 3000),
-        ({"containers": [container(cpu="4")], "initContainers": [container(cpu="3"), container(cpu="2")]}, 4000),
-        ({"containers": [container(cpu="1")], "initContainers": [container(True, cpu="2")]}, 3000),
-        ({"containers": [container(cpu="1")], "initContainers": [container(True, cpu="2"), container(cpu="3")]}, 5000),
-        ({"containers": [container(cpu="1")], "initContainers": [container(cpu="3"), container(True, cpu="2")]}, 3000),
-        ({"containers": [container(cpu="1")], "overhead": {"cpu": "100m"}}, 1100),
-        ({"initContainers": [container(cpu="3")], "overhead": {"cpu": "100m"}}, 3100),
-        ({"containers": [container(cpu="1u")]}, 1),
-    ],
+@cases(
+    ({}, None),
+    ({"containers": [{"name": "c"}]}, None),
+    ({"containers": [container(cpu="1"), container(cpu="250m")]}, 1250),
+    ({"containers": [container(cpu="1")], "initContainers": [container(cpu="3")]}, 3000),
+    ({"containers": [container(cpu="4")], "initContainers": [container(cpu="3"), container(cpu="2")]}, 4000),
+    ({"containers": [container(cpu="1")], "initContainers": [container(True, cpu="2")]}, 3000),
+    ({"containers": [container(cpu="1")], "initContainers": [container(True, cpu="2"), container(cpu="3")]}, 5000),
+    ({"containers": [container(cpu="1")], "initContainers": [container(cpu="3"), container(True, cpu="2")]}, 3000),
+    ({"containers": [container(cpu="1")], "overhead": {"cpu": "100m"}}, 1100),
+    ({"initContainers": [container(cpu="3")], "overhead": {"cpu": "100m"}}, 3100),
+    ({"containers": [container(cpu="1u")]}, 1),
 )
 def test_what_a_pod_reserves(spec: dict[str, Any], cpu: int | None) -> None:
     assert pod_amounts(spec) == ((("cpu", cpu),) if cpu else ())
@@ -50,17 +46,14 @@ def test_a_node_keeps_every_resource_it_names() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "thousandths", "text"),
-    [
-        ("cpu", 2500, "2500m"),
-        ("cpu", 12000, "12"),
-        ("memory", 48 * 1024**3 * 1000, "48Gi"),
-        ("hugepages-2Mi", 4 * 1024**2 * 1000, "4Mi"),
-        ("ephemeral-storage", 1000, "1"),
-        ("pods", 330_000, "330"),
-        ("nvidia.com/gpu", 5000, "5"),
-    ],
+@cases(
+    ("cpu", 2500, "2500m"),
+    ("cpu", 12000, "12"),
+    ("memory", 48 * 1024**3 * 1000, "48Gi"),
+    ("hugepages-2Mi", 4 * 1024**2 * 1000, "4Mi"),
+    ("ephemeral-storage", 1000, "1"),
+    ("pods", 330_000, "330"),
+    ("nvidia.com/gpu", 5000, "5"),
 )
 def test_amounts_are_written_as_kubernetes_does(name: str, thousandths: int, text: str) -> None:
     assert quantity_text(name, thousandths) == text

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from karmada.estimator.room import Room
 from karmada.estimator.snapshot import Snapshot
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.member_objects import CORDONED, node, pod
 
 GPU = "nvidia.com/gpu"
@@ -207,9 +207,7 @@ def test_a_heartbeat_changes_nothing() -> None:
     assert fed.snapshot.version == version
 
 
-@pytest.mark.parametrize(
-    ("claim", "expected"),
-    [
+@cases(
         (None, ["n0"]),
         ({"tolerations": [{"operator": "Exists"}]}, ["n0", "n1", "n2", "n3"]),
         ({"tolerations": [{"key": "gpu", "value": "yes"}]}, ["n0", "n1"]),
@@ -230,8 +228,7 @@ def test_a_heartbeat_changes_nothing() -> None:
                 {"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["hdd"]}]}]}},
             ["n0"],
         ),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_which_nodes_a_claim_selects(claim: Obj | None, expected: list[str]) -> None:
     fed = Fed()
     fed.set_node("n0", node("n0", labels={"disk": "ssd"}, pods="10"))

@@ -14,6 +14,7 @@ from karmada.install.secrets import admin_kubeconfig, certificates_in, secrets
 from karmada.kube.client.kubeconfig import Kubeconfig
 from karmada.kube.server.auth.files import write_private
 from karmada.kube.server.auth.pki import DAY, CertificateAuthority, KeyPair
+from tests.support.cases import cases
 
 NOW = 1_800_000_000.0
 SEPARATE: dict[str, Any] = {"all-in-one": False}
@@ -71,13 +72,10 @@ def test_a_second_run_issues_nothing() -> None:
     assert (len(first), second) == (8, [])
 
 
-@pytest.mark.parametrize(
-    ("given", "later", "problem"),
-    [
-        ({}, 340 * DAY, "it ends on"),
-        ({"cert-external-dns": "new.example"}, 0.0, "it lacks new.example"),
-        ({"namespace": "elsewhere"}, 0.0, "it lacks *.elsewhere.svc"),
-    ],
+@cases(
+    ({}, 340 * DAY, "it ends on"),
+    ({"cert-external-dns": "new.example"}, 0.0, "it lacks new.example"),
+    ({"namespace": "elsewhere"}, 0.0, "it lacks *.elsewhere.svc"),
 )
 def test_a_leaf_is_renewed_with_the_key_that_it_had(given: dict[str, Any], later: float, problem: str) -> None:
     found, _ = made()

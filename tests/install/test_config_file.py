@@ -9,6 +9,7 @@ import pytest
 
 from karmada.install.config_file import with_config
 from karmada.install.options import InstallError, options_from
+from tests.support.cases import cases
 
 HEAD = "apiVersion: config.karmada.io/v1alpha1\nkind: KarmadaInitConfig\n"
 WHOLE = f"""{HEAD}spec:
@@ -98,25 +99,22 @@ def test_an_external_etcd_counts_where_there_is_no_local_one(tmp_path: Path) -> 
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "expected one YAML document, a KarmadaInitConfig"),
-        (f"{HEAD}---\n{HEAD}", "expected one YAML document"),
-        ("kind: KarmadaInitConfig", "apiVersion and kind are needed"),
-        ("apiVersion: v1\nkind: KarmadaInitConfig", 'apiVersion "v1" is not known'),
-        ("apiVersion: config.karmada.io/v1alpha1\nkind: Other", 'kind "Other" is not known'),
-        (f"{HEAD}spec: []", None),
-        (f"{HEAD}spec: [1]", "spec: expected a mapping"),
-        (f"{HEAD}spec: {{etcd: 5}}", "spec.etcd.local: expected a mapping"),
-        (f"{HEAD}spec: {{waitComponentReadyTimeout: soon}}", "spec.waitComponentReadyTimeout: invalid literal"),
-        (
-            f"{HEAD}spec: {{components: {{karmadaWebhook: {{extraArgs: [{{name: a}}, {{value: x}}]}}}}}}",
-            "spec.components.karmadaWebhook.extraArgs[1].name: Required value",
-        ),
-    ],
+@cases(
+    ("", "expected one YAML document, a KarmadaInitConfig"),
+    (f"{HEAD}---\n{HEAD}", "expected one YAML document"),
+    ("kind: KarmadaInitConfig", "apiVersion and kind are needed"),
+    ("apiVersion: v1\nkind: KarmadaInitConfig", 'apiVersion "v1" is not known'),
+    ("apiVersion: config.karmada.io/v1alpha1\nkind: Other", 'kind "Other" is not known'),
+    (f"{HEAD}spec: []", None),
+    (f"{HEAD}spec: [1]", "spec: expected a mapping"),
+    (f"{HEAD}spec: {{etcd: 5}}", "spec.etcd.local: expected a mapping"),
+    (f"{HEAD}spec: {{waitComponentReadyTimeout: soon}}", "spec.waitComponentReadyTimeout: invalid literal"),
+    (
+        f"{HEAD}spec: {{components: {{karmadaWebhook: {{extraArgs: [{{name: a}}, {{value: x}}]}}}}}}",
+        "spec.components.karmadaWebhook.extraArgs[1].name: Required value",
+    ),
 )
-def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, text: str, message: str | None) -> None:
+def test_a_file_that_cannot_be_used_is_refused(text: str, message: str | None, tmp_path: Path) -> None:
     path = file(tmp_path, text)
     if message is None:
         assert with_config({}, path) == {}

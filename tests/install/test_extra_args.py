@@ -7,32 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.install.extra_args import command_line, joined
+from tests.support.cases import cases
 
 USUAL = ["prog", "--a=1", "--b=2", "--c"]
 
 
-@pytest.mark.parametrize(
-    ("parts", "flags"),
-    [
-        ([], []),
-        (["--k=a", "b", "--x"], ["--k=a,b", "--x"]),
-        (["--a-b_c9"], ["--a-b_c9"]),
-        (["--k="], ["--k="]),
-    ],
+@cases(
+    ([], []),
+    (["--k=a", "b", "--x"], ["--k=a,b", "--x"]),
+    (["--a-b_c9"], ["--a-b_c9"]),
+    (["--k="], ["--k="]),
 )
 def test_flags_that_were_split_at_commas_are_put_together(parts: list[str], flags: list[str]) -> None:
     assert joined(parts) == flags
 
 
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        (["a", "--k"], 'argument "a" is invalid: no preceding --key found'),
-        (["--k=1", " --x"], 'argument " --x" is invalid: it has spaces at its start or end'),
-        (["--9=1"], "invalid argument: --9=1"),
-        (["--"], "invalid argument: --"),
-        (["--k 1"], "invalid argument: --k 1"),
-    ],
+@cases(
+    (["a", "--k"], 'argument "a" is invalid: no preceding --key found'),
+    (["--k=1", " --x"], 'argument " --x" is invalid: it has spaces at its start or end'),
+    (["--9=1"], "invalid argument: --9=1"),
+    (["--"], "invalid argument: --"),
+    (["--k 1"], "invalid argument: --k 1"),
 )
 def test_a_bad_flag_is_named(parts: list[str], message: str) -> None:
     with pytest.raises(ValueError, match="invalid") as error:
@@ -40,13 +35,10 @@ def test_a_bad_flag_is_named(parts: list[str], message: str) -> None:
     assert str(error.value) == message
 
 
-@pytest.mark.parametrize(
-    ("extra", "line"),
-    [
-        ([], USUAL),
-        (["--b=9"], ["prog", "--a=1", "--c", "--b=9"]),
-        (["--z", "--d=1", "--c=x", "--z=2"], ["prog", "--a=1", "--b=2", "--c=x", "--d=1", "--z=2"]),
-    ],
+@cases(
+    ([], USUAL),
+    (["--b=9"], ["prog", "--a=1", "--c", "--b=9"]),
+    (["--z", "--d=1", "--c=x", "--z=2"], ["prog", "--a=1", "--b=2", "--c=x", "--d=1", "--z=2"]),
 )
 def test_extra_flags_replace_usual_ones_and_stand_behind_them_in_order(extra: list[str], line: list[str]) -> None:
     assert command_line(USUAL, extra) == line

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.install.host import all_stages, foundation
 from karmada.install.images import IMAGE
 from karmada.install.options import options_from
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.restricted import privileges
 
 SEPARATE: dict[str, Any] = {"all-in-one": False}
@@ -33,48 +32,43 @@ def main_container(given: dict[str, Any], name: str) -> Obj:
     return found
 
 
-@pytest.mark.parametrize("given", [{}, ON_VOLUMES, SEPARATE_SQLITE, EXTERNAL, {"store-volume": "emptyDir"}])
+@cases({}, ON_VOLUMES, SEPARATE_SQLITE, EXTERNAL, {"store-volume": "emptyDir"})
 def test_pods_keep_to_the_restricted_profile(given: dict[str, Any]) -> None:
     assert privileges(objects(given)) == []
 
 
-@pytest.mark.parametrize(
-    ("given", "name"), [(SEPARATE, "StatefulSet/etcd"), ({"store-volume": "hostPath"}, "Deployment/karmada-apiserver")]
-)
+@cases((SEPARATE, "StatefulSet/etcd"), ({"store-volume": "hostPath"}, "Deployment/karmada-apiserver"))
 def test_a_store_in_a_folder_of_its_node_is_all_that_breaks_the_profile(given: dict[str, Any], name: str) -> None:
     found = privileges(objects(given))
     assert {text.partition(":")[0] for text in found} == {name}
     assert any("hostPath" in text for text in found)
 
 
-@pytest.mark.parametrize(
-    ("given", "names"),
-    [
-        ({}, ["karmada-apiserver"]),
-        (
-            SEPARATE,
-            [
-                "etcd",
-                "karmada-apiserver",
-                "karmada-aggregated-apiserver",
-                "kube-controller-manager",
-                "karmada-scheduler",
-                "karmada-controller-manager",
-                "karmada-webhook",
-            ],
-        ),
-        (
-            EXTERNAL,
-            [
-                "karmada-apiserver",
-                "karmada-aggregated-apiserver",
-                "kube-controller-manager",
-                "karmada-scheduler",
-                "karmada-controller-manager",
-                "karmada-webhook",
-            ],
-        ),
-    ],
+@cases(
+    ({}, ["karmada-apiserver"]),
+    (
+        SEPARATE,
+        [
+            "etcd",
+            "karmada-apiserver",
+            "karmada-aggregated-apiserver",
+            "kube-controller-manager",
+            "karmada-scheduler",
+            "karmada-controller-manager",
+            "karmada-webhook",
+        ],
+    ),
+    (
+        EXTERNAL,
+        [
+            "karmada-apiserver",
+            "karmada-aggregated-apiserver",
+            "kube-controller-manager",
+            "karmada-scheduler",
+            "karmada-controller-manager",
+            "karmada-webhook",
+        ],
+    ),
 )
 def test_components_are_applied_in_the_order_of_an_upgrade(given: dict[str, Any], names: list[str]) -> None:
     stages = all_stages(options_from(given))
@@ -82,7 +76,7 @@ def test_components_are_applied_in_the_order_of_an_upgrade(given: dict[str, Any]
     assert [stage.workload["metadata"]["name"] for stage in stages] == names
 
 
-@pytest.mark.parametrize("given", [{}, ON_VOLUMES, SEPARATE_SQLITE, EXTERNAL])
+@cases({}, ON_VOLUMES, SEPARATE_SQLITE, EXTERNAL)
 def test_everything_is_labelled_for_deinit_and_in_the_namespace(given: dict[str, Any]) -> None:
     for obj in objects({**given, "namespace": "here"}):
         metadata = obj["metadata"]
@@ -155,9 +149,7 @@ def test_the_flags_of_a_run_are_kept_in_the_cluster_for_the_next() -> None:
     assert saved["data"] == {"flags.json": '{\n  "port": 31000\n}'}
 
 
-@pytest.mark.parametrize(
-    ("labels", "selector"), [("", {"karmada.io/etcd": ""}), ("a=b,c", {"a": "b", "c": ""}), (" a=b ,", {"a": "b"})]
-)
+@cases(("", {"karmada.io/etcd": ""}), ("a=b,c", {"a": "b", "c": ""}), (" a=b ,", {"a": "b"}))
 def test_a_folder_of_a_node_is_bound_to_the_nodes_that_have_it(labels: str, selector: dict[str, str]) -> None:
     pod = workload({**SEPARATE, "etcd-node-selector-labels": labels}, "etcd")["spec"]["template"]["spec"]
     assert pod["nodeSelector"] == selector

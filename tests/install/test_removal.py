@@ -13,6 +13,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvrs import DEPLOYMENTS, NAMESPACES, NODES, PODS
 from karmada.kube.objects.types import Obj
 from tests.install.installing import KINDS, NAMESPACE, Host, host_cluster
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 from tests.support.rights import grant, user
 
@@ -111,17 +112,14 @@ async def test_it_says_whether_anything_was_there(host: Host) -> None:
     assert not await remove(host.client, removal, lambda _line: None)
 
 
-@pytest.mark.parametrize(
-    ("granted", "lacking"),
-    [
-        (
-            [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}],
-            f"delete secrets in namespace {NAMESPACE}",
-        ),
-        ([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "delete"]}], "patch nodes in the whole"),
-    ],
+@cases(
+    (
+        [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}],
+        f"delete secrets in namespace {NAMESPACE}",
+    ),
+    ([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "delete"]}], "patch nodes in the whole"),
 )
-async def test_missing_rights_are_listed_and_nothing_is_removed(host: Host, granted: list[Obj], lacking: str) -> None:
+async def test_missing_rights_are_listed_and_nothing_is_removed(granted: list[Obj], lacking: str, host: Host) -> None:
     await host.install({"store-volume": "hostPath"}, "host")
     before = await host.specs()
     jane = host.as_user("jane")

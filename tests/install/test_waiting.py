@@ -17,6 +17,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.types import Obj
 from tests.install.installing import NAMESPACE, Host, host_cluster
+from tests.support.cases import cases
 
 
 class Looks:
@@ -56,15 +57,12 @@ async def test_zero_waits_without_limit() -> None:
     task.cancel()
 
 
-@pytest.mark.parametrize(
-    ("reasons", "text"),
-    [
-        (["ImagePullBackOff"], "name a registry"),
-        (["Nothing", "FailedScheduling"], "add a node"),
-        (["CrashLoopBackOff", "ErrImagePull"], "its last log lines"),
-        (["StartError"], "its image has not the program"),
-        ([], "see its events and logs"),
-    ],
+@cases(
+    (["ImagePullBackOff"], "name a registry"),
+    (["Nothing", "FailedScheduling"], "add a node"),
+    (["CrashLoopBackOff", "ErrImagePull"], "its last log lines"),
+    (["StartError"], "its image has not the program"),
+    ([], "see its events and logs"),
 )
 def test_the_first_reason_that_is_known_says_what_to_do(reasons: list[str], text: str) -> None:
     assert advice(reasons).startswith(text)
@@ -74,15 +72,12 @@ def stateful_set(**status: int) -> Obj:
     return {"kind": "StatefulSet", "metadata": {"generation": 2}, "spec": {"replicas": 3}, "status": status}
 
 
-@pytest.mark.parametrize(
-    ("status", "ready"),
-    [
-        ({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}, True),
-        ({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}, False),
-        ({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "readyReplicas": 3}, False),
-        ({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 2}, False),
-        ({}, False),
-    ],
+@cases(
+    ({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}, True),
+    ({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}, False),
+    ({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "readyReplicas": 3}, False),
+    ({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 2}, False),
+    ({}, False),
 )
 def test_a_stateful_set_is_ready_when_all_its_pods_are_new_and_ready(status: dict[str, int], ready: bool) -> None:
     assert is_ready(stateful_set(**status)) is ready

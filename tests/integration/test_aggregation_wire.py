@@ -12,6 +12,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.support.callers import Caller, user_certificate
+from tests.support.cases import cases
 from tests.support.custom_kinds import definition
 from tests.support.eventually import eventually
 from tests.support.rights import grant, user
@@ -143,16 +144,13 @@ async def test_a_backend_that_stops_is_unavailable_with_503(front: ApiServer, ba
     assert answer.body
 
 
-@pytest.mark.parametrize(
-    ("service", "reason"),
-    [
-        (None, "ServiceNotFound"),
-        ({"ports": [{"port": 1}]}, "ServicePortError"),
-        ({"ports": [{"port": 443}]}, "EndpointsNotFound"),
-    ],
+@cases(
+    (None, "ServiceNotFound"),
+    ({"ports": [{"port": 1}]}, "ServicePortError"),
+    ({"ports": [{"port": 443}]}, "EndpointsNotFound"),
 )
 async def test_a_backend_that_cannot_be_reached_says_why(
-    server: ApiServer, http: Http, service: Obj | None, reason: str
+    service: Obj | None, reason: str, server: ApiServer, http: Http
 ) -> None:
     if service is not None:
         await http("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": "backend"}, "spec": service})

@@ -6,8 +6,6 @@ import asyncio
 import json
 from typing import Any
 
-import pytest
-
 from karmada.kube.server.app import ApiServer
 from tests.integration.samples import (
     APPLY,
@@ -28,6 +26,7 @@ from tests.integration.samples import (
     revision,
     widget,
 )
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 from tests.support.wire import Http
 
@@ -67,21 +66,18 @@ async def test_an_apply_must_name_its_manager(http: Http) -> None:
     assert (await http("GET", f"{CONFIGMAPS}/c")).code == 404
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "text"),
-    [
-        (configmap() | {"apiVersion": "v2"}, 400, "invalid object type: /v2, Kind=ConfigMap"),
-        (configmap() | {"kind": "Secret"}, 400, "invalid object type: /v1, Kind=Secret"),
-        (configmap("other"), 400, "the name of the object (other) does not match the name on the URL (c)"),
-        (configmap(namespace="other"), 400, "the namespace of the provided object does not match"),
-        (configmap(managedFields=[{"manager": "x"}]), 400, "metadata.managedFields must be nil"),
-        (b"[1]", 400, "error decoding YAML"),
-        (b"a: {", 400, "error decoding YAML"),
-        (b"", 400, "invalid object type: /, Kind="),
-    ],
+@cases(
+    (configmap() | {"apiVersion": "v2"}, 400, "invalid object type: /v2, Kind=ConfigMap"),
+    (configmap() | {"kind": "Secret"}, 400, "invalid object type: /v1, Kind=Secret"),
+    (configmap("other"), 400, "the name of the object (other) does not match the name on the URL (c)"),
+    (configmap(namespace="other"), 400, "the namespace of the provided object does not match"),
+    (configmap(managedFields=[{"manager": "x"}]), 400, "metadata.managedFields must be nil"),
+    (b"[1]", 400, "error decoding YAML"),
+    (b"a: {", 400, "error decoding YAML"),
+    (b"", 400, "invalid object type: /, Kind="),
 )
 async def test_an_apply_that_does_not_fit_is_refused_and_changes_nothing(
-    http: Http, body: Any, code: int, text: str
+    body: Any, code: int, text: str, http: Http
 ) -> None:
     before = await revision(http)
     refused(await apply(http, f"{CONFIGMAPS}/c", body), code, "BadRequest", text)
@@ -185,14 +181,11 @@ async def test_two_list_items_of_one_key_fail(http: Http) -> None:
     assert "duplicate entries for key" in status["message"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"1","a":"2"}}',
-        b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: '1'\n  a: '2'\n",
-    ],
+@cases(
+    b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"1","a":"2"}}',
+    b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: '1'\n  a: '2'\n",
 )
-async def test_repeated_keys_are_an_error_a_warning_or_nothing(http: Http, text: bytes) -> None:
+async def test_repeated_keys_are_an_error_a_warning_or_nothing(text: bytes, http: Http) -> None:
     strict = await apply(http, f"{CONFIGMAPS}/c", text, query="&fieldValidation=Strict")
     refused(strict, 400, "BadRequest", "error strict decoding YAML: ", 'key "a" already set in map')
     assert (await http("GET", f"{CONFIGMAPS}/c")).code == 404

@@ -21,6 +21,7 @@ from karmada.kube.server.audit.config import AuditConfig
 from karmada.kube.server.audit.policy import parse_policy
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, user_certificate
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.running import api_server
 from tests.support.wire import Http
@@ -229,16 +230,13 @@ async def test_every_stage_is_an_event_with_the_same_id(certificates: Path, tmp_
     assert "responseStatus" not in events(log)[0]
 
 
-@pytest.mark.parametrize(
-    ("headers", "attempted"),
-    [
-        ({"Authorization": "Bearer hush"}, "Authentication failed, attempted: bearer"),
-        ({"Authorization": "Basic aHVzaDpodXNo"}, "Authentication failed, attempted: basic"),
-        ({}, "Authentication failed, no credentials provided"),
-    ],
+@cases(
+    ({"Authorization": "Bearer hush"}, "Authentication failed, attempted: bearer"),
+    ({"Authorization": "Basic aHVzaDpodXNo"}, "Authentication failed, attempted: basic"),
+    ({}, "Authentication failed, no credentials provided"),
 )
 async def test_a_sender_that_is_not_authenticated_is_one_event_without_credentials(
-    certificates: Path, tmp_path: Path, headers: dict[str, str], attempted: str
+    headers: dict[str, str], attempted: str, certificates: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "audit.log"
     stages = ["RequestReceived", "ResponseStarted"]

@@ -33,6 +33,7 @@ from tests.integration.samples import (
     revision,
     widget,
 )
+from tests.support.cases import cases
 from tests.support.wire import Answer, Http
 
 LIMIT = 3 * 1024 * 1024
@@ -63,8 +64,8 @@ BAD_BODIES: list[tuple[str, bytes]] = [
 ]
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT"])
-async def test_a_body_that_cannot_be_read_is_a_bad_request(http: Http, method: str) -> None:
+@cases("POST", "PUT")
+async def test_a_body_that_cannot_be_read_is_a_bad_request(method: str, http: Http) -> None:
     ok(await http("POST", CONFIGMAPS, configmap("there")), 201)
     path = CONFIGMAPS if method == "POST" else f"{CONFIGMAPS}/there"
     before = await quiet_revision(http)
@@ -192,11 +193,8 @@ def _padded(size: int) -> bytes:
     return body[:-1] + b" " * (size - len(body)) + b"}"
 
 
-@pytest.mark.parametrize(
-    ("method", "kind"),
-    [("POST", "application/json"), ("PUT", YAML), ("PATCH", MERGE), ("PATCH", APPLY), ("DELETE", "application/json")],
-)
-async def test_a_body_over_the_limit_is_refused(http: Http, method: str, kind: str) -> None:
+@cases(("POST", "application/json"), ("PUT", YAML), ("PATCH", MERGE), ("PATCH", APPLY), ("DELETE", "application/json"))
+async def test_a_body_over_the_limit_is_refused(method: str, kind: str, http: Http) -> None:
     before = await quiet_revision(http)
     path = CONFIGMAPS if method == "POST" else f"{CONFIGMAPS}/big?fieldManager=m"
     answer = await http(method, path, _padded(LIMIT + 1), content_type=kind)
@@ -234,23 +232,20 @@ async def test_the_server_goes_on_after_a_client_that_hangs_up(http: Http, serve
     ok(await http("POST", CONFIGMAPS, configmap()), 201)
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "code", "reason"),
-    [
-        ("POST", "/api/v1/namespaces/default/wombats", 404, "NotFound"),
-        ("PUT", "/api/v1/namespaces/default/configmaps/c/wombat", 404, "NotFound"),
-        ("POST", "/api/v1/namespaces/default/configmaps/c/status", 404, "NotFound"),
-        ("POST", "/apis/apps/v1/namespaces/default/deployments/d/status", 405, "MethodNotAllowed"),
-        ("DELETE", "/apis/apps/v1/namespaces/default/deployments/d/status", 405, "MethodNotAllowed"),
-        ("DELETE", "/apis/apps/v1/namespaces/default/deployments/d/scale", 405, "MethodNotAllowed"),
-        ("PUT", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/x", 405, "MethodNotAllowed"),
-        ("POST", "/api/v1/componentstatuses", 405, "MethodNotAllowed"),
-        ("POST", "/api/v1/namespaces/default/namespaces", 404, "NotFound"),
-        ("POST", "/api/v1/namespaces/default/nodes", 404, "NotFound"),
-        ("OPTIONS", "/api/v1/namespaces/default/configmaps", 405, "MethodNotAllowed"),
-    ],
+@cases(
+    ("POST", "/api/v1/namespaces/default/wombats", 404, "NotFound"),
+    ("PUT", "/api/v1/namespaces/default/configmaps/c/wombat", 404, "NotFound"),
+    ("POST", "/api/v1/namespaces/default/configmaps/c/status", 404, "NotFound"),
+    ("POST", "/apis/apps/v1/namespaces/default/deployments/d/status", 405, "MethodNotAllowed"),
+    ("DELETE", "/apis/apps/v1/namespaces/default/deployments/d/status", 405, "MethodNotAllowed"),
+    ("DELETE", "/apis/apps/v1/namespaces/default/deployments/d/scale", 405, "MethodNotAllowed"),
+    ("PUT", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/x", 405, "MethodNotAllowed"),
+    ("POST", "/api/v1/componentstatuses", 405, "MethodNotAllowed"),
+    ("POST", "/api/v1/namespaces/default/namespaces", 404, "NotFound"),
+    ("POST", "/api/v1/namespaces/default/nodes", 404, "NotFound"),
+    ("OPTIONS", "/api/v1/namespaces/default/configmaps", 405, "MethodNotAllowed"),
 )
-async def test_paths_that_lead_nowhere(http: Http, method: str, path: str, code: int, reason: str) -> None:
+async def test_paths_that_lead_nowhere(method: str, path: str, code: int, reason: str, http: Http) -> None:
     refused(await http(method, path, {"metadata": {"name": "x"}}), code, reason)
 
 
@@ -259,8 +254,8 @@ async def test_a_group_that_is_not_served_has_no_page(http: Http) -> None:
     assert (answer.code, answer.body) == (404, b"404 page not found\n")
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-async def test_nobody_without_rights_writes_anything(http: Http, method: str) -> None:
+@cases("POST", "PUT", "PATCH", "DELETE")
+async def test_nobody_without_rights_writes_anything(method: str, http: Http) -> None:
     ok(await http("POST", CONFIGMAPS, configmap("there")), 201)
     before = await quiet_revision(http)
     path = CONFIGMAPS if method == "POST" else f"{CONFIGMAPS}/there"

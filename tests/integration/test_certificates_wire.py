@@ -14,6 +14,7 @@ from karmada.kube.objects.gvrs import CSRS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.support.callers import Caller, encoded, server_with_clock, signing_request, user_certificate
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object
 from tests.support.rights import role
@@ -200,15 +201,12 @@ async def bind(http: Http, role: str, kind: str, subject: str, name: str = "") -
     assert answer.code == 201, answer.body
 
 
-@pytest.mark.parametrize(
-    ("group", "role"),
-    [
-        ("bootstrappers", "system:certificates.k8s.io:certificatesigningrequests:nodeclient"),
-        ("renewers", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient"),
-    ],
+@cases(
+    ("bootstrappers", "system:certificates.k8s.io:certificatesigningrequests:nodeclient"),
+    ("renewers", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient"),
 )
 async def test_permitted_kubelets_are_approved_automatically(
-    server: ApiServer, http: Http, group: str, role: str
+    group: str, role: str, server: ApiServer, http: Http
 ) -> None:
     await bind(http, "system:node-bootstrapper", "Group", group, name="may-request")
     await bind(http, role, "Group", group)
@@ -273,8 +271,8 @@ async def test_approval_changes_nothing_but_the_decision(server: ApiServer, http
     assert kept["spec"]["username"] != "another"
 
 
-@pytest.mark.parametrize("part", ["approval", "status"])
-async def test_a_decision_and_a_status_keep_the_metadata_of_the_body(server: ApiServer, http: Http, part: str) -> None:
+@cases("approval", "status")
+async def test_a_decision_and_a_status_keep_the_metadata_of_the_body(part: str, server: ApiServer, http: Http) -> None:
     pem, _ = signing_request("jane")
     body = (await http("POST", PATH, csr("jane", pem, "example.com/signer"))).json()
     body["metadata"]["annotations"] = {"put": part}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.integration.samples import CONFIGMAPS, configmap, ok, refused
+from tests.support.cases import cases
 from tests.support.wire import Http
 
 PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
@@ -38,12 +39,9 @@ async def test_a_body_that_cannot_be_inflated_is_refused(http: Http, body: bytes
     assert answer.code == code, answer.body
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "anonymous", "code"),
-    [("GET", "/version", True, 200), ("POST", CONFIGMAPS, True, 403), ("GET", CONFIGMAPS, False, 200)],
-)
+@cases(("GET", "/version", True, 200), ("POST", CONFIGMAPS, True, 403), ("GET", CONFIGMAPS, False, 200))
 async def test_nothing_is_inflated_for_requests_without_the_right_to_a_body(
-    http: Http, method: str, path: str, anonymous: bool, code: int, monkeypatch: pytest.MonkeyPatch
+    method: str, path: str, anonymous: bool, code: int, http: Http, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> None:
         raise AssertionError("a body was inflated")

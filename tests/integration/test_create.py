@@ -25,6 +25,7 @@ from tests.integration.samples import (
     revision,
     watching,
 )
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
@@ -220,16 +221,13 @@ async def test_duplicate_owners_are_removed_with_a_warning(http: Http) -> None:
     assert any("duplicate entries" in warning for warning in answer.warnings)
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ("dryRun=Some", 'dryRun: Unsupported value: ["Some"]'),
-        (f"fieldManager={'m' * 129}", "fieldManager: Too long: may not be more than 128 bytes"),
-        ("fieldManager=a%0Ab", "fieldManager: Invalid value"),
-        ("fieldValidation=Loud", 'fieldValidation: Unsupported value: "Loud"'),
-    ],
+@cases(
+    ("dryRun=Some", 'dryRun: Unsupported value: ["Some"]'),
+    (f"fieldManager={'m' * 129}", "fieldManager: Too long: may not be more than 128 bytes"),
+    ("fieldManager=a%0Ab", "fieldManager: Invalid value"),
+    ("fieldValidation=Loud", 'fieldValidation: Unsupported value: "Loud"'),
 )
-async def test_options_that_make_no_sense_are_refused(http: Http, query: str, field: str) -> None:
+async def test_options_that_make_no_sense_are_refused(query: str, field: str, http: Http) -> None:
     before = await revision(http)
     status = refused(await http("POST", f"{CONFIGMAPS}?{query}", configmap()), 422, "Invalid", field)
     assert status["message"].startswith('CreateOptions.meta.k8s.io "" is invalid: ')

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from karmada.kube.server.app import ApiServer
+from tests.support.cases import cases
 from tests.support.wire import Http
 
 
@@ -41,10 +40,8 @@ async def test_aggregated_servers_learn_whom_to_trust(server: ApiServer, http: H
     assert (await http("GET", role)).code == 200
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
-)
-async def test_the_system_has_its_priorities(http: Http, name: str, value: int) -> None:
+@cases(("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000))
+async def test_the_system_has_its_priorities(name: str, value: int, http: Http) -> None:
     found = (await http("GET", f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")).json()
     assert found["value"] == value
 

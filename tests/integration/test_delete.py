@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from karmada.kube.schema.protobuf import encode
 from karmada.kube.server.app import ApiServer
 from tests.integration.samples import (
@@ -27,6 +25,7 @@ from tests.integration.samples import (
     revision,
     watching,
 )
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
@@ -92,8 +91,8 @@ async def test_a_version_precondition_that_fails_deletes_nothing(http: Http) -> 
     ok(await http("DELETE", f"{CONFIGMAPS}/c", {"preconditions": {"resourceVersion": newer}}))
 
 
-@pytest.mark.parametrize("version", ["v1", "meta.k8s.io/v1", "apps/v1", "policy/v1", None])
-async def test_options_come_under_several_versions(http: Http, version: str | None) -> None:
+@cases("v1", "meta.k8s.io/v1", "apps/v1", "policy/v1", None)
+async def test_options_come_under_several_versions(version: str | None, http: Http) -> None:
     ok(await http("POST", DEPLOYMENTS, deployment()), 201)
     body: Any = {"propagationPolicy": "Background"}
     if version:
@@ -136,17 +135,14 @@ async def test_options_that_make_no_sense_delete_nothing(http: Http) -> None:
     assert ok(await http("GET", f"{CONFIGMAPS}/c")) == created
 
 
-@pytest.mark.parametrize(
-    ("query", "body"),
-    [
-        ("", {"orphanDependents": True, "propagationPolicy": "Orphan"}),
-        ("", {"propagationPolicy": "Sideways"}),
-        ("", {"dryRun": ["Some"]}),
-        ("?propagationPolicy=Sideways", None),
-        ("?dryRun=Some", None),
-    ],
+@cases(
+    ("", {"orphanDependents": True, "propagationPolicy": "Orphan"}),
+    ("", {"propagationPolicy": "Sideways"}),
+    ("", {"dryRun": ["Some"]}),
+    ("?propagationPolicy=Sideways", None),
+    ("?dryRun=Some", None),
 )
-async def test_values_that_no_option_has_are_invalid(http: Http, query: str, body: Any) -> None:
+async def test_values_that_no_option_has_are_invalid(query: str, body: Any, http: Http) -> None:
     created = ok(await http("POST", CONFIGMAPS, configmap()), 201)
     status = refused(await http("DELETE", f"{CONFIGMAPS}/c{query}", body), 422, "Invalid")
     assert status["message"].startswith('DeleteOptions.meta.k8s.io "" is invalid: ')
@@ -189,8 +185,8 @@ async def test_no_finalizer_is_added_while_deleting(http: Http) -> None:
     assert ok(await http("GET", f"{CONFIGMAPS}/c")) == held
 
 
-@pytest.mark.parametrize("way", ["put", "merge", "json"])
-async def test_the_last_finalizer_takes_the_object_with_it_in_one_event(http: Http, way: str) -> None:
+@cases("put", "merge", "json")
+async def test_the_last_finalizer_takes_the_object_with_it_in_one_event(way: str, http: Http) -> None:
     ok(await http("POST", CONFIGMAPS, configmap(finalizers=[HOLD])), 201)
     held = ok(await http("DELETE", f"{CONFIGMAPS}/c"))
     since = await quiet_revision(http)
@@ -331,8 +327,8 @@ async def test_a_collection_keeps_the_options_for_each(http: Http) -> None:
         assert ok(await http("GET", f"{PODS}/{name}"))["metadata"]["deletionGracePeriodSeconds"] == 7
 
 
-@pytest.mark.parametrize("query", ["labelSelector=a%3D%3D%3Db", "fieldSelector=spec.foo%3Dx", "labelSelector=%21%21"])
-async def test_a_selector_that_is_none_deletes_nothing(http: Http, query: str) -> None:
+@cases("labelSelector=a%3D%3D%3Db", "fieldSelector=spec.foo%3Dx", "labelSelector=%21%21")
+async def test_a_selector_that_is_none_deletes_nothing(query: str, http: Http) -> None:
     ok(await http("POST", CONFIGMAPS, configmap()), 201)
     refused(await http("DELETE", f"{CONFIGMAPS}?{query}"), 400, "BadRequest")
     ok(await http("GET", f"{CONFIGMAPS}/c"))
@@ -354,8 +350,8 @@ async def test_namespaces_are_not_deleted_by_the_collection(http: Http) -> None:
     refused(await http("DELETE", "/api/v1/namespaces"), 405, "MethodNotAllowed")
 
 
-@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-async def test_some_namespaces_may_not_be_deleted(http: Http, name: str) -> None:
+@cases("default", "kube-system", "kube-public")
+async def test_some_namespaces_may_not_be_deleted(name: str, http: Http) -> None:
     status = refused(await http("DELETE", f"/api/v1/namespaces/{name}"), 403, "Forbidden")
     assert status["message"] == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
 

@@ -13,6 +13,7 @@ from karmada.kube.schema.protobuf import decode
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.handlers.discovery import aggregated_forms
 from tests.integration.streams import served
+from tests.support.cases import cases
 from tests.support.wire import Http
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
@@ -185,16 +186,13 @@ async def test_the_category_all_is_what_kubectl_get_all_shows(idle: Http) -> Non
 
 
 @on_module_loop
-@pytest.mark.parametrize(
-    ("header", "media", "version"),
-    [
-        (NEW_CLIENT, V2, "v2"),
-        (NEWEST_CLIENT, V2, "v2"),
-        (f"application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList,{V2}", V2, "v2"),
-    ],
+@cases(
+    (NEW_CLIENT, V2, "v2"),
+    (NEWEST_CLIENT, V2, "v2"),
+    (f"application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList,{V2}", V2, "v2"),
 )
 async def test_both_roots_answer_the_first_form_that_is_known(
-    idle: Http, header: str, media: str, version: str
+    header: str, media: str, version: str, idle: Http
 ) -> None:
     for path in ("/api", "/apis"):
         answer = await idle("GET", path, headers={"Accept": header})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.integration.samples import (
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -21,6 +19,7 @@ from tests.integration.samples import (
     refused,
     revision,
 )
+from tests.support.cases import cases
 from tests.support.wire import Http
 
 DRY = "?dryRun=All"
@@ -93,15 +92,15 @@ async def test_a_binding_may_be_tried_out(http: Http) -> None:
     assert ok(await http("GET", f"{PODS}/p")) == stored
 
 
-@pytest.mark.parametrize("part", ["exec", "attach", "portforward", "proxy"])
-async def test_connections_have_no_dry_run(http: Http, part: str) -> None:
+@cases("exec", "attach", "portforward", "proxy")
+async def test_connections_have_no_dry_run(part: str, http: Http) -> None:
     ok(await http("POST", PODS, pod()), 201)
     answer = await http("POST", f"{PODS}/p/{part}{DRY}")
     refused(answer, 400, "BadRequest", "dryRun is not supported")
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
-async def test_all_is_the_only_value(http: Http, method: str) -> None:
+@cases("POST", "PUT", "PATCH")
+async def test_all_is_the_only_value(method: str, http: Http) -> None:
     path = CONFIGMAPS if method == "POST" else f"{CONFIGMAPS}/c"
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
     answer = await http(method, f"{path}?dryRun=Maybe", configmap(), content_type=kind)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from karmada.kube.server.app import ApiServer
 from tests.integration.samples import CORE, STRATEGIC, interleave, ok, patch, refused
+from tests.support.cases import cases
 from tests.support.wire import Http
 
 EVENTS, NEW_EVENTS = f"{CORE}/events", "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -60,8 +59,8 @@ async def test_an_event_is_the_same_in_both_apis(http: Http) -> None:
     assert old["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
-@pytest.mark.parametrize("kind", [STRATEGIC, "application/merge-patch+json"])
-async def test_recorders_count_up_by_patching(http: Http, kind: str) -> None:
+@cases(STRATEGIC, "application/merge-patch+json")
+async def test_recorders_count_up_by_patching(kind: str, http: Http) -> None:
     ok(await http("POST", EVENTS, event()), 201)
     change = {"count": 5, "lastTimestamp": "2026-01-01T01:00:00Z"}
     patched = ok(await patch(http, f"{EVENTS}/e.1", change, kind))
@@ -80,8 +79,8 @@ async def test_an_event_stays_in_the_namespace_of_its_object(http: Http) -> None
     ok(await http("POST", EVENTS, event(involvedObject={"kind": "Node", "name": "n"})), 201)
 
 
-@pytest.mark.parametrize("key", ["eventTime", "reportingController", "reportingInstance", "action", "reason", "type"])
-async def test_new_events_need_all_fields(http: Http, key: str) -> None:
+@cases("eventTime", "reportingController", "reportingInstance", "action", "reason", "type")
+async def test_new_events_need_all_fields(key: str, http: Http) -> None:
     body = new_event()
     del body[key]
     refused(await http("POST", NEW_EVENTS, body), 422, "Invalid", key)
@@ -113,8 +112,8 @@ async def test_a_lease_keeps_microseconds(http: Http) -> None:
     assert made["spec"]["leaseTransitions"] == 0
 
 
-@pytest.mark.parametrize("spec", [{"leaseDurationSeconds": 0}, {"leaseTransitions": -1}, {"leaseDurationSeconds": -5}])
-async def test_a_lease_that_makes_no_sense_is_invalid(http: Http, spec: Any) -> None:
+@cases({"leaseDurationSeconds": 0}, {"leaseTransitions": -1}, {"leaseDurationSeconds": -5})
+async def test_a_lease_that_makes_no_sense_is_invalid(spec: Any, http: Http) -> None:
     refused(await http("POST", LEASES, {"metadata": {"name": "l"}, "spec": spec}), 422, "Invalid", "spec.lease")
 
 

@@ -18,6 +18,7 @@ from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.server.app import ApiServer
+from tests.support.cases import cases
 
 
 @dataclass
@@ -73,17 +74,15 @@ async def next_epoch(client: Client, lease: Obj) -> None:
     await client.update(LEASES, {**lease, "spec": {**lease["spec"], "leaseTransitions": 4}})
 
 
-@pytest.mark.parametrize(
-    ("change", "why"), [(end, "gone"), (replace, "gone"), (next_epoch, "epoch is 4 and no longer")]
-)
+@cases((end, "gone"), (replace, "gone"), (next_epoch, "epoch is 4 and no longer"))
 async def test_every_write_is_refused_once_the_lease_has_moved_on(
+    change: Callable[[Client, Obj], Awaitable[None]],
+    why: str,
     client: Client,
     fenced: Client,
     guard: SentUnder,
     lease: Obj,
     server: ApiServer,
-    change: Callable[[Client, Obj], Awaitable[None]],
-    why: str,
 ) -> None:
     kept = await fenced.create(CONFIG_MAPS, config_map("kept"))
     await change(client, lease)
@@ -126,8 +125,8 @@ async def test_a_write_is_refused_when_the_lease_ends_while_it_is_handled(
         await client.get(CONFIG_MAPS, "late", "default")
 
 
-@pytest.mark.parametrize("header", ["", "default/one", "default/one/uid/soon", "a/b/c/d/1"])
-async def test_a_header_that_names_no_lease_is_a_bad_request(fenced: Client, guard: SentUnder, header: str) -> None:
+@cases("", "default/one", "default/one/uid/soon", "a/b/c/d/1")
+async def test_a_header_that_names_no_lease_is_a_bad_request(header: str, fenced: Client, guard: SentUnder) -> None:
     guard.header = header
     with pytest.raises(BadRequest, match="must be NAMESPACE/NAME/UID/EPOCH"):
         await fenced.create(CONFIG_MAPS, config_map("odd"))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from tests.integration.samples import (
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -26,6 +24,7 @@ from tests.integration.samples import (
     revision,
     widget,
 )
+from tests.support.cases import cases
 from tests.support.wire import Http
 
 
@@ -70,15 +69,12 @@ async def test_ignored_fields_are_dropped_in_silence(http: Http) -> None:
     assert answer.warnings == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [
-        (MERGE, {"spec": {"foo": 1}}),
-        (STRATEGIC, {"spec": {"foo": 1}}),
-        (JSON_PATCH, [{"op": "add", "path": "/spec/foo", "value": 1}]),
-    ],
+@cases(
+    (MERGE, {"spec": {"foo": 1}}),
+    (STRATEGIC, {"spec": {"foo": 1}}),
+    (JSON_PATCH, [{"op": "add", "path": "/spec/foo", "value": 1}]),
 )
-async def test_patches_are_strict_in_their_own_words(http: Http, kind: str, change: Any) -> None:
+async def test_patches_are_strict_in_their_own_words(kind: str, change: Any, http: Http) -> None:
     created = ok(await http("POST", DEPLOYMENTS, deployment()), 201)
     path = f"{DEPLOYMENTS}/web"
     status = refused(await patch(http, path, change, kind, f"?{STRICT}"), 422, "Invalid")
@@ -99,8 +95,8 @@ DUPLICATE = b'{"metadata":{"name":"c","labels":{"a":"1","a":"2"}},"data":{"k":"1
 DUPLICATE_YAML = b"metadata:\n  name: c\n  labels: {a: '1', a: '2'}\ndata:\n  k: '1'\n  k: '2'\n"
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT"])
-async def test_duplicate_fields_in_json(http: Http, method: str) -> None:
+@cases("POST", "PUT")
+async def test_duplicate_fields_in_json(method: str, http: Http) -> None:
     path = CONFIGMAPS if method == "POST" else f"{CONFIGMAPS}/c"
     if method == "PUT":
         ok(await http("POST", CONFIGMAPS, configmap()), 201)

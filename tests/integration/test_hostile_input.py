@@ -7,9 +7,8 @@ import base64
 import json
 from typing import Any
 
-import pytest
-
 from karmada.kube.server.app import ApiServer
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT, eventually
 from tests.support.wire import Http
 
@@ -54,8 +53,8 @@ def _crds() -> Any:
     return GroupResource("apiextensions.k8s.io", "customresourcedefinitions")
 
 
-@pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
-async def test_yaml_nested_without_end_is_refused(http: Http, opening: str) -> None:
+@cases("[", "{a: ", "- ")
+async def test_yaml_nested_without_end_is_refused(opening: str, http: Http) -> None:
     body = (opening * 40_000).encode()
     answer = await http("POST", "/api/v1/namespaces/default/configmaps", body, content_type="application/yaml")
     assert answer.code == 400
@@ -125,14 +124,11 @@ async def test_an_encoded_slash_is_a_slash(http: Http) -> None:
     assert (answer.code, answer.json()["kind"]) == (200, "Pod")
 
 
-@pytest.mark.parametrize(
-    ("path", "headers"),
-    [
-        ("/api/v1/pods?resourceVersion=" + "9" * 5000, {}),
-        ("/api/v1/pods", {"Authorization": "Bearer a." + base64.urlsafe_b64encode(b'{"iss":[]}').decode() + ".c"}),
-    ],
+@cases(
+    ("/api/v1/pods?resourceVersion=" + "9" * 5000, {}),
+    ("/api/v1/pods", {"Authorization": "Bearer a." + base64.urlsafe_b64encode(b'{"iss":[]}').decode() + ".c"}),
 )
-async def test_nonsense_is_the_clients_fault(http: Http, path: str, headers: dict[str, str]) -> None:
+async def test_nonsense_is_the_clients_fault(path: str, headers: dict[str, str], http: Http) -> None:
     answer = await http("GET", path, headers=headers, anonymous=bool(headers))
     assert answer.code in (400, 401)
     assert json.loads(answer.body)["kind"] == "Status"

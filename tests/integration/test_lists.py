@@ -18,6 +18,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage.interface import StoreUnavailable
 from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision
+from tests.support.cases import cases
 from tests.support.wire import Http
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
@@ -209,23 +210,20 @@ async def test_older_pages_come_from_the_store_once_memory_has_forgotten_them(ce
         await server.stop()
 
 
-@pytest.mark.parametrize(
-    ("query", "shown", "exact"),
-    [
-        ("", "abc", False),
-        ("resourceVersion=0", "abc", False),
-        ("resourceVersion=0&limit=1", "abc", False),
-        ("resourceVersion=0&limit=1&resourceVersionMatch=NotOlderThan", "abc", False),
-        ("resourceVersion={then}", "abc", False),
-        ("resourceVersion={then}&limit=1", "a", True),
-        ("resourceVersion={then}&limit=5", "ab", True),
-        ("resourceVersion={then}&resourceVersionMatch=NotOlderThan", "abc", False),
-        ("resourceVersion={then}&resourceVersionMatch=NotOlderThan&limit=1", "a", False),
-        ("resourceVersion={then}&resourceVersionMatch=Exact", "ab", True),
-        ("resourceVersion={then}&resourceVersionMatch=Exact&limit=1", "a", True),
-    ],
+@cases(
+    ("", "abc", False),
+    ("resourceVersion=0", "abc", False),
+    ("resourceVersion=0&limit=1", "abc", False),
+    ("resourceVersion=0&limit=1&resourceVersionMatch=NotOlderThan", "abc", False),
+    ("resourceVersion={then}", "abc", False),
+    ("resourceVersion={then}&limit=1", "a", True),
+    ("resourceVersion={then}&limit=5", "ab", True),
+    ("resourceVersion={then}&resourceVersionMatch=NotOlderThan", "abc", False),
+    ("resourceVersion={then}&resourceVersionMatch=NotOlderThan&limit=1", "a", False),
+    ("resourceVersion={then}&resourceVersionMatch=Exact", "ab", True),
+    ("resourceVersion={then}&resourceVersionMatch=Exact&limit=1", "a", True),
 )
-async def test_which_moment_a_list_shows(http: Http, client: Client, query: str, shown: str, exact: bool) -> None:
+async def test_which_moment_a_list_shows(query: str, shown: str, exact: bool, http: Http, client: Client) -> None:
     await fill(client, "a")
     made = await create(http, "b", labels={"mine": "yes"})
     then = revision(made)
@@ -238,18 +236,15 @@ async def test_which_moment_a_list_shows(http: Http, client: Client, query: str,
 
 
 @on_module_loop
-@pytest.mark.parametrize(
-    ("query", "why"),
-    [
+@cases(
         ("resourceVersionMatch=Exact", "resourceVersionMatch is forbidden unless resourceVersion is provided"),
         ("resourceVersionMatch=NotOlderThan", "resourceVersionMatch is forbidden unless resourceVersion is provided"),
         ("resourceVersionMatch=Exact&resourceVersion=0",
          'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
         ("resourceVersionMatch=NotOlderThan&resourceVersion=1&continue=x",
          "resourceVersionMatch is forbidden when continue is provided"),
-    ],
-)  # fmt: skip
-async def test_a_match_that_means_nothing_is_refused(idle: Http, query: str, why: str) -> None:
+    )  # fmt: skip
+async def test_a_match_that_means_nothing_is_refused(query: str, why: str, idle: Http) -> None:
     answer = await idle("GET", f"{CONFIGMAPS}?{query}")
     status = answer.json()
     assert (answer.code, status["reason"]) == (422, "Invalid")
@@ -259,19 +254,16 @@ async def test_a_match_that_means_nothing_is_refused(idle: Http, query: str, why
 
 
 @on_module_loop
-@pytest.mark.parametrize(
-    ("query", "start"),
-    [
-        ("resourceVersion=abc", "invalid resource version: "),
-        ("resourceVersion=-1", "invalid resource version: "),
-        ("resourceVersion=1_0", "invalid resource version: "),
-        ("continue=!!!", "invalid continue token: "),
-        ("continue=e30", "invalid continue token: "),
-        ("limit=x", "strconv.ParseInt: parsing"),
-        ("timeoutSeconds=x", "strconv.ParseInt: parsing"),
-    ],
+@cases(
+    ("resourceVersion=abc", "invalid resource version: "),
+    ("resourceVersion=-1", "invalid resource version: "),
+    ("resourceVersion=1_0", "invalid resource version: "),
+    ("continue=!!!", "invalid continue token: "),
+    ("continue=e30", "invalid continue token: "),
+    ("limit=x", "strconv.ParseInt: parsing"),
+    ("timeoutSeconds=x", "strconv.ParseInt: parsing"),
 )
-async def test_what_cannot_be_read_is_a_bad_request(idle: Http, query: str, start: str) -> None:
+async def test_what_cannot_be_read_is_a_bad_request(query: str, start: str, idle: Http) -> None:
     answer = await idle("GET", f"{CONFIGMAPS}?{query}")
     assert (answer.code, answer.json()["reason"]) == (400, "BadRequest")
     assert answer.json()["message"].startswith(start)
@@ -295,9 +287,9 @@ async def test_a_version_that_is_gone_cannot_be_read_exactly(http: Http, server:
     assert (await http("GET", f"{CONFIGMAPS}?resourceVersion={old}")).code == 200
 
 
-@pytest.mark.parametrize("path", [CONFIGMAPS, f"{CONFIGMAPS}/kube-root-ca.crt"])
+@cases(CONFIGMAPS, f"{CONFIGMAPS}/kube-root-ca.crt")
 async def test_a_version_of_the_future_is_a_timeout(
-    http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch, path: str
+    path: str, http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("karmada.kube.server.handlers.reads.FRESHNESS_SECONDS", 0.1)
     answer = await http("GET", f"{path}?resourceVersion={server.cache.revision + 1000}")
@@ -339,9 +331,9 @@ async def test_a_list_in_another_version_shows_the_same_objects(http: Http) -> N
         assert names(rest) == ["c"]
 
 
-@pytest.mark.parametrize("failure", ["slow", "away"])
+@cases("slow", "away")
 async def test_nothing_old_is_shown_as_current_when_the_store_does_not_answer(
-    http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch, failure: str
+    failure: str, http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fresh() -> bool:
         if failure == "away":

@@ -14,6 +14,7 @@ from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.protobuf import decode
 from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision, served, watching
+from tests.support.cases import cases
 from tests.support.custom_kinds import definition
 from tests.support.wire import Http
 
@@ -37,26 +38,23 @@ def accept(text: str) -> dict[str, str]:
     return {"Accept": text}
 
 
-@pytest.mark.parametrize(
-    ("header", "media"),
-    [
-        ("", "application/json"),
-        ("*/*", "application/json"),
-        ("application/json", "application/json"),
-        ("application/yaml", "application/yaml"),
-        ("application/yaml;q=0.2, application/json;q=0.9", "application/json"),
-        ("application/json;q=0.2, application/yaml;q=0.9", "application/yaml"),
-        ("*/*, application/yaml", "application/yaml"),
-        ("application/vnd.kubernetes.protobuf,application/json", PROTOBUF),
-        ("application/vnd.kubernetes.protobuf, */*", PROTOBUF),
-        ("application/json, application/vnd.kubernetes.protobuf", "application/json"),
-        ("application/cbor, application/json;q=0.9", "application/json"),
-        ("application/json;as=Unicorn;g=meta.k8s.io;v=v1,application/yaml", "application/yaml"),
-        ("application/json;as=Table;g=meta.k8s.io;v=v7,application/json", "application/json"),
-        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "application/json"),
-    ],
+@cases(
+    ("", "application/json"),
+    ("*/*", "application/json"),
+    ("application/json", "application/json"),
+    ("application/yaml", "application/yaml"),
+    ("application/yaml;q=0.2, application/json;q=0.9", "application/json"),
+    ("application/json;q=0.2, application/yaml;q=0.9", "application/yaml"),
+    ("*/*, application/yaml", "application/yaml"),
+    ("application/vnd.kubernetes.protobuf,application/json", PROTOBUF),
+    ("application/vnd.kubernetes.protobuf, */*", PROTOBUF),
+    ("application/json, application/vnd.kubernetes.protobuf", "application/json"),
+    ("application/cbor, application/json;q=0.9", "application/json"),
+    ("application/json;as=Unicorn;g=meta.k8s.io;v=v1,application/yaml", "application/yaml"),
+    ("application/json;as=Table;g=meta.k8s.io;v=v7,application/json", "application/json"),
+    ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "application/json"),
 )
-async def test_the_best_form_that_client_and_server_share(http: Http, header: str, media: str) -> None:
+async def test_the_best_form_that_client_and_server_share(header: str, media: str, http: Http) -> None:
     await create(http, "a", x="y")
     for path in (f"{CONFIGMAPS}/a", CONFIGMAPS):
         answer = await http("GET", path, headers=accept(header))
@@ -70,19 +68,16 @@ def parsed(body: bytes, media: str) -> Any:
     return yaml.safe_load(body) if media.endswith("yaml") else json.loads(body)
 
 
-@pytest.mark.parametrize(
-    ("path", "header"),
-    [
-        (f"{CONFIGMAPS}/a", "application/json;q=0"),
-        (f"{CONFIGMAPS}/a", "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1"),
-        (f"{CONFIGMAPS}/a", "application/json;stream=logs"),
-        (CONFIGMAPS, "application/json;as=Unicorn;g=meta.k8s.io;v=v1"),
-        (CONFIGMAPS, "application/json;as=Table;g=example.com;v=v1"),
-        (CONFIGMAPS, "application/json;as=Table"),
-        ("/apis", "text/html"),
-    ],
+@cases(
+    (f"{CONFIGMAPS}/a", "application/json;q=0"),
+    (f"{CONFIGMAPS}/a", "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1"),
+    (f"{CONFIGMAPS}/a", "application/json;stream=logs"),
+    (CONFIGMAPS, "application/json;as=Unicorn;g=meta.k8s.io;v=v1"),
+    (CONFIGMAPS, "application/json;as=Table;g=example.com;v=v1"),
+    (CONFIGMAPS, "application/json;as=Table"),
+    ("/apis", "text/html"),
 )
-async def test_a_form_that_the_endpoint_lacks_is_not_acceptable(http: Http, path: str, header: str) -> None:
+async def test_a_form_that_the_endpoint_lacks_is_not_acceptable(path: str, header: str, http: Http) -> None:
     await create(http, "a")
     answer = await http("GET", path, headers=accept(header))
     status = answer.json()
@@ -111,9 +106,7 @@ async def test_a_media_type_that_no_route_produces_is_refused_before_any_handler
     assert (status["code"], status["reason"], status["details"]) == (406, "NotAcceptable", {})
 
 
-@pytest.mark.parametrize(
-    ("path", "header", "message"),
-    [
+@cases(
         (CONFIGMAPS, PARTIAL, "PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)"),
         (f"{CONFIGMAPS}/a", PARTIAL_LIST,
          "PartialObjectMetadataList, but the requested object is not a list (*core.ConfigMap)"),
@@ -121,10 +114,9 @@ async def test_a_media_type_that_no_route_produces_is_refused_before_any_handler
          "PartialObjectMetadata, but the requested object is a list (*apps.DeploymentList)"),
         ("/apis/events.k8s.io/v1/events", PARTIAL,
          "PartialObjectMetadata, but the requested object is a list (*core.EventList)"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 async def test_metadata_of_lists_and_of_objects_are_different_forms(
-    http: Http, path: str, header: str, message: str
+    path: str, header: str, message: str, http: Http
 ) -> None:
     await create(http, "a")
     answer = await http("GET", path, headers=accept(header))
@@ -139,16 +131,13 @@ async def test_a_watch_in_yaml_is_not_acceptable(idle: Http) -> None:
 
 
 @on_module_loop
-@pytest.mark.parametrize(
-    ("path", "kind", "spec"),
-    [
+@cases(
         ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "SelfSubjectAccessReview",
          {"resourceAttributes": {"verb": "get", "resource": "pods"}}),
         ("/apis/authentication.k8s.io/v1/tokenreviews", "TokenReview", {"token": "x"}),
         ("/api/v1/namespaces/default/serviceaccounts/default/token", "TokenRequest", {}),
-    ],
-)  # fmt: skip
-async def test_what_cannot_be_read_has_no_table(idle: Http, path: str, kind: str, spec: Any) -> None:
+    )  # fmt: skip
+async def test_what_cannot_be_read_has_no_table(path: str, kind: str, spec: Any, idle: Http) -> None:
     table_only = accept("application/json;as=Table;v=v1;g=meta.k8s.io")
     answer = await idle("POST", path, {"kind": kind, "spec": spec}, headers=table_only)
     assert answer.code == 406
@@ -235,8 +224,8 @@ async def test_a_list_as_a_table(http: Http) -> None:
     assert [row["Name"] for row in cells((await http("GET", more, headers=accept(TABLE))).json())] == ["b"]
 
 
-@pytest.mark.parametrize("path", [CONFIGMAPS + "?labelSelector=mine", CONFIGMAPS + "/a?"])
-async def test_a_row_carries_as_much_of_the_object_as_requested(http: Http, path: str) -> None:
+@cases(CONFIGMAPS + "?labelSelector=mine", CONFIGMAPS + "/a?")
+async def test_a_row_carries_as_much_of_the_object_as_requested(path: str, http: Http) -> None:
     await create(http, "a", labels={"mine": "1"}, x="1")
     shown = {}
     for include in ("None", "Metadata", "Object", ""):
@@ -284,9 +273,7 @@ async def test_a_watch_as_tables_names_the_columns_once(http: Http) -> None:
 
 
 @on_module_loop
-@pytest.mark.parametrize(
-    ("path", "columns"),
-    [
+@cases(
         ("/api/v1/pods", "Name Ready Status Restarts Age IP Node|Nominated Node|Readiness Gates"),
         ("/apis/apps/v1/deployments", "Name Ready Up-to-date Available Age Containers Images Selector"),
         ("/apis/batch/v1/jobs", "Name Status Completions Duration Age Containers Images Selector"),
@@ -299,9 +286,8 @@ async def test_a_watch_as_tables_names_the_columns_once(http: Http) -> None:
          " Name"),
         ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "Name Created At"),
         ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Name Created At"),
-    ],
-)  # fmt: skip
-async def test_the_columns_of_some_kinds(idle: Http, path: str, columns: str) -> None:
+    )  # fmt: skip
+async def test_the_columns_of_some_kinds(path: str, columns: str, idle: Http) -> None:
     table = (await idle("GET", path, headers=accept(TABLE))).json()
     words = columns.replace("|", " ").split()
     assert " ".join(column["name"] for column in table["columnDefinitions"]).split() == words
@@ -377,19 +363,16 @@ async def test_patches_and_creates_answer_in_the_form_requested(http: Http) -> N
 # Indented and compressed
 
 
-@pytest.mark.parametrize(
-    ("query", "agent", "indented"),
-    [
-        ("", "kubectl/v1.36.0", False),
-        ("?pretty=1", "kubectl/v1.36.0", True),
-        ("?pretty=true", "kubectl/v1.36.0", True),
-        ("?pretty=false", "curl/8.0", False),
-        ("", "curl/8.0", True),
-        ("", "Wget/1.21", True),
-        ("", "Mozilla/5.0 (X11)", True),
-    ],
+@cases(
+    ("", "kubectl/v1.36.0", False),
+    ("?pretty=1", "kubectl/v1.36.0", True),
+    ("?pretty=true", "kubectl/v1.36.0", True),
+    ("?pretty=false", "curl/8.0", False),
+    ("", "curl/8.0", True),
+    ("", "Wget/1.21", True),
+    ("", "Mozilla/5.0 (X11)", True),
 )
-async def test_json_is_indented_for_people(http: Http, query: str, agent: str, indented: bool) -> None:
+async def test_json_is_indented_for_people(query: str, agent: str, indented: bool, http: Http) -> None:
     await create(http, "a")
     for path in (f"{CONFIGMAPS}/a", CONFIGMAPS, f"{CONFIGMAPS}/missing", "/version", "/api/v1", "/apis"):
         body = (await http("GET", path + query, headers={"User-Agent": agent})).body
@@ -439,25 +422,19 @@ async def test_head_is_for_pages_and_not_for_built_in_resources(http: Http) -> N
 
 
 @on_module_loop
-@pytest.mark.parametrize(
-    "path",
-    ["/nowhere", "/apis/nothing.io", "/apis/nothing.io/v1", "/apis/nothing.io/v1/things", "/openapi/v4",
-     "/openapi/v3/apis/nothing.io/v1", "/healthz/unicorn", "/swagger.json", "/debug/pprof"],
-)  # fmt: skip
-async def test_a_path_outside_every_group_is_a_plain_page(idle: Http, path: str) -> None:
+@cases("/nowhere", "/apis/nothing.io", "/apis/nothing.io/v1", "/apis/nothing.io/v1/things", "/openapi/v4",
+     "/openapi/v3/apis/nothing.io/v1", "/healthz/unicorn", "/swagger.json", "/debug/pprof")  # fmt: skip
+async def test_a_path_outside_every_group_is_a_plain_page(path: str, idle: Http) -> None:
     answer = await idle("GET", path)
     assert (answer.code, answer.body) == (404, b"404 page not found\n")
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/api/v1/unicorns", "/api/v1/namespaces/default/unicorns", "/apis/apps/v1/namespaces/default/unicorns/x",
+@cases("/api/v1/unicorns", "/api/v1/namespaces/default/unicorns", "/apis/apps/v1/namespaces/default/unicorns/x",
      "/api/v2", "/api/v2/pods", "/apis/apps/v9", "/apis/apps/v9/deployments",
      "/apis/apps/v9/namespaces/x/deployments/y", "/api/v1/pods/p", "/api/v1/configmaps/a/status",
-     "/api/v1/namespaces/default/configmaps/a/unicorn", "/apis/apps/v1/pods"],
-)  # fmt: skip
-async def test_an_unknown_path_of_a_group_of_built_in_kinds_is_a_status(http: Http, path: str) -> None:
+     "/api/v1/namespaces/default/configmaps/a/unicorn", "/apis/apps/v1/pods")  # fmt: skip
+async def test_an_unknown_path_of_a_group_of_built_in_kinds_is_a_status(path: str, http: Http) -> None:
     await create(http, "a")
     answer = await http("GET", path)
     assert answer.code == 404
@@ -469,9 +446,7 @@ async def test_an_unknown_path_of_a_group_of_built_in_kinds_is_a_status(http: Ht
 
 
 @on_module_loop
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
+@cases(
         ("PUT", CONFIGMAPS), ("PATCH", CONFIGMAPS), ("POST", f"{CONFIGMAPS}/a"),
         ("POST", "/api/v1/configmaps"), ("DELETE", "/api/v1/configmaps"),
         ("DELETE", "/api/v1/namespaces"), ("PUT", "/api/v1/namespaces"),
@@ -479,9 +454,8 @@ async def test_an_unknown_path_of_a_group_of_built_in_kinds_is_a_status(http: Ht
         ("GET", "/apis/authentication.k8s.io/v1/tokenreviews"),
         ("DELETE", "/apis/apps/v1/namespaces/default/deployments/x/status"),
         ("OPTIONS", CONFIGMAPS),
-    ],
-)  # fmt: skip
-async def test_a_method_a_resource_does_not_know_is_refused(idle: Http, method: str, path: str) -> None:
+    )  # fmt: skip
+async def test_a_method_a_resource_does_not_know_is_refused(method: str, path: str, idle: Http) -> None:
     answer = await idle(method, path, {} if method != "GET" else None)
     status = answer.json()
     assert (answer.code, status["reason"], status["code"]) == (405, "MethodNotAllowed", 405)
@@ -539,16 +513,13 @@ async def test_a_list_of_one_name_is_allowed_to_who_may_list_that_name(http: Htt
 
 
 @on_module_loop
-@pytest.mark.parametrize(
-    ("path", "message", "details"),
-    [
+@cases(
         (f"{CONFIGMAPS}/none", 'configmaps "none" not found', {"name": "none", "kind": "configmaps"}),
         ("/apis/apps/v1/namespaces/default/deployments/none", 'deployments.apps "none" not found',
          {"name": "none", "group": "apps", "kind": "deployments"}),
         ("/api/v1/namespaces/none", 'namespaces "none" not found', {"name": "none", "kind": "namespaces"}),
-    ],
-)  # fmt: skip
-async def test_a_missing_object(idle: Http, path: str, message: str, details: dict[str, str]) -> None:
+    )  # fmt: skip
+async def test_a_missing_object(path: str, message: str, details: dict[str, str], idle: Http) -> None:
     answer = await idle("GET", path)
     assert answer.code == 404
     assert answer.json() == {

@@ -21,6 +21,7 @@ from karmada.kube.server.auth.single_flight import REMEMBER_SECONDS
 from karmada.kube.server.auth.token_sources import OidcConfig
 from karmada.kube.server.config import DEFAULT_ISSUER
 from tests.support.callers import Caller, status_with
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.oidc_issuer import IssuerKey, IssuerProcess, b64
 from tests.support.running import api_server
@@ -105,18 +106,15 @@ async def test_bad_tokens_are_refused(certificates: Path, tmp_path: Path, issuer
         assert {why: await status_with(server, token) for why, token in bad.items()} == dict.fromkeys(bad, 401)
 
 
-@pytest.mark.parametrize(
-    ("settings", "more"),
-    [
-        ({"username_claim": "name", "username_prefix": "-"}, {"name": "system:admin"}),
-        ({"groups_claim": "groups"}, {"groups": ["system:masters"]}),
-        ({"groups_claim": "groups"}, {"groups": "system:masters"}),
-        ({"groups_claim": "groups"}, {"groups": [1]}),
-        ({"username_claim": "email"}, {"email": "jane@example.com", "email_verified": False}),
-    ],
+@cases(
+    ({"username_claim": "name", "username_prefix": "-"}, {"name": "system:admin"}),
+    ({"groups_claim": "groups"}, {"groups": ["system:masters"]}),
+    ({"groups_claim": "groups"}, {"groups": "system:masters"}),
+    ({"groups_claim": "groups"}, {"groups": [1]}),
+    ({"username_claim": "email"}, {"email": "jane@example.com", "email_verified": False}),
 )
 async def test_an_issuer_cannot_name_what_is_the_servers_own(
-    certificates: Path, tmp_path: Path, issuer: IssuerProcess, settings: Any, more: Any
+    settings: Any, more: Any, certificates: Path, tmp_path: Path, issuer: IssuerProcess
 ) -> None:
     async with accepting(certificates, tmp_path, issuer, **settings) as (server, _):
         assert await status_with(server, FIRST.sign(claims(issuer, **more))) == 401
@@ -227,15 +225,12 @@ async def test_a_token_review_knows_these_tokens(certificates: Path, tmp_path: P
         )
 
 
-@pytest.mark.parametrize(
-    ("settings", "flag"),
-    [
-        ({"issuer_url": "http://a.example.com"}, "--oidc-issuer-url"),
-        ({"issuer_url": "https://a.example.com?x=1"}, "--oidc-issuer-url"),
-        ({"client_id": ""}, "--oidc-client-id"),
-        ({"signing_algs": ("HS256",)}, "--oidc-signing-algs"),
-        ({"signing_algs": ("none",)}, "--oidc-signing-algs"),
-    ],
+@cases(
+    ({"issuer_url": "http://a.example.com"}, "--oidc-issuer-url"),
+    ({"issuer_url": "https://a.example.com?x=1"}, "--oidc-issuer-url"),
+    ({"client_id": ""}, "--oidc-client-id"),
+    ({"signing_algs": ("HS256",)}, "--oidc-signing-algs"),
+    ({"signing_algs": ("none",)}, "--oidc-signing-algs"),
 )
 def test_a_setting_that_makes_no_sense_is_named(settings: Any, flag: str) -> None:
     with pytest.raises(ValueError, match=flag):

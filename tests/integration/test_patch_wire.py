@@ -6,8 +6,6 @@ import asyncio
 import json
 from typing import Any
 
-import pytest
-
 from karmada.kube.server.app import ApiServer
 from tests.integration.samples import (
     CONFIGMAPS,
@@ -29,6 +27,7 @@ from tests.integration.samples import (
     revision,
     widget,
 )
+from tests.support.cases import cases
 from tests.support.wire import Http
 
 REJECTED = "the server rejected our request due to an error in our request"
@@ -50,17 +49,14 @@ async def test_a_json_patch_adds_tests_moves_and_removes(http: Http) -> None:
     assert ok(await patch(http, f"{CONFIGMAPS}/c", ops, JSON_PATCH))["data"] == {"m": "1", "c": "2", "x": "3"}
 
 
-@pytest.mark.parametrize(
-    "ops",
-    [
-        [{"op": "remove", "path": "/data/missing"}],
-        [{"op": "add", "path": "", "value": {}}],
-        [{"op": "test", "path": "/data/a", "value": "other"}],
-        [{"op": "replace", "path": "/data/a", "value": "2"}, {"op": "test", "path": "/data/a", "value": "1"}],
-        [{"op": "add", "path": "/nowhere/at/all", "value": 1}],
-    ],
+@cases(
+    [{"op": "remove", "path": "/data/missing"}],
+    [{"op": "add", "path": "", "value": {}}],
+    [{"op": "test", "path": "/data/a", "value": "other"}],
+    [{"op": "replace", "path": "/data/a", "value": "2"}, {"op": "test", "path": "/data/a", "value": "1"}],
+    [{"op": "add", "path": "/nowhere/at/all", "value": 1}],
 )
-async def test_a_json_patch_that_fails_anywhere_changes_nothing(http: Http, ops: list[Any]) -> None:
+async def test_a_json_patch_that_fails_anywhere_changes_nothing(ops: list[Any], http: Http) -> None:
     ok(await http("POST", CONFIGMAPS, configmap()), 201)
     before = await revision(http)
     status = refused(await patch(http, f"{CONFIGMAPS}/c", ops, JSON_PATCH), 422, "Invalid")
@@ -156,20 +152,17 @@ async def test_a_strategic_patch_keeps_to_its_directives(http: Http) -> None:
     assert patched["metadata"]["finalizers"] == ["example.io/b"]
 
 
-@pytest.mark.parametrize(
-    ("change", "code", "text"),
-    [
-        ({"spec": {"$patch": "shrink"}}, 500, "unknown patch type"),
-        (
-            {"spec": {"template": {"spec": {"containers": [{"image": "x"}]}}}},
-            500,
-            "does not contain declared merge key: name",
-        ),
-        ({"spec": {"strategy": {"$retainKeys": ["type"], "rollingUpdate": {}}}}, 400, "retainKeys"),
-    ],
+@cases(
+    ({"spec": {"$patch": "shrink"}}, 500, "unknown patch type"),
+    (
+        {"spec": {"template": {"spec": {"containers": [{"image": "x"}]}}}},
+        500,
+        "does not contain declared merge key: name",
+    ),
+    ({"spec": {"strategy": {"$retainKeys": ["type"], "rollingUpdate": {}}}}, 400, "retainKeys"),
 )
 async def test_a_strategic_patch_that_makes_no_sense_changes_nothing(
-    http: Http, change: Any, code: int, text: str
+    change: Any, code: int, text: str, http: Http
 ) -> None:
     ok(await http("POST", DEPLOYMENTS, deployment()), 201)
     before = await revision(http)
@@ -179,8 +172,8 @@ async def test_a_strategic_patch_that_makes_no_sense_changes_nothing(
     assert await revision(http) == before
 
 
-@pytest.mark.parametrize("kind", [STRATEGIC, "application/json", "text/plain", "application/apply-patch+cbor", ""])
-async def test_custom_resources_take_three_sorts_of_patches(http: Http, kind: str) -> None:
+@cases(STRATEGIC, "application/json", "text/plain", "application/apply-patch+cbor", "")
+async def test_custom_resources_take_three_sorts_of_patches(kind: str, http: Http) -> None:
     await install(http, crd())
     ok(await http("POST", WIDGETS, widget()), 201)
     status = refused(await patch(http, f"{WIDGETS}/w", {}, kind), 415, "UnsupportedMediaType")
@@ -203,14 +196,14 @@ async def test_built_in_kinds_take_four_sorts_of_patches(http: Http) -> None:
     ok(await patch(http, f"{CONFIGMAPS}/c?fieldManager=me", applied, "application/apply-patch+yaml"))
 
 
-@pytest.mark.parametrize("kind", [MERGE, STRATEGIC, JSON_PATCH])
-async def test_what_does_not_exist_cannot_be_patched(http: Http, kind: str) -> None:
+@cases(MERGE, STRATEGIC, JSON_PATCH)
+async def test_what_does_not_exist_cannot_be_patched(kind: str, http: Http) -> None:
     body: Any = [] if kind == JSON_PATCH else {"data": {}}
     refused(await patch(http, f"{CONFIGMAPS}/ghost", body, kind), 404, "NotFound", 'configmaps "ghost" not found')
 
 
-@pytest.mark.parametrize("kind", [MERGE, STRATEGIC])
-async def test_a_version_in_a_patch_is_a_precondition(http: Http, kind: str) -> None:
+@cases(MERGE, STRATEGIC)
+async def test_a_version_in_a_patch_is_a_precondition(kind: str, http: Http) -> None:
     created = ok(await http("POST", CONFIGMAPS, configmap()), 201)
     version = created["metadata"]["resourceVersion"]
     ok(await patch(http, f"{CONFIGMAPS}/c", {"metadata": {"resourceVersion": version}, "data": {"b": "2"}}, kind))
@@ -226,16 +219,13 @@ async def test_a_patch_cannot_change_the_uid(http: Http) -> None:
     refused(answer, 422, "Invalid", 'metadata.uid: Invalid value: "x": field is immutable')
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"apiVersion": "v2"},
-        {"kind": "Secret"},
-        {"metadata": {"name": "other"}},
-        {"metadata": {"namespace": "kube-system"}},
-    ],
+@cases(
+    {"apiVersion": "v2"},
+    {"kind": "Secret"},
+    {"metadata": {"name": "other"}},
+    {"metadata": {"namespace": "kube-system"}},
 )
-async def test_a_patch_cannot_make_it_another_object(http: Http, change: Any) -> None:
+async def test_a_patch_cannot_make_it_another_object(change: Any, http: Http) -> None:
     ok(await http("POST", CONFIGMAPS, configmap()), 201)
     before = await revision(http)
     answer = await patch(http, f"{CONFIGMAPS}/c", change)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.integration.streams import CONFIGMAPS, create, served
+from tests.support.cases import cases
 from tests.support.custom_kinds import definition, version
 from tests.support.wire import Answer, Http
 
@@ -18,24 +19,21 @@ def names(listed: Any) -> list[str]:
     return [item["metadata"]["name"] for item in listed["items"]]
 
 
-@pytest.mark.parametrize(
-    ("selector", "expected"),
-    [
-        ("mine", "abc"),
-        ("mine,!rank", "c"),
-        ("mine,colour=red", "a"),
-        ("mine,colour==red", "a"),
-        ("mine,colour!=red", "bc"),
-        ("mine,colour in (red,blue)", "ab"),
-        ("mine,colour notin (red)", "bc"),
-        ("mine , rank > 5", "b"),
-        ("mine,rank<5", "a"),
-        ("mine,rank>5,rank<5", ""),
-        ("colour=", ""),
-        ("mine,colour in (, red)", "a"),
-    ],
+@cases(
+    ("mine", "abc"),
+    ("mine,!rank", "c"),
+    ("mine,colour=red", "a"),
+    ("mine,colour==red", "a"),
+    ("mine,colour!=red", "bc"),
+    ("mine,colour in (red,blue)", "ab"),
+    ("mine,colour notin (red)", "bc"),
+    ("mine , rank > 5", "b"),
+    ("mine,rank<5", "a"),
+    ("mine,rank>5,rank<5", ""),
+    ("colour=", ""),
+    ("mine,colour in (, red)", "a"),
 )
-async def test_label_selectors(http: Http, selector: str, expected: str) -> None:
+async def test_label_selectors(selector: str, expected: str, http: Http) -> None:
     await create(http, "a", labels={"mine": "1", "colour": "red", "rank": "3"})
     await create(http, "b", labels={"mine": "1", "colour": "blue", "rank": "7"})
     await create(http, "c", labels={"mine": "1"})
@@ -45,8 +43,8 @@ async def test_label_selectors(http: Http, selector: str, expected: str) -> None
 
 
 @on_module_loop
-@pytest.mark.parametrize("selector", ["a=b=c", "!", "a in b", "a in (", "=x", "a>b", "a b", "in (x)", "a=b,,c"])
-async def test_a_label_selector_that_cannot_be_read_is_refused(idle: Http, selector: str) -> None:
+@cases("a=b=c", "!", "a in b", "a in (", "=x", "a>b", "a b", "in (x)", "a=b,,c")
+async def test_a_label_selector_that_cannot_be_read_is_refused(selector: str, idle: Http) -> None:
     answer = await idle("GET", f"{CONFIGMAPS}?labelSelector={quote(selector)}")
     assert (answer.code, answer.json()["reason"]) == (400, "BadRequest"), answer.body
     message = answer.json()["message"]
@@ -166,19 +164,16 @@ async def test_every_field_that_a_kind_can_be_selected_by(http: Http) -> None:
             assert names(answer.json()) == [n for n in ["p"] if n not in expected], (kind, opposite)
 
 
-@pytest.mark.parametrize(
-    ("selector", "expected"),
-    [
-        ("regarding.kind=Pod", ["p"]),
-        ("regarding.namespace=default,regarding.name=web,regarding.uid=u1", ["p"]),
-        ("regarding.apiVersion=v1,regarding.resourceVersion=12", ["p"]),
-        ("regarding.fieldPath=spec.containers{c}", ["p"]),
-        ("reportingController=tests,reason=Tested,type=Warning", ["p"]),
-        ("regarding.kind=Node", []),
-    ],
+@cases(
+    ("regarding.kind=Pod", ["p"]),
+    ("regarding.namespace=default,regarding.name=web,regarding.uid=u1", ["p"]),
+    ("regarding.apiVersion=v1,regarding.resourceVersion=12", ["p"]),
+    ("regarding.fieldPath=spec.containers{c}", ["p"]),
+    ("reportingController=tests,reason=Tested,type=Warning", ["p"]),
+    ("regarding.kind=Node", []),
 )
 async def test_events_of_the_new_group_are_selected_by_its_own_names(
-    http: Http, selector: str, expected: list[str]
+    selector: str, expected: list[str], http: Http
 ) -> None:
     await http("POST", *SAMPLES["events"])
     path = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -187,18 +182,15 @@ async def test_events_of_the_new_group_are_selected_by_its_own_names(
 
 
 @on_module_loop
-@pytest.mark.parametrize(
-    ("path", "selector", "message"),
-    [
+@cases(
         ("/api/v1/pods", "spec.foo=1", "field label not supported: spec.foo"),
         ("/api/v1/secrets", "data=1", "field label not supported: data"),
         (CONFIGMAPS, "spec.foo=1",
          '"spec.foo" is not a known field selector: only "metadata.name", "metadata.namespace"'),
         ("/apis/apps/v1/deployments", "status.replicas=1",
          '"status.replicas" is not a known field selector: only "metadata.name", "metadata.namespace"'),
-    ],
-)  # fmt: skip
-async def test_other_fields_are_refused(idle: Http, path: str, selector: str, message: str) -> None:
+    )  # fmt: skip
+async def test_other_fields_are_refused(path: str, selector: str, message: str, idle: Http) -> None:
     for verb in ("", "&watch=1"):
         answer = await idle("GET", f"{path}?fieldSelector={quote(selector)}{verb}")
         assert (answer.code, answer.json()["reason"]) == (400, "BadRequest")

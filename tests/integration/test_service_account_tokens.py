@@ -7,12 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.support.callers import Caller, encoded, server_with_clock, status_with
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
@@ -85,24 +84,24 @@ async def test_its_bearer_is_the_account(server: ApiServer, http: Http) -> None:
     )
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-async def test_the_scheme_may_be_written_in_any_case(http: Http, scheme: str) -> None:
+@cases("Bearer", "bearer", "BEARER")
+async def test_the_scheme_may_be_written_in_any_case(scheme: str, http: Http) -> None:
     await make_account(http)
     token = await token_of(http)
     answer = await http("GET", "/api", headers={"Authorization": f"{scheme} {token}"}, anonymous=True)
     assert answer.code == 200
 
 
-@pytest.mark.parametrize("authorization", ["Basic dXNlcjpwYXNz", "Digest x", "Bearer "])
-async def test_a_header_that_is_no_bearer_token_is_ignored(http: Http, authorization: str) -> None:
+@cases("Basic dXNlcjpwYXNz", "Digest x", "Bearer ")
+async def test_a_header_that_is_no_bearer_token_is_ignored(authorization: str, http: Http) -> None:
     headers = {"Authorization": authorization}
     assert (await http("GET", "/version", headers=headers, anonymous=True)).code == 200
     answer = await http("GET", "/api/v1/namespaces", headers=headers, anonymous=True)
     assert (answer.code, "system:anonymous" in answer.json()["message"]) == (403, True)
 
 
-@pytest.mark.parametrize("authorization", ["Bearer nonsense", "Bearer a.b.c", "Bearer abcdef.0123456789abcdef"])
-async def test_bad_credentials_are_401_and_never_anonymous(http: Http, authorization: str) -> None:
+@cases("Bearer nonsense", "Bearer a.b.c", "Bearer abcdef.0123456789abcdef")
+async def test_bad_credentials_are_401_and_never_anonymous(authorization: str, http: Http) -> None:
     answer = await http("GET", "/version", headers={"Authorization": authorization}, anonymous=True)
     assert answer.code == 401
     body = answer.json()
@@ -110,15 +109,12 @@ async def test_bad_credentials_are_401_and_never_anonymous(http: Http, authoriza
     assert (await http("GET", "/version", anonymous=True)).code == 200
 
 
-@pytest.mark.parametrize(
-    ("spec", "text"),
-    [
+@cases(
         ({"expirationSeconds": 10},
          "spec.expirationSeconds: Invalid value: 10: may not specify a duration less than 10 minutes"),
         ({"expirationSeconds": 2**32 + 1}, "may not specify a duration larger than 2^32 seconds"),
-    ],
-)  # fmt: skip
-async def test_lifetimes_have_limits(http: Http, spec: Obj, text: str) -> None:
+    )  # fmt: skip
+async def test_lifetimes_have_limits(spec: Obj, text: str, http: Http) -> None:
     await make_account(http)
     answer = await http("POST", f"{ACCOUNTS}/robot/token", {"spec": spec})
     assert answer.code == 422
@@ -167,8 +163,8 @@ async def test_deleting_the_account_voids_its_tokens_at_once(server: ApiServer, 
         assert (await caller("GET", "/api")).code == 401, "an account of the same name is another one"
 
 
-@pytest.mark.parametrize("kind", ["Pod", "Secret", "Node"])
-async def test_a_token_lives_and_dies_with_the_object_it_is_bound_to(server: ApiServer, http: Http, kind: str) -> None:
+@cases("Pod", "Secret", "Node")
+async def test_a_token_lives_and_dies_with_the_object_it_is_bound_to(kind: str, server: ApiServer, http: Http) -> None:
     await make_account(http)
     container = {"containers": [{"name": "c", "image": "i"}], "serviceAccountName": "robot"}
     path, body = {

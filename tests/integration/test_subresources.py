@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -25,6 +24,7 @@ from tests.integration.samples import (
     refused,
     revision,
 )
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
@@ -50,8 +50,8 @@ async def test_a_status_write_takes_status_and_keeps_the_rest(http: Http) -> Non
     refused(await http("PUT", f"{DEPLOYMENTS}/web/status", stale), 409, "Conflict")
 
 
-@pytest.mark.parametrize("kind", ["application/merge-patch+json", "application/strategic-merge-patch+json"])
-async def test_a_status_patch_takes_status_alone(http: Http, kind: str) -> None:
+@cases("application/merge-patch+json", "application/strategic-merge-patch+json")
+async def test_a_status_patch_takes_status_alone(kind: str, http: Http) -> None:
     created = ok(await http("POST", DEPLOYMENTS, deployment()), 201)
     change = {"spec": {"replicas": 9}, "status": {"replicas": 1, "readyReplicas": 1}}
     patched = ok(await patch(http, f"{DEPLOYMENTS}/web/status", change, kind))
@@ -124,16 +124,13 @@ async def test_a_scale_shows_and_sets_the_replicas(http: Http) -> None:
     assert ok(await patch(http, path, ops, "application/json-patch+json"))["spec"] == {"replicas": 4}
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "text"),
-    [
-        ({"spec": {"replicas": -1}}, 422, "spec.replicas: Invalid value: -1: must be greater than or equal to 0"),
-        ({"metadata": {"name": "other"}, "spec": {"replicas": 3}}, 400, "does not match the name on the URL"),
-        ({"metadata": {"uid": "other"}, "spec": {"replicas": 3}}, 409, "Precondition failed"),
-        ({"kind": "Deployment", "apiVersion": "apps/v1"}, 400, ""),
-    ],
+@cases(
+    ({"spec": {"replicas": -1}}, 422, "spec.replicas: Invalid value: -1: must be greater than or equal to 0"),
+    ({"metadata": {"name": "other"}, "spec": {"replicas": 3}}, 400, "does not match the name on the URL"),
+    ({"metadata": {"uid": "other"}, "spec": {"replicas": 3}}, 409, "Precondition failed"),
+    ({"kind": "Deployment", "apiVersion": "apps/v1"}, 400, ""),
 )
-async def test_a_scale_that_makes_no_sense_changes_nothing(http: Http, body: Any, code: int, text: str) -> None:
+async def test_a_scale_that_makes_no_sense_changes_nothing(body: Any, code: int, text: str, http: Http) -> None:
     stored = ok(await http("POST", DEPLOYMENTS, deployment()), 201)
     reason = {422: "Invalid", 400: "BadRequest", 409: "Conflict"}[code]
     refused(await http("PUT", f"{DEPLOYMENTS}/web/scale", body), code, reason, text)
@@ -156,8 +153,8 @@ async def test_scaling_to_what_it_is_stores_nothing(http: Http) -> None:
     assert await revision(http) == before
 
 
-@pytest.mark.parametrize("path", [f"{PODS}/p/binding", f"{CORE}/bindings"])
-async def test_a_binding_puts_a_pod_on_a_node(http: Http, path: str) -> None:
+@cases(f"{PODS}/p/binding", f"{CORE}/bindings")
+async def test_a_binding_puts_a_pod_on_a_node(path: str, http: Http) -> None:
     ok(await http("POST", PODS, pod()), 201)
     binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
     answer = ok(await http("POST", path, binding), 201)
@@ -252,8 +249,8 @@ async def test_a_request_is_not_approved_and_denied(http: Http) -> None:
     refused(await http("PUT", f"{CSRS}/r/approval", body), 422, "Invalid")
 
 
-@pytest.mark.parametrize("spec", [{"expirationSeconds": 5}, {"request": "eA=="}, {"signerName": "x"}, {"usages": []}])
-async def test_a_request_that_makes_no_sense_is_invalid(http: Http, spec: Any) -> None:
+@cases({"expirationSeconds": 5}, {"request": "eA=="}, {"signerName": "x"}, {"usages": []})
+async def test_a_request_that_makes_no_sense_is_invalid(spec: Any, http: Http) -> None:
     refused(await http("POST", CSRS, _csr(**spec)), 422, "Invalid")
 
 

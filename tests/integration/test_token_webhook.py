@@ -20,6 +20,7 @@ from karmada.kube.server.auth.token_sources import TokenWebhookConfig
 from karmada.kube.server.config import DEFAULT_ISSUER
 from karmada.kube.server.outbound.backend import ATTEMPTS
 from tests.support.callers import Caller, encoded, status_with
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.running import api_server
 from tests.support.tls_backend import TlsBackend, authority
@@ -105,18 +106,15 @@ async def test_both_answers_are_kept_for_their_time(
         assert (await status_with(server, "good"), await status_with(server, "late")) == (401, 200)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"authenticated": True},
-        {"authenticated": True, "user": {}},
-        {"authenticated": True, "user": {"username": "jane"}, "audiences": ["another"]},
-        {"authenticated": False, "error": "no such token"},
-        "nonsense",
-    ],
+@cases(
+    {"authenticated": True},
+    {"authenticated": True, "user": {}},
+    {"authenticated": True, "user": {"username": "jane"}, "audiences": ["another"]},
+    {"authenticated": False, "error": "no such token"},
+    "nonsense",
 )
 async def test_an_answer_that_names_nobody_is_a_refusal(
-    certificates: Path, tmp_path: Path, reviews: tuple[Reviews, TlsBackend], answer: Obj
+    answer: Obj, certificates: Path, tmp_path: Path, reviews: tuple[Reviews, TlsBackend]
 ) -> None:
     hook, backend = reviews
     hook.answers["odd"] = answer

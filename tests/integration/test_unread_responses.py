@@ -18,6 +18,7 @@ from karmada.kube.server.http import front
 from karmada.kube.server.http.pieces import PIECE, Bytes
 from karmada.kube.server.http.responses import LEAST_HELD
 from tests.integration.samples import BINDINGS, CONFIGMAPS, configmap, editors, ok
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
@@ -60,19 +61,16 @@ def handed_over(server: ApiServer) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("path", "accept"),
-    [
-        (f"{CONFIGMAPS}?watch=1", "application/json"),
-        (f"{CONFIGMAPS}?watch=1", "application/vnd.kubernetes.protobuf"),
-        (f"{CONFIGMAPS}?watch=1&includeObject=Object", "application/json;as=Table;g=meta.k8s.io;v=v1"),
-        (CONFIGMAPS, "application/json"),
-        (CONFIGMAPS, "application/yaml"),
-        (f"{CONFIGMAPS}?includeObject=Object", "application/json;as=Table;g=meta.k8s.io;v=v1"),
-    ],
+@cases(
+    (f"{CONFIGMAPS}?watch=1", "application/json"),
+    (f"{CONFIGMAPS}?watch=1", "application/vnd.kubernetes.protobuf"),
+    (f"{CONFIGMAPS}?watch=1&includeObject=Object", "application/json;as=Table;g=meta.k8s.io;v=v1"),
+    (CONFIGMAPS, "application/json"),
+    (CONFIGMAPS, "application/yaml"),
+    (f"{CONFIGMAPS}?includeObject=Object", "application/json;as=Table;g=meta.k8s.io;v=v1"),
 )
 @pytest.mark.usefixtures("large")
-async def test_who_does_not_read_holds_a_few_pieces(http: Http, server: ApiServer, path: str, accept: str) -> None:
+async def test_who_does_not_read_holds_a_few_pieces(path: str, accept: str, http: Http, server: ApiServer) -> None:
     async with unread(http, server, path, f"Accept: {accept}"):
         await eventually(lambda: any(handed_over(server)))
         before = None

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from karmada.kube.server.app import ApiServer
 from tests.integration.samples import (
     APPS,
@@ -25,6 +23,7 @@ from tests.integration.samples import (
     revision,
     watching,
 )
+from tests.support.cases import cases
 from tests.support.wire import Http
 
 STALE = "the object has been modified; please apply your changes to the latest version and try again"
@@ -52,8 +51,8 @@ async def test_a_stale_version_is_a_conflict_and_changes_nothing(http: Http) -> 
     assert await revision(http) == before
 
 
-@pytest.mark.parametrize("version", ["", "0"])
-async def test_a_put_without_a_version_is_unconditional(http: Http, version: str) -> None:
+@cases("", "0")
+async def test_a_put_without_a_version_is_unconditional(version: str, http: Http) -> None:
     ok(await http("POST", CONFIGMAPS, configmap()), 201)
     ok(await http("PUT", f"{CONFIGMAPS}/c", configmap(data={"x": "1"}, resourceVersion=version)))
 

@@ -14,6 +14,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.http import watch_stream as watch_module
 from karmada.kube.server.watchcache.collection import Collection
 from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision, served, types_and_names, watching
+from tests.support.cases import cases
 from tests.support.custom_kinds import definition
 from tests.support.eventually import LIMIT, eventually
 from tests.support.wire import Http
@@ -54,8 +55,8 @@ async def test_the_headers_come_before_the_first_event(http: Http, server: ApiSe
         assert types_and_names([await events.next()]) == [("ADDED", "later")]
 
 
-@pytest.mark.parametrize("version", ["", "&resourceVersion=0", "&resourceVersion="])
-async def test_without_a_version_a_watch_sends_the_current_state_first(http: Http, version: str) -> None:
+@cases("", "&resourceVersion=0", "&resourceVersion=")
+async def test_without_a_version_a_watch_sends_the_current_state_first(version: str, http: Http) -> None:
     for name in ("a", "b"):
         await create(http, name, labels={"mine": "yes"})
     async with watching(http, f"{CONFIGMAPS}?watch=1&labelSelector=mine{version}") as events:
@@ -64,15 +65,15 @@ async def test_without_a_version_a_watch_sends_the_current_state_first(http: Htt
         assert types_and_names([await events.next()]) == [("ADDED", "c")]
 
 
-@pytest.mark.parametrize("value", ["1", "true", "", "yes"])
-async def test_watch_is_on_unless_it_says_false_or_0(http: Http, server: ApiServer, value: str) -> None:
+@cases("1", "true", "", "yes")
+async def test_watch_is_on_unless_it_says_false_or_0(value: str, http: Http, server: ApiServer) -> None:
     async with watching(http, f"{CONFIGMAPS}?watch={value}&resourceVersion={server.cache.revision}") as events:
         await create(http, "a")
         assert types_and_names([await events.next()]) == [("ADDED", "a")]
 
 
-@pytest.mark.parametrize("value", ["0", "false"])
-async def test_watch_0_or_false_lists(http: Http, value: str) -> None:
+@cases("0", "false")
+async def test_watch_0_or_false_lists(value: str, http: Http) -> None:
     assert (await http("GET", f"{CONFIGMAPS}?watch={value}")).json()["kind"] == "ConfigMapList"
 
 
@@ -331,8 +332,8 @@ async def test_a_streamed_list_without_bookmarks_has_none(http: Http) -> None:
         assert types_and_names([await events.next()]) == [("ADDED", "b")]
 
 
-@pytest.mark.parametrize("version", ["", "&resourceVersion=0"])
-async def test_without_initial_events_a_watch_sends_only_later_changes(http: Http, version: str) -> None:
+@cases("", "&resourceVersion=0")
+async def test_without_initial_events_a_watch_sends_only_later_changes(version: str, http: Http) -> None:
     await create(http, "old")
     query = f"watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan{version}"
     async with watching(http, f"{CONFIGMAPS}?{query}") as events:
@@ -346,9 +347,7 @@ async def test_a_legacy_watch_of_the_current_state_marks_its_end_when_bookmarks_
         assert event["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-@pytest.mark.parametrize(
-    ("query", "why"),
-    [
+@cases(
         ("watch=1&sendInitialEvents=true",
          "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
         ("watch=1&sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=1",
@@ -363,9 +362,8 @@ async def test_a_legacy_watch_of_the_current_state_marks_its_end_when_bookmarks_
          "[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided,"
          ' resourceVersionMatch: Unsupported value: "Odd": supported values: "Exact", "NotOlderThan", "",'
          " sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list]"),
-    ],
-)  # fmt: skip
-async def test_options_that_contradict_each_other_are_refused(http: Http, query: str, why: str) -> None:
+    )  # fmt: skip
+async def test_options_that_contradict_each_other_are_refused(query: str, why: str, http: Http) -> None:
     answer = await http("GET", f"{CONFIGMAPS}?{query}")
     assert answer.code == 422
     status = answer.json()

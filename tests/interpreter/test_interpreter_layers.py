@@ -15,6 +15,7 @@ from karmada.interpreter.native.layer import Native
 from karmada.interpreter.operations import OPERATIONS, InterpreterError, Replicas
 from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 # Columns: Replica, Revise, Retain, Aggregate, Health, Dependency.
 MATRIX = {
@@ -196,16 +197,13 @@ def test_a_kind_is_read_from_its_object() -> None:
     assert gvk_of({}) == GVK("", "", "")
 
 
-@pytest.mark.parametrize(
-    ("layers", "remote"),
-    [
-        ([], False),
-        ([Fake("lua", "*")], False),
-        ([Fake("webhook", "*", remote=True)], True),
-        ([Fake("lua", "InterpretStatus"), Fake("webhook", "InterpretHealth", remote=True)], True),
-        ([Fake("lua", "InterpretHealth"), Fake("webhook", "InterpretHealth", remote=True)], False),
-        ([Fake("webhook", "InterpretReplica", remote=True)], False),
-    ],
+@cases(
+    ([], False),
+    ([Fake("lua", "*")], False),
+    ([Fake("webhook", "*", remote=True)], True),
+    ([Fake("lua", "InterpretStatus"), Fake("webhook", "InterpretHealth", remote=True)], True),
+    ([Fake("lua", "InterpretHealth"), Fake("webhook", "InterpretHealth", remote=True)], False),
+    ([Fake("webhook", "InterpretReplica", remote=True)], False),
 )
 def test_an_operation_is_remote_if_the_layer_that_answers_it_is(layers: list[Fake], remote: bool) -> None:
     assert Interpreter(layers).remote(thing(), ("InterpretStatus", "InterpretHealth")) is remote

@@ -18,6 +18,7 @@ from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
@@ -150,9 +151,7 @@ async def test_empty_objects_and_lists_survive_a_revision() -> None:
     assert (await found.revise_replica(obj, 1))["spec"] == {"a": {}, "b": [], "c": {"d": 1}}
 
 
-@pytest.mark.parametrize(
-    ("operation", "script", "refusal"),
-    [
+@cases(
         ("InterpretReplica", "function GetReplicas(o) return 'x' end", "replica type is number but got string"),
         ("InterpretReplica", "function GetReplicas(o) return 1, 2 end", "requires type is table but got number"),
         ("InterpretReplica", "function GetReplicas(o) return 1, {resourceRequest={cpu='x'}} end", "resourceRequest: "),
@@ -170,8 +169,7 @@ async def test_empty_objects_and_lists_survive_a_revision() -> None:
         ("InterpretDependency", "function GetDependencies(o) return {{apiVersion='v1', kind='Secret'}} end",
          "dependency can not leave name and labelSelector all empty"),
         ("InterpretHealth", "function Other(o) end", "not found function InterpretHealth"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 async def test_answers_that_are_none(operation: Any, script: str, refusal: str) -> None:
     found = layer(**{operation: script})
     requested: dict[str, Any] = {
@@ -194,22 +192,19 @@ async def test_an_empty_status_is_an_object() -> None:
 # empty tables
 
 
-@pytest.mark.parametrize(
-    ("value", "references", "is_list", "expected"),
-    [
-        ([], [], False, {}),
-        ([], [], True, []),
-        ({"a": [], "b": {"c": [], "d": 1}}, [], False, {"b": {"d": 1}}),
-        ({"a": [], "b": []}, [{"a": {}, "b": []}], False, {"a": {}, "b": []}),
-        (
-            {"rules": [{"x": []}, {"x": [], "y": 1}]},
-            [{"rules": [{"x": {}}]}],
-            False,
-            {"rules": [{"x": {}}, {"x": {}, "y": 1}]},
-        ),
-        ({"a": []}, [{"a": []}, {"a": {}}], False, {"a": {}}),
-        ({"a": [[], 1]}, [], False, {"a": [1]}),
-    ],
+@cases(
+    ([], [], False, {}),
+    ([], [], True, []),
+    ({"a": [], "b": {"c": [], "d": 1}}, [], False, {"b": {"d": 1}}),
+    ({"a": [], "b": []}, [{"a": {}, "b": []}], False, {"a": {}, "b": []}),
+    (
+        {"rules": [{"x": []}, {"x": [], "y": 1}]},
+        [{"rules": [{"x": {}}]}],
+        False,
+        {"rules": [{"x": {}}, {"x": {}, "y": 1}]},
+    ),
+    ({"a": []}, [{"a": []}, {"a": {}}], False, {"a": {}}),
+    ({"a": [[], 1]}, [], False, {"a": [1]}),
 )
 def test_empty_tables(value: Any, references: list[Any], is_list: bool, expected: Any) -> None:
     assert resolved(value, References(references), is_list=is_list) == expected

@@ -15,6 +15,7 @@ from karmada.interpreter.lua.library import Library
 from karmada.interpreter.lua.pool import Pool
 from karmada.interpreter.lua.script import LuaScript
 from karmada.interpreter.lua.vm import LuaError
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT
 
 
@@ -61,19 +62,16 @@ def test_integers_beyond_doubles_are_rounded_not_refused() -> None:
     assert run("return a", {"a": 10**30})["a"] == 1e30
 
 
-@pytest.mark.parametrize(
-    ("body", "refusal"),
-    [
-        ("return {[1]=1, [3]=3}", "cannot encode sparse array"),
-        ("return {[1.5]=1}", "cannot encode sparse array"),
-        ("return {1, x=2}", "cannot encode mixed or invalid key types"),
-        ("return {[true]=1}", "cannot encode mixed or invalid key types"),
-        ("local t={k='v'} return {x=t, y=t}", "cannot encode recursively nested tables to JSON"),
-        ("local t={} t.t=t return t", "cannot encode recursively nested tables to JSON"),
-        ("return {f=print}", "cannot encode function to JSON"),
-        ("return 0/0", "json: unsupported value: NaN"),
-        ("return 1/0", "json: unsupported value: +Inf"),
-    ],
+@cases(
+    ("return {[1]=1, [3]=3}", "cannot encode sparse array"),
+    ("return {[1.5]=1}", "cannot encode sparse array"),
+    ("return {1, x=2}", "cannot encode mixed or invalid key types"),
+    ("return {[true]=1}", "cannot encode mixed or invalid key types"),
+    ("local t={k='v'} return {x=t, y=t}", "cannot encode recursively nested tables to JSON"),
+    ("local t={} t.t=t return t", "cannot encode recursively nested tables to JSON"),
+    ("return {f=print}", "cannot encode function to JSON"),
+    ("return 0/0", "json: unsupported value: NaN"),
+    ("return 1/0", "json: unsupported value: +Inf"),
 )
 def test_what_is_no_json_is_refused(body: str, refusal: str) -> None:
     assert error(body) == refusal
@@ -135,15 +133,12 @@ def test_lua_5_1_names_are_there() -> None:
 # order
 
 
-@pytest.mark.parametrize(
-    ("table", "keys"),
-    [
-        ("{z=1, y=2, a=3}", "zya"),
-        ("{['z']=1, y=2, [ \"a\" ] = 3, [1]='l'}", "1zya"),
-        ("{z=1, y={q=1, p=2}, a=(function() local x, b = 1, 2 return x end)()}", "zya"),
-        ("{'l', z=1, 'm', a=2}", "12za"),
-        ("{ -- a comment with { braces\n z='}', y=[[ { ]], --[==[ }\n ]==] a=1 }", "zya"),
-    ],
+@cases(
+    ("{z=1, y=2, a=3}", "zya"),
+    ("{['z']=1, y=2, [ \"a\" ] = 3, [1]='l'}", "1zya"),
+    ("{z=1, y={q=1, p=2}, a=(function() local x, b = 1, 2 return x end)()}", "zya"),
+    ("{'l', z=1, 'm', a=2}", "12za"),
+    ("{ -- a comment with { braces\n z='}', y=[[ { ]], --[==[ }\n ]==] a=1 }", "zya"),
 )
 def test_fields_are_walked_in_the_order_of_the_constructor(table: str, keys: str) -> None:
     assert run(f"local s = '' for k in pairs({table}) do s = s .. k end return s") == keys
@@ -170,7 +165,7 @@ def test_fields_may_be_taken_out_while_they_are_walked() -> None:
     assert run("for k in pairs(a) do a[k] = nil a.c = nil end return next(a) == nil", {"b": 1, "c": 2}) is True
 
 
-@pytest.mark.parametrize("call", ["g{1}", "g{x=1}[1]", "t.g{1}", "t:m{1}", "g'x'", "('x'):len()", "t[1]{2}", "g{g{1}}"])
+@cases("g{1}", "g{x=1}[1]", "t.g{1}", "t:m{1}", "g'x'", "('x'):len()", "t[1]{2}", "g{g{1}}")
 def test_calls_with_a_table_stay_calls(call: str) -> None:
     source = f"""
     local function g(x) return {{x}} end
@@ -183,24 +178,21 @@ def test_calls_with_a_table_stay_calls(call: str) -> None:
 # what is kept from scripts
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "collectgarbage",
-        "dofile",
-        "getfenv",
-        "getmetatable",
-        "load",
-        "loadfile",
-        "loadstring",
-        "rawequal",
-        "rawget",
-        "rawset",
-        "setfenv",
-        "setmetatable",
-        "module",
-        "newproxy",
-    ],
+@cases(
+    "collectgarbage",
+    "dofile",
+    "getfenv",
+    "getmetatable",
+    "load",
+    "loadfile",
+    "loadstring",
+    "rawequal",
+    "rawget",
+    "rawset",
+    "setfenv",
+    "setmetatable",
+    "module",
+    "newproxy",
 )
 def test_dangerous_functions_are_refused(name: str) -> None:
     assert error(f"{name}('x')").endswith(
@@ -208,7 +200,7 @@ def test_dangerous_functions_are_refused(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["io", "debug", "coroutine", "channel", "python", "bit32", "jit", "ffi"])
+@cases("io", "debug", "coroutine", "channel", "python", "bit32", "jit", "ffi")
 def test_dangerous_libraries_are_absent(name: str) -> None:
     assert run(f"return {name} == nil") is True
     assert f"module {name} not found" in error(f"require('{name}')")
@@ -219,7 +211,7 @@ def test_os_has_nothing_but_the_clock() -> None:
     assert error("package.loadlib('x', 'y')").endswith("loadlib is not supported")
 
 
-@pytest.mark.parametrize("name", ["dump", "gsub", "rep"])
+@cases("dump", "gsub", "rep")
 def test_growing_string_functions_are_refused(name: str) -> None:
     refusal = f"The Lua function string.{name} is not supported by Karmada."
     assert refusal in error(f"string.{name}('x', 1000000000)")
@@ -230,15 +222,12 @@ def test_compiled_chunks_are_refused() -> None:
     assert LuaScript("\x1bLuaR").problem() == "compiled chunks are not accepted, only source"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "return tostring(kube.resourceAdd)",
-        "return type(kube.resourceAdd)",
-        "local ok, e = pcall(kube.resourceAdd, 'x') return type(e)",
-        "local ok, e = pcall(kube.accuratePodRequirements, {spec={containers='x'}}) return type(e)",
-        "local ok, e = xpcall(function() kube.getPodDependencies(1, 2) end, function(e) return e end) return type(e)",
-    ],
+@cases(
+    "return tostring(kube.resourceAdd)",
+    "return type(kube.resourceAdd)",
+    "local ok, e = pcall(kube.resourceAdd, 'x') return type(e)",
+    "local ok, e = pcall(kube.accuratePodRequirements, {spec={containers='x'}}) return type(e)",
+    "local ok, e = xpcall(function() kube.getPodDependencies(1, 2) end, function(e) return e end) return type(e)",
 )
 def test_no_object_of_python_reaches_a_script(body: str) -> None:
     result = run(f"local kube = require('kube') {body}")
@@ -269,28 +258,25 @@ while true do
 """
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "while true do end",
-        "while true do pcall(function() while true do end end) end",
-        "while true do xpcall(function() while true do end end, function() while true do end end) end",
-        "local function g() return g() end return g()",
-        "repeat local ok = pcall(error) until false",
-        "for i = 1, 1e18 do end",
-        "local t = {} for i = 1, 1e5 do t[i] = i end while true do table.insert(t, 1, 0) table.remove(t, 1) end",
-        "local s = 'a' for i = 1, 14 do s = s .. s end return string.find(s, '.-.-.-.-b')",
-        "local s = 'a' for i = 1, 14 do s = s .. s end return string.match(s, '(a*)*(a*)(a*)b')",
-        "local s = 'a' for i = 1, 14 do s = s .. s end for w in string.gmatch(s, 'a*a*a*b') do end",
-        f"return string.find('{'a' * 36}', '{'a?' * 28}b')",
-        "local t = {} for i = 1, 2e5 do t[i] = i%7 end while true do table.sort(t, function(x,y) return x < y end) end",
-        "while true do print('x') end",
-        LONG + "s:find(p .. 'b', 1, true) end",
-        LONG + "s:find(p .. 'b') end",
-        LONG + "s:match(p .. 'b') end",
-        "local kube = require('kube') while true do kube.resourceAdd('1', '2') end",
-        "return a:find('x', 1, true), (function() while true do end end)()",
-    ],
+@cases(
+    "while true do end",
+    "while true do pcall(function() while true do end end) end",
+    "while true do xpcall(function() while true do end end, function() while true do end end) end",
+    "local function g() return g() end return g()",
+    "repeat local ok = pcall(error) until false",
+    "for i = 1, 1e18 do end",
+    "local t = {} for i = 1, 1e5 do t[i] = i end while true do table.insert(t, 1, 0) table.remove(t, 1) end",
+    "local s = 'a' for i = 1, 14 do s = s .. s end return string.find(s, '.-.-.-.-b')",
+    "local s = 'a' for i = 1, 14 do s = s .. s end return string.match(s, '(a*)*(a*)(a*)b')",
+    "local s = 'a' for i = 1, 14 do s = s .. s end for w in string.gmatch(s, 'a*a*a*b') do end",
+    f"return string.find('{'a' * 36}', '{'a?' * 28}b')",
+    "local t = {} for i = 1, 2e5 do t[i] = i%7 end while true do table.sort(t, function(x,y) return x < y end) end",
+    "while true do print('x') end",
+    LONG + "s:find(p .. 'b', 1, true) end",
+    LONG + "s:find(p .. 'b') end",
+    LONG + "s:match(p .. 'b') end",
+    "local kube = require('kube') while true do kube.resourceAdd('1', '2') end",
+    "return a:find('x', 1, true), (function() while true do end end)()",
 )
 def test_no_script_runs_longer_than_it_may(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karmada.interpreter.lua.vm.SECONDS", 0.1)
@@ -311,7 +297,7 @@ class Counted(vm.VM):
         return 0.0 if self.steps >= self.last else 1e-300
 
 
-@pytest.mark.parametrize("body", ["return 1", "error('x')"])
+@cases("return 1", "error('x')")
 def test_time_that_is_over_in_any_step_is_an_error_of_the_script_or_comes_too_late(
     body: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,18 +329,15 @@ def test_a_second_is_allowed_for_the_chunk_and_the_call() -> None:
     assert time.thread_time() - started < LIMIT
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "local s = 'x' while true do s = s .. s end",
-        "local t = {} while true do t[#t + 1] = {} end",
-        "local t = {} while true do pcall(function() while true do t[#t + 1] = {t} end end) end",
-        "local function g(n) return 1 + g(n + 1) end return g(1)",
-        "local function g(n) local ok, e = pcall(g, n + 1) return g(n) end return g(1)",
-        "local function g(n) return pcall(g, n + 1) and g(n) end return g(1)",
-        "local function g() table.sort({1, 2, 3}, function() g() return false end) pcall(g) return g() end g()",
-        "local kube, s = require('kube'), 'x' while true do s = s .. s pcall(kube.resourceAdd, s) end",
-    ],
+@cases(
+    "local s = 'x' while true do s = s .. s end",
+    "local t = {} while true do t[#t + 1] = {} end",
+    "local t = {} while true do pcall(function() while true do t[#t + 1] = {t} end end) end",
+    "local function g(n) return 1 + g(n + 1) end return g(1)",
+    "local function g(n) local ok, e = pcall(g, n + 1) return g(n) end return g(1)",
+    "local function g(n) return pcall(g, n + 1) and g(n) end return g(1)",
+    "local function g() table.sort({1, 2, 3}, function() g() return false end) pcall(g) return g() end g()",
+    "local kube, s = require('kube'), 'x' while true do s = s .. s pcall(kube.resourceAdd, s) end",
 )
 def test_memory_and_depth_are_limited(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karmada.interpreter.lua.vm.MEMORY", 8 << 20)
@@ -459,40 +442,34 @@ def library(body: str, *arguments: Any, results: int = 1) -> Any:
     return LuaScript(source, library=Library(now=lambda: NOW)).call("f", *arguments, results=results).values
 
 
-@pytest.mark.parametrize(
-    ("call", "sum_"),
-    [
-        ("'0', '3072Mi', '10752Mi'", "13824Mi"),
-        ("'1000m', '2000m'", "3"),
-        ("'3G', '5G'", "8G"),
-        ("", "0"),
-        ("nil, '1Gi', nil", "1Gi"),
-        ("'1Gi', '1G'", "2073741824"),
-        ("'0Mi', '500m'", "500m"),
-        ("1, '1'", "2"),
-    ],
+@cases(
+    ("'0', '3072Mi', '10752Mi'", "13824Mi"),
+    ("'1000m', '2000m'", "3"),
+    ("'3G', '5G'", "8G"),
+    ("", "0"),
+    ("nil, '1Gi', nil", "1Gi"),
+    ("'1Gi', '1G'", "2073741824"),
+    ("'0Mi', '500m'", "500m"),
+    ("1, '1'", "2"),
 )
 def test_resource_add(call: str, sum_: str) -> None:
     assert library(f"kube.resourceAdd({call})") == [sum_]
 
 
-@pytest.mark.parametrize(("text", "value"), [("'500m'", 0.5), ("'1Gi'", 2**30), ("'2048m'", 2.048), ("nil", 0)])
+@cases(("'500m'", 0.5), ("'1Gi'", 2**30), ("'2048m'", 2.048), ("nil", 0))
 def test_get_resource_quantity(text: str, value: float) -> None:
     assert library(f"kube.getResourceQuantity({text})") == [value]
 
 
-@pytest.mark.parametrize(
-    ("call", "refusal"),
-    [
-        ("kube.resourceAdd('1x')", "quantities must match the regular expression"),
-        ("kube.resourceAdd({})", "string expected, got table"),
-        ("kube.getResourceQuantity()", "getResourceQuantity only accepts one argument"),
-        ("kube.getResourceQuantity('-1')", "negative"),
-        ("kube.accuratePodRequirements()", "getPodRequirements only accepts one argument"),
-        ("kube.accuratePodRequirements('x')", "table expected, got string"),
-        ("kube.getPodDependencies({})", "getPodDependencies only accepts two argument"),
-        ("kube.getPodDependencies({spec={volumes=1}}, 'x')", "getPodDependencies: "),
-    ],
+@cases(
+    ("kube.resourceAdd('1x')", "quantities must match the regular expression"),
+    ("kube.resourceAdd({})", "string expected, got table"),
+    ("kube.getResourceQuantity()", "getResourceQuantity only accepts one argument"),
+    ("kube.getResourceQuantity('-1')", "negative"),
+    ("kube.accuratePodRequirements()", "getPodRequirements only accepts one argument"),
+    ("kube.accuratePodRequirements('x')", "table expected, got string"),
+    ("kube.getPodDependencies({})", "getPodDependencies only accepts two argument"),
+    ("kube.getPodDependencies({spec={volumes=1}}, 'x')", "getPodDependencies: "),
 )
 def test_wrong_arguments_end_the_script(call: str, refusal: str) -> None:
     with pytest.raises(LuaError) as error:

@@ -20,6 +20,7 @@ from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.decode import normalize
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 EARLY, LATE, LATEST = "2024-01-01T00:00:00Z", "2024-01-01T12:00:00Z", "2024-02-01T00:00:00Z"
@@ -115,8 +116,8 @@ def test_the_order_of_clusters_does_not_matter_for_counters(statuses: list[Obj |
     assert native.aggregate_status(result, items(*statuses)) is result
 
 
-@pytest.mark.parametrize("status", ["fine", [], {"replicas": "1"}, {"generation": {}}])
-def test_a_report_that_cannot_be_read_is_an_error(native: Any, status: Any) -> None:
+@cases("fine", [], {"replicas": "1"}, {"generation": {}})
+def test_a_report_that_cannot_be_read_is_an_error(status: Any, native: Any) -> None:
     with pytest.raises(InterpreterError, match="expected"):
         native.aggregate_status(template(kinds.DEPLOYMENT), items(seen(1), status))
 
@@ -141,34 +142,31 @@ COMPLETE = ("Complete", "Completed", "Job completed")
 MET = ("SuccessCriteriaMet", "CompletionsReached", "All member clusters have met success criteria")
 
 
-@pytest.mark.parametrize(
-    ("statuses", "conditions"),
-    [
-        ([], []),
-        ([None], []),
-        ([ended("Complete"), {"active": 1}], []),
-        ([ended("Complete"), None], []),
-        ([{"active": 1}, ended("Failed")], [FAILED]),
-        ([None, ended("FailureTarget", "Failed")], [FAILED]),
-        ([ended("Complete"), ended("Failed")], [FAILED]),
-        ([ended("Failed"), ended("Failed", "Complete")], [BOTH_FAILED]),
-        ([ended("Complete"), ended("Complete", "Failed")], [COMPLETE, MET]),
-        ([ended("Complete", "SuccessCriteriaMet"), ended("Complete")], [COMPLETE, MET]),
-        ([ended("SuccessCriteriaMet", "Complete")] * 2, [COMPLETE, MET]),
-        ([ended("SuccessCriteriaMet")], []),
-        ([{"conditions": [{"type": "Complete", "status": "False"}]}], []),
-    ],
+@cases(
+    ([], []),
+    ([None], []),
+    ([ended("Complete"), {"active": 1}], []),
+    ([ended("Complete"), None], []),
+    ([{"active": 1}, ended("Failed")], [FAILED]),
+    ([None, ended("FailureTarget", "Failed")], [FAILED]),
+    ([ended("Complete"), ended("Failed")], [FAILED]),
+    ([ended("Failed"), ended("Failed", "Complete")], [BOTH_FAILED]),
+    ([ended("Complete"), ended("Complete", "Failed")], [COMPLETE, MET]),
+    ([ended("Complete", "SuccessCriteriaMet"), ended("Complete")], [COMPLETE, MET]),
+    ([ended("SuccessCriteriaMet", "Complete")] * 2, [COMPLETE, MET]),
+    ([ended("SuccessCriteriaMet")], []),
+    ([{"conditions": [{"type": "Complete", "status": "False"}]}], []),
 )
 def test_a_job_fails_with_one_cluster_and_is_complete_with_all(
-    native: Any, clock: FakeClock, statuses: list[Obj | None], conditions: list[tuple[str, str, str]]
+    statuses: list[Obj | None], conditions: list[tuple[str, str, str]], native: Any, clock: FakeClock
 ) -> None:
     job = native.aggregate_status(template(kinds.JOB), items(*statuses))
     now = rfc3339(clock.now())
     assert job.get("status", {}).get("conditions", []) == [condition(*refusal, now) for refusal in conditions]
 
 
-@pytest.mark.parametrize("end", ["Complete", "Failed"])
-def test_a_finished_job_never_changes(native: Any, end: str) -> None:
+@cases("Complete", "Failed")
+def test_a_finished_job_never_changes(end: str, native: Any) -> None:
     job = template(kinds.JOB, ended("Suspended", end, active=1))
     assert native.aggregate_status(job, items({"succeeded": 3}, ended("Failed"))) is job
 
@@ -184,20 +182,17 @@ def test_pods_of_jobs_are_added_up_and_the_rest_is_replaced(native: Any) -> None
     assert native.aggregate_status(job, items(one, None, two))["status"] == {"active": 11, "succeeded": 22, "failed": 3}
 
 
-@pytest.mark.parametrize(
-    ("old", "statuses", "times"),
-    [
-        ({}, [{"startTime": LATE}, {"startTime": EARLY}], {"startTime": EARLY}),
-        ({}, [{"startTime": LATE}, {}], {}),
-        ({}, [{"startTime": LATE}, None], {}),
-        ({"startTime": LATEST}, [{"startTime": LATE}, None], {"startTime": LATEST}),
-        ({}, [{"completionTime": LATE}, {"completionTime": EARLY}], {"completionTime": LATE}),
-        ({}, [{"completionTime": LATE}, {}], {}),
-        ({}, [], {}),
-    ],
+@cases(
+    ({}, [{"startTime": LATE}, {"startTime": EARLY}], {"startTime": EARLY}),
+    ({}, [{"startTime": LATE}, {}], {}),
+    ({}, [{"startTime": LATE}, None], {}),
+    ({"startTime": LATEST}, [{"startTime": LATE}, None], {"startTime": LATEST}),
+    ({}, [{"completionTime": LATE}, {"completionTime": EARLY}], {"completionTime": LATE}),
+    ({}, [{"completionTime": LATE}, {}], {}),
+    ({}, [], {}),
 )
 def test_a_job_starts_with_the_first_cluster_and_ends_with_the_last(
-    native: Any, old: Obj, statuses: list[Obj | None], times: Obj
+    old: Obj, statuses: list[Obj | None], times: Obj, native: Any
 ) -> None:
     assert native.aggregate_status(template(kinds.JOB, old), items(*statuses)).get("status") == times
 
@@ -276,31 +271,28 @@ def phase(name: str | None) -> Obj | None:
     return None if name is None else {"phase": name}
 
 
-@pytest.mark.parametrize(
-    ("gvk", "phases", "refusal"),
-    [
-        (kinds.CLAIM, ["Bound", "Pending"], "Pending"),
-        (kinds.CLAIM, ["Pending", "Bound"], "Pending"),
-        (kinds.CLAIM, ["Lost", "Bound"], "Lost"),
-        (kinds.CLAIM, ["Lost", "Pending"], "Lost"),
-        (kinds.CLAIM, ["Pending", "Other", "Bound"], "Other"),
-        (kinds.CLAIM, ["Bound", None], "Bound"),
-        (kinds.CLAIM, [], "Bound"),
-        (kinds.POD, ["Running", None], "Pending"),
-        (kinds.POD, ["Succeeded", "Running"], "Running"),
-        (kinds.POD, ["Failed", "Pending"], "Failed"),
-        (kinds.POD, ["Succeeded", "Succeeded"], "Succeeded"),
-        (kinds.POD, ["Unknown"], None),
-        (kinds.VOLUME, ["Bound", "Failed", "Pending"], "Failed"),
-        (kinds.VOLUME, ["Bound", None], "Pending"),
-        (kinds.VOLUME, ["Released", "Bound", "Available"], "Available"),
-        (kinds.VOLUME, ["Released", "Bound"], "Bound"),
-        (kinds.VOLUME, ["Released"], "Released"),
-        (kinds.VOLUME, [], None),
-    ],
+@cases(
+    (kinds.CLAIM, ["Bound", "Pending"], "Pending"),
+    (kinds.CLAIM, ["Pending", "Bound"], "Pending"),
+    (kinds.CLAIM, ["Lost", "Bound"], "Lost"),
+    (kinds.CLAIM, ["Lost", "Pending"], "Lost"),
+    (kinds.CLAIM, ["Pending", "Other", "Bound"], "Other"),
+    (kinds.CLAIM, ["Bound", None], "Bound"),
+    (kinds.CLAIM, [], "Bound"),
+    (kinds.POD, ["Running", None], "Pending"),
+    (kinds.POD, ["Succeeded", "Running"], "Running"),
+    (kinds.POD, ["Failed", "Pending"], "Failed"),
+    (kinds.POD, ["Succeeded", "Succeeded"], "Succeeded"),
+    (kinds.POD, ["Unknown"], None),
+    (kinds.VOLUME, ["Bound", "Failed", "Pending"], "Failed"),
+    (kinds.VOLUME, ["Bound", None], "Pending"),
+    (kinds.VOLUME, ["Released", "Bound", "Available"], "Available"),
+    (kinds.VOLUME, ["Released", "Bound"], "Bound"),
+    (kinds.VOLUME, ["Released"], "Released"),
+    (kinds.VOLUME, [], None),
 )
 def test_the_phase_that_matters_most_is_reported(
-    native: Any, gvk: GVK, phases: list[str | None], refusal: str | None
+    gvk: GVK, phases: list[str | None], refusal: str | None, native: Any
 ) -> None:
     result = native.aggregate_status(template(gvk, {"phase": "Old", "message": "x"}), items(*map(phase, phases)))
     assert result["status"] == ({} if refusal is None else {"phase": refusal})

@@ -9,6 +9,7 @@ import pytest
 from karmada.interpreter.dependencies import pod_dependencies, verify_dependencies
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 
@@ -44,9 +45,7 @@ PROJECTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("volume", "found"),
-    [
+@cases(
         ({"configMap": {"name": "a"}}, refs(ConfigMap=["a"])),
         ({"secret": {"secretName": "a"}}, refs(Secret=["a"])),
         ({"projected": PROJECTED}, refs(ConfigMap=["cm-p"], Secret=["s-p", "s-q"])),
@@ -62,8 +61,7 @@ PROJECTED = {
         ({"secret": {"secretName": "a"}, "csi": {"nodePublishSecretRef": {"name": "hidden"}}}, refs(Secret=["a"])),
         ({"emptyDir": {}}, []),
         ({"configMap": {"name": ""}, "secret": {}}, []),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_volumes_refer_to_what_they_show(volume: Obj, found: list[Obj]) -> None:
     assert pod_dependencies({"volumes": [{"name": "v", **volume}]}, "ns") == found
 
@@ -91,7 +89,7 @@ def test_every_container_of_a_pod_counts_and_every_name_once() -> None:
     assert list(by_kind) == ["ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim"]
 
 
-@pytest.mark.parametrize("pod", [{}, {"serviceAccountName": "default"}, {"serviceAccountName": ""}, {"volumes": None}])
+@cases({}, {"serviceAccountName": "default"}, {"serviceAccountName": ""}, {"volumes": None})
 def test_a_pod_may_depend_on_nothing(pod: Obj) -> None:
     assert pod_dependencies(pod, "ns") == []
 
@@ -156,9 +154,7 @@ def test_an_imported_service_depends_on_its_stand_in_and_its_addresses(native: A
     ]
 
 
-@pytest.mark.parametrize(
-    ("reference", "message"),
-    [
+@cases(
         ({"kind": "A", "name": "a"}, 'dependencies[0].apiVersion: Invalid value: "": missing required apiVersion'),
         ({"apiVersion": "v1", "name": "a"}, 'dependencies[0].kind: Invalid value: "": missing required kind'),
         (
@@ -176,8 +172,7 @@ def test_an_imported_service_depends_on_its_stand_in_and_its_addresses(native: A
             'dependencies[0].labelSelector.matchExpressions[0].operator: Invalid value: "Is": '
             "not a valid selector operator",
         ),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_references_that_cannot_be_followed_are_refused(reference: Obj, message: str) -> None:
     with pytest.raises(InterpreterError) as caught:
         verify_dependencies([reference])

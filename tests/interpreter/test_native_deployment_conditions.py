@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.interpreter.native.deployment_conditions import with_conditions
 from karmada.interpreter.operations import Report
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 NOW, LATER = 1_700_000_000.0, 1_700_000_100.0
 
@@ -43,18 +43,15 @@ def status_of(found: dict[str, Obj], kind: str) -> str:
     return str(found.get(kind, {}).get("status", ""))
 
 
-@pytest.mark.parametrize(
-    ("reports", "available", "progressing"),
-    [
-        ([counters(4, 4), counters(6, 6)], "True", "True"),
-        ([counters(4, 3), counters(6, 5)], "True", ""),  # a quarter may be missing
-        ([counters(4, 0), counters(6, 1)], "False", ""),
-        ([counters(4, 4), counters(6, 1)], "", ""),  # they do not agree
-        ([counters(4, 4), None], "", ""),  # one has not reported
-        ([counters(0, 0)], "", ""),  # nothing was made yet
-        ([], "", ""),
-        ([counters(4, 3, updated=2, existing=5)], "", ""),  # 4 desired and one of surge, or 5 desired
-    ],
+@cases(
+    ([counters(4, 4), counters(6, 6)], "True", "True"),
+    ([counters(4, 3), counters(6, 5)], "True", ""),  # a quarter may be missing
+    ([counters(4, 0), counters(6, 1)], "False", ""),
+    ([counters(4, 4), counters(6, 1)], "", ""),  # they do not agree
+    ([counters(4, 4), None], "", ""),  # one has not reported
+    ([counters(0, 0)], "", ""),  # nothing was made yet
+    ([], "", ""),
+    ([counters(4, 3, updated=2, existing=5)], "", ""),  # 4 desired and one of surge, or 5 desired
 )
 def test_a_condition_says_what_all_clusters_agree_on(
     reports: list[Obj | None], available: str, progressing: str

@@ -8,6 +8,7 @@ import pytest
 
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 API = {"PodDisruptionBudget": "policy/v1", "Ingress": "networking.k8s.io/v1"}
 API |= dict.fromkeys(("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"), "apps/v1")
@@ -90,14 +91,11 @@ def test_health_is_reported_from_status(native: Any, observed: Obj, healthy: boo
     assert native.interpret_health(observed) is healthy
 
 
-@pytest.mark.parametrize(
-    "observed",
-    [
-        obj("Deployment", {"updatedReplicas": "3"}, generation=0),
-        obj("Ingress", {"loadBalancer": {"ingress": ["1.1.1.1"]}}),
-        {**obj("Pod", None), "status": "Running"},
-    ],
+@cases(
+    obj("Deployment", {"updatedReplicas": "3"}, generation=0),
+    obj("Ingress", {"loadBalancer": {"ingress": ["1.1.1.1"]}}),
+    {**obj("Pod", None), "status": "Running"},
 )
-def test_a_status_that_cannot_be_read_is_an_error(native: Any, observed: Obj) -> None:
+def test_a_status_that_cannot_be_read_is_an_error(observed: Obj, native: Any) -> None:
     with pytest.raises(InterpreterError, match="expected"):
         native.interpret_health(observed)

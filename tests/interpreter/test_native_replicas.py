@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from karmada.interpreter.native.layer import Native
 from karmada.interpreter.operations import InterpreterError, Replicas
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 SCALED = ["Deployment", "ReplicaSet", "StatefulSet"]
 
@@ -25,18 +26,15 @@ def test_workloads_have_the_replicas_they_request(native: Any, kind: str, spec: 
     assert native.get_replicas(workload(kind, spec)) == Replicas(replicas, None)
 
 
-@pytest.mark.parametrize(
-    ("spec", "replicas"),
-    [
-        ({"parallelism": 5, "completions": 3}, 3),
-        ({"parallelism": 5}, 5),
-        ({}, 0),
-        ({"parallelism": 2, "completions": 3}, 2),
-        ({"completions": 3}, 0),
-        ({"parallelism": 2, "completions": 0}, 0),
-    ],
+@cases(
+    ({"parallelism": 5, "completions": 3}, 3),
+    ({"parallelism": 5}, 5),
+    ({}, 0),
+    ({"parallelism": 2, "completions": 3}, 2),
+    ({"completions": 3}, 0),
+    ({"parallelism": 2, "completions": 0}, 0),
 )
-def test_a_job_runs_no_more_at_once_than_it_completes(native: Any, spec: Obj, replicas: int) -> None:
+def test_a_job_runs_no_more_at_once_than_it_completes(spec: Obj, replicas: int, native: Any) -> None:
     assert native.get_replicas(workload("Job", spec)) == Replicas(replicas, None)
 
 
@@ -55,8 +53,8 @@ def test_the_priority_class_counts_where_quotas_are_estimated(native: Any, quota
     assert quota_native.get_replicas(template).requirements["priorityClassName"] == "high"
 
 
-@pytest.mark.parametrize("spec", [{"replicas": "3"}, {"replicas": True}, {"template": []}])
-def test_what_cannot_be_read_is_an_error(native: Any, spec: Obj) -> None:
+@cases({"replicas": "3"}, {"replicas": True}, {"template": []})
+def test_what_cannot_be_read_is_an_error(spec: Obj, native: Any) -> None:
     with pytest.raises(InterpreterError, match="expected"):
         native.get_replicas(workload("Deployment", spec))
 

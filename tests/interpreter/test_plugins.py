@@ -19,6 +19,7 @@ from karmada.interpreter.operations import (
 from karmada.interpreter.plugins import FUNCTIONS, PluginError, Plugins
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 FARM = GVK("example.com", "v1", "Farm")
 
@@ -92,16 +93,13 @@ def failing(_obj: Obj) -> int:
     raise ValueError("no workers")
 
 
-@pytest.mark.parametrize(
-    ("function", "given", "problem"),
-    [
-        ("get_replicas", failing, "get_replicas of Farm: no workers"),
-        ("get_replicas", lambda _obj: "3", "get_replicas must return a number of replicas, not str"),
-        ("interpret_health", lambda _obj: None, "interpret_health must return True or False, not NoneType"),
-        ("reflect_status", lambda _obj: [], "reflect_status must return a status, not list"),
-        ("get_components", lambda _obj: {}, "get_components must return a list of objects, not dict"),
-        ("get_dependencies", lambda _obj: [{"kind": "ConfigMap"}], "missing required apiVersion"),
-    ],
+@cases(
+    ("get_replicas", failing, "get_replicas of Farm: no workers"),
+    ("get_replicas", lambda _obj: "3", "get_replicas must return a number of replicas, not str"),
+    ("interpret_health", lambda _obj: None, "interpret_health must return True or False, not NoneType"),
+    ("reflect_status", lambda _obj: [], "reflect_status must return a status, not list"),
+    ("get_components", lambda _obj: {}, "get_components must return a list of objects, not dict"),
+    ("get_dependencies", lambda _obj: [{"kind": "ConfigMap"}], "missing required apiVersion"),
 )
 async def test_what_goes_wrong_fails_the_operation(function: str, given: Any, problem: str) -> None:
     layer = Plugins([plugin(**{function: given})])
@@ -109,13 +107,10 @@ async def test_what_goes_wrong_fails_the_operation(function: str, given: Any, pr
         await getattr(layer, function)(farm())
 
 
-@pytest.mark.parametrize(
-    ("plugins", "problem"),
-    [
-        ([SimpleNamespace(kind="Farm", get_replicas=failing)], "must say what it is about: api_version and kind"),
-        ([plugin()], "has none of the functions"),
-        ([plugin(get_replicas=failing), plugin(get_replicas=failing)], r"two interpreters have get_replicas for Farm"),
-    ],
+@cases(
+    ([SimpleNamespace(kind="Farm", get_replicas=failing)], "must say what it is about: api_version and kind"),
+    ([plugin()], "has none of the functions"),
+    ([plugin(get_replicas=failing), plugin(get_replicas=failing)], r"two interpreters have get_replicas for Farm"),
 )
 def test_a_plugin_that_cannot_be_used_is_refused(plugins: list[Any], problem: str) -> None:
     with pytest.raises(PluginError, match=problem):

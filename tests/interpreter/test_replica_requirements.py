@@ -12,6 +12,7 @@ from karmada.interpreter.operations import InterpreterError
 from karmada.interpreter.requirements import pod_requirements, resource_request
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 
 def needs(**requests: str) -> Obj:
@@ -36,9 +37,7 @@ def test_limits_stand_in_for_absent_requests() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("pod", "request_"),
-    [
+@cases(
         ({}, {}),
         ({"containers": [{}, {"resources": {}}]}, {}),
         ({"containers": [needs(cpu="0", memory="0")]}, {}),
@@ -77,8 +76,7 @@ def test_limits_stand_in_for_absent_requests() -> None:
         ),
         ({"initContainers": [needs(cpu="2")], "containers": [needs(cpu="1")], "overhead": {"cpu": "1"}}, {"cpu": "3"}),
         ({"containers": [{"resources": {"requests": {"cpu": 2}}}]}, {"cpu": "2"}),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_resources_are_added_up(pod: Obj, request_: dict[str, str]) -> None:
     assert resource_request(pod) == request_
 
@@ -86,31 +84,25 @@ def test_resources_are_added_up(pod: Obj, request_: dict[str, str]) -> None:
 TERMS = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
 
 
-@pytest.mark.parametrize(
-    ("pod", "claim"),
-    [
-        ({"nodeSelector": {"a": "b"}}, {"nodeSelector": {"a": "b"}}),
-        ({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "a"}]}),
-        (
-            {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": TERMS}}},
-            {"hardNodeAffinity": TERMS},
-        ),
-    ],
+@cases(
+    ({"nodeSelector": {"a": "b"}}, {"nodeSelector": {"a": "b"}}),
+    ({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "a"}]}),
+    (
+        {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": TERMS}}},
+        {"hardNodeAffinity": TERMS},
+    ),
 )
 def test_nodes_are_claimed(pod: Obj, claim: Obj) -> None:
     assert pod_requirements(pod) == {"nodeClaim": claim}
 
 
-@pytest.mark.parametrize(
-    "pod",
-    [
-        {},
-        {"nodeSelector": {}, "tolerations": []},
-        {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}},
-        {"affinity": {"podAffinity": {}}},
-        {"affinity": None, "nodeSelector": None},
-        {"priorityClassName": "high"},
-    ],
+@cases(
+    {},
+    {"nodeSelector": {}, "tolerations": []},
+    {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}},
+    {"affinity": {"podAffinity": {}}},
+    {"affinity": None, "nodeSelector": None},
+    {"priorityClassName": "high"},
 )
 def test_a_pod_that_requests_nothing_has_no_requirements(pod: Obj) -> None:
     assert pod_requirements(pod, priority_class=True) is None
@@ -123,7 +115,7 @@ def test_the_priority_class_is_named_only_when_requested() -> None:
     assert pod_requirements(pod, priority_class=True) == {**claim, "priorityClassName": "high"}
 
 
-@pytest.mark.parametrize("value", ["much", True, [], ""])
+@cases("much", True, [], "")
 def test_an_amount_that_is_none_is_an_error(value: Any) -> None:
     with pytest.raises(InterpreterError, match="cpu"):
         resource_request({"containers": [{"resources": {"requests": {"cpu": value}}}]})

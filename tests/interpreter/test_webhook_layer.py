@@ -23,6 +23,7 @@ from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.addresses.service_routing import Address, Unroutable
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object
 from tests.support.tls_backend import TlsBackend, authority, service, serving
@@ -87,18 +88,15 @@ def patch(*operations: Obj) -> Obj:
 # matching
 
 
-@pytest.mark.parametrize(
-    ("made", "gvk", "matches"),
-    [
-        (rule(), WORKLOAD, True),
-        (rule("InterpretHealth,Retain", "workload.example.io", "v1alpha1", "Workload"), WORKLOAD, True),
-        (rule("Retain", "workload.example.io", "v1alpha1", "Workload"), WORKLOAD, False),
-        (rule("*", "apps", "v1", "Deployment"), WORKLOAD, False),
-        (rule("*", "*", "v2", "*"), WORKLOAD, False),
-        (rule("*", "*", "*", "Workloads"), WORKLOAD, False),
-        (rule("*", "", "v1", "Pod"), GVK("", "v1", "Pod"), True),
-        (rule("*", "", "v1", "Pod"), WORKLOAD, False),
-    ],
+@cases(
+    (rule(), WORKLOAD, True),
+    (rule("InterpretHealth,Retain", "workload.example.io", "v1alpha1", "Workload"), WORKLOAD, True),
+    (rule("Retain", "workload.example.io", "v1alpha1", "Workload"), WORKLOAD, False),
+    (rule("*", "apps", "v1", "Deployment"), WORKLOAD, False),
+    (rule("*", "*", "v2", "*"), WORKLOAD, False),
+    (rule("*", "*", "*", "Workloads"), WORKLOAD, False),
+    (rule("*", "", "v1", "Pod"), GVK("", "v1", "Pod"), True),
+    (rule("*", "", "v1", "Pod"), WORKLOAD, False),
 )
 def test_a_rule_matches_operation_group_version_and_kind(made: Obj, gvk: GVK, matches: bool) -> None:
     webhooks = layer(Answers(), configuration("c", hook("w.example.com", rule("Prune"), made)))
@@ -200,15 +198,12 @@ async def test_what_a_webhook_returns_is_what_the_operation_returns() -> None:
     assert await webhooks.interpret_health(workload()) is False
 
 
-@pytest.mark.parametrize(
-    ("response", "expected"),
-    [
-        ({}, workload()),
-        (patch(), workload()),
-        (patch({"op": "add", "path": "/spec/paused", "value": True}), workload(paused=True)),
-        (patch({"op": "replace", "path": "/spec/replicas", "value": 7}), workload(replicas=7)),
-        (patch({"op": "add", "path": "/spec/list/-1", "value": 3}), workload(list=[1, 3])),
-    ],
+@cases(
+    ({}, workload()),
+    (patch(), workload()),
+    (patch({"op": "add", "path": "/spec/paused", "value": True}), workload(paused=True)),
+    (patch({"op": "replace", "path": "/spec/replicas", "value": 7}), workload(replicas=7)),
+    (patch({"op": "add", "path": "/spec/list/-1", "value": 3}), workload(list=[1, 3])),
 )
 async def test_a_patch_is_applied_to_the_desired_object(response: Obj, expected: Obj) -> None:
     desired = workload(list=[1]) if "list" in expected["spec"] else workload()
@@ -227,37 +222,34 @@ OPERATIONS: dict[str, Operate] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("operation", "response", "reason"),
-    [
-        ("health", None, f"{INVALID}webhook response was absent"),
-        ("health", {"uid": "other"}, INVALID + 'expected response.uid "UID", got "other"'),
-        ("health", {}, f"{INVALID}webhook returned nil response.healthy"),
-        ("status", {}, f"{INVALID}webhook returned nill response.rawStatus"),
-        ("replicas", {}, f"{INVALID}webhook returned nil response.replicas"),
-        (
-            "replicas",
-            {"replicas": "3"},
-            "failed to call webhook: Expected `int | null`, got `str` - at `$.response.replicas`",
-        ),
-        (
-            "health",
-            {"successful": False},
-            f"{INVALID}webhook require response.status when response.successful is false",
-        ),
-        (
-            "health",
-            {"successful": False, "status": {"code": 403, "message": "no"}},
-            "webhook call failed, get status code: 403, msg: no",
-        ),
-        ("retain", {"patch": "W10="}, f"{INVALID}webhook returned nil response.patchType"),
-        ("retain", {"patchType": "JSONPatch"}, f"{INVALID}webhook returned empty response.patch"),
-        (
-            "retain",
-            {"patch": "W10=", "patchType": "Merge"},
-            INVALID + 'webhook returned invalid response.patchType of "Merge"',
-        ),
-    ],
+@cases(
+    ("health", None, f"{INVALID}webhook response was absent"),
+    ("health", {"uid": "other"}, INVALID + 'expected response.uid "UID", got "other"'),
+    ("health", {}, f"{INVALID}webhook returned nil response.healthy"),
+    ("status", {}, f"{INVALID}webhook returned nill response.rawStatus"),
+    ("replicas", {}, f"{INVALID}webhook returned nil response.replicas"),
+    (
+        "replicas",
+        {"replicas": "3"},
+        "failed to call webhook: Expected `int | null`, got `str` - at `$.response.replicas`",
+    ),
+    (
+        "health",
+        {"successful": False},
+        f"{INVALID}webhook require response.status when response.successful is false",
+    ),
+    (
+        "health",
+        {"successful": False, "status": {"code": 403, "message": "no"}},
+        "webhook call failed, get status code: 403, msg: no",
+    ),
+    ("retain", {"patch": "W10="}, f"{INVALID}webhook returned nil response.patchType"),
+    ("retain", {"patchType": "JSONPatch"}, f"{INVALID}webhook returned empty response.patch"),
+    (
+        "retain",
+        {"patch": "W10=", "patchType": "Merge"},
+        INVALID + 'webhook returned invalid response.patchType of "Merge"',
+    ),
 )
 async def test_a_response_that_cannot_be_used_fails_the_operation(operation: str, response: Any, reason: str) -> None:
     post = Answers()
@@ -268,15 +260,12 @@ async def test_a_response_that_cannot_be_used_fails_the_operation(operation: str
     assert str(failure.value) == prefix + reason.replace("UID", post.requests[0]["uid"])
 
 
-@pytest.mark.parametrize(
-    ("response", "reason"),
-    [
-        (patch({"op": "remove", "path": "/spec/absent"}), "does not exist"),
-        (patch({"op": "add", "path": "/a/b", "value": 1}), "does not exist"),
-        ({"patch": "e30=", "patchType": "JSONPatch"}, "a JSON patch must be an array of objects"),
-        ({"patch": "!", "patchType": "JSONPatch"}, "it is no JSON patch in base64"),
-        (patch({"op": "remove", "path": "/kind"}), "it leaves an object without a kind"),
-    ],
+@cases(
+    (patch({"op": "remove", "path": "/spec/absent"}), "does not exist"),
+    (patch({"op": "add", "path": "/a/b", "value": 1}), "does not exist"),
+    ({"patch": "e30=", "patchType": "JSONPatch"}, "a JSON patch must be an array of objects"),
+    ({"patch": "!", "patchType": "JSONPatch"}, "it is no JSON patch in base64"),
+    (patch({"op": "remove", "path": "/kind"}), "it leaves an object without a kind"),
 )
 async def test_a_patch_that_cannot_be_applied_fails_the_operation(response: Obj, reason: str) -> None:
     with pytest.raises(InterpreterError) as failure:
@@ -374,18 +363,15 @@ async def test_a_service_is_called_by_its_name_at_its_address() -> None:
         assert hosts == [f"hook.tools.svc:{port}"]
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ({"clusterIP": "10.0.0.1", "ports": [{"port": 443}]}, Address("10.0.0.1", 443)),
-        ({"type": "NodePort", "clusterIP": "10.0.0.1", "ports": [{"port": 443}]}, Address("10.0.0.1", 443)),
-        ({"type": "LoadBalancer", "clusterIP": "10.0.0.1", "ports": [{"port": 443}]}, Address("10.0.0.1", 443)),
-        ({"type": "ExternalName", "externalName": "hooks.example.com"}, Address("hooks.example.com", 443)),
-        ({"clusterIP": "10.0.0.1", "ports": [{"port": 80}]}, 'no service port 443 found for service "hook"'),
-        ({"clusterIP": "None", "ports": [{"port": 443}]}, 'cannot route to service with ClusterIP "None"'),
-        ({"type": "Odd"}, 'unsupported service type "Odd"'),
-        (None, Address("hook.tools.svc", 443)),
-    ],
+@cases(
+    ({"clusterIP": "10.0.0.1", "ports": [{"port": 443}]}, Address("10.0.0.1", 443)),
+    ({"type": "NodePort", "clusterIP": "10.0.0.1", "ports": [{"port": 443}]}, Address("10.0.0.1", 443)),
+    ({"type": "LoadBalancer", "clusterIP": "10.0.0.1", "ports": [{"port": 443}]}, Address("10.0.0.1", 443)),
+    ({"type": "ExternalName", "externalName": "hooks.example.com"}, Address("hooks.example.com", 443)),
+    ({"clusterIP": "10.0.0.1", "ports": [{"port": 80}]}, 'no service port 443 found for service "hook"'),
+    ({"clusterIP": "None", "ports": [{"port": 443}]}, 'cannot route to service with ClusterIP "None"'),
+    ({"type": "Odd"}, 'unsupported service type "Odd"'),
+    (None, Address("hook.tools.svc", 443)),
 )
 async def test_where_a_service_is_found(spec: Obj | None, expected: Address | str) -> None:
     known = [] if spec is None else [service("hook", "tools", **spec)]
@@ -399,14 +385,11 @@ async def test_where_a_service_is_found(spec: Obj | None, expected: Address | st
         assert str(failure.value) == expected
 
 
-@pytest.mark.parametrize(
-    ("config", "reason"),
-    [
-        ({"url": "https://127.0.0.1:1/x", "caBundle": CA}, "failed to call webhook: Post"),
-        ({"url": "https://127.0.0.1:1/x", "caBundle": CA}, "connect: connection refused"),
-        ({"url": "https://127.0.0.1:1/x", "caBundle": "bm9uZQ=="}, "could not get REST client: unable to load root"),
-        ({"url": "https://127.0.0.1:1/x", "caBundle": "!"}, "could not get REST client: illegal base64 data"),
-    ],
+@cases(
+    ({"url": "https://127.0.0.1:1/x", "caBundle": CA}, "failed to call webhook: Post"),
+    ({"url": "https://127.0.0.1:1/x", "caBundle": CA}, "connect: connection refused"),
+    ({"url": "https://127.0.0.1:1/x", "caBundle": "bm9uZQ=="}, "could not get REST client: unable to load root"),
+    ({"url": "https://127.0.0.1:1/x", "caBundle": "!"}, "could not get REST client: illegal base64 data"),
 )
 async def test_a_webhook_that_cannot_be_reached_fails_the_operation(config: Obj, reason: str) -> None:
     calls = through()
@@ -427,13 +410,10 @@ async def test_a_server_with_a_certificate_of_another_authority_is_not_called() 
         await calls.close()
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "reason"),
-    [
-        (500, b"oops", "an error on the server"),
-        (200, b"<html>", "json parse error"),
-        (200, b"[]", "a JSON object is needed"),
-    ],
+@cases(
+    (500, b"oops", "an error on the server"),
+    (200, b"<html>", "json parse error"),
+    (200, b"[]", "a JSON object is needed"),
 )
 async def test_a_response_that_is_none_fails_the_operation(status: int, body: bytes, reason: str) -> None:
     async def handler(_raw: web.BaseRequest) -> web.Response:

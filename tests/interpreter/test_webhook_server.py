@@ -27,6 +27,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.pki import SERVER_USAGES
 from karmada.kube.server.auth.serving import FILES_SECONDS
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.tls_backend import authority
 
@@ -48,18 +49,15 @@ async def response_of(found: InterpreterResponse | Exception, sent: bytes | None
     return made["response"]
 
 
-@pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        (succeeded("fine"), {"successful": True, "status": {"message": "fine", "code": 200}}),
-        (refused("no"), {"successful": False, "status": {"message": "no", "code": 403}}),
-        (errored(409, "later"), {"successful": False, "status": {"message": "later", "code": 409}}),
-        (
-            InterpreterResponse(successful=True, healthy=False, replicas=0),
-            {"successful": True, "status": {"code": 200}, "healthy": False, "replicas": 0},
-        ),
-        (KeyError("spec"), {"successful": False, "status": {"message": "KeyError: 'spec'", "code": 500}}),
-    ],
+@cases(
+    (succeeded("fine"), {"successful": True, "status": {"message": "fine", "code": 200}}),
+    (refused("no"), {"successful": False, "status": {"message": "no", "code": 403}}),
+    (errored(409, "later"), {"successful": False, "status": {"message": "later", "code": 409}}),
+    (
+        InterpreterResponse(successful=True, healthy=False, replicas=0),
+        {"successful": True, "status": {"code": 200}, "healthy": False, "replicas": 0},
+    ),
+    (KeyError("spec"), {"successful": False, "status": {"message": "KeyError: 'spec'", "code": 500}}),
 )
 async def test_a_response_has_the_uid_and_a_status(found: InterpreterResponse | Exception, expected: Obj) -> None:
     assert await response_of(found) == {"uid": "u1", **expected}
@@ -79,16 +77,13 @@ async def test_the_function_may_be_a_coroutine_function_and_gets_what_was_sent()
     assert request.aggregated_status[0].cluster_name == "m1"
 
 
-@pytest.mark.parametrize(
-    ("sent", "content_type", "message"),
-    [
-        (body(), "text/plain", "contentType=text/plain, expected application/json"),
-        (body(), "application/json; charset=utf-8", "contentType=application/json; charset=utf-8"),
-        (b"", "application/json", "request body is empty"),
-        (b"{", "application/json", "Input data was truncated"),
-        (b"{}", "application/json", "there is no request"),
-        (body(replicas="x"), "application/json", "$.request.replicas"),
-    ],
+@cases(
+    (body(), "text/plain", "contentType=text/plain, expected application/json"),
+    (body(), "application/json; charset=utf-8", "contentType=application/json; charset=utf-8"),
+    (b"", "application/json", "request body is empty"),
+    (b"{", "application/json", "Input data was truncated"),
+    (b"{}", "application/json", "there is no request"),
+    (body(replicas="x"), "application/json", "$.request.replicas"),
 )
 async def test_what_is_no_request_is_answered_with_400_and_without_uid(
     sent: bytes, content_type: str, message: str

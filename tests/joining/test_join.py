@@ -20,6 +20,7 @@ from karmada.kube.objects.gvrs import ACCOUNTS, CLUSTER_ROLE_BINDINGS, CLUSTER_R
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.members.access import access_of
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import LIMIT, eventually
 from tests.support.member_server import MemberServer, member_server
@@ -132,11 +133,8 @@ async def test_joining_reports_how_far_it_is(plane: ControlPlane, member: Member
     assert steps[0].startswith("cluster m1 has the id ")
 
 
-@pytest.mark.parametrize(
-    ("name", "cluster_id", "accepted"),
-    [("m2", "A", False), ("m1", "B", False), ("m1", "A", False), ("m2", "B", True)],
-)
-async def test_name_and_id_must_be_new(plane: ControlPlane, name: str, cluster_id: str, accepted: bool) -> None:
+@cases(("m2", "A", False), ("m1", "B", False), ("m1", "A", False), ("m2", "B", True))
+async def test_name_and_id_must_be_new(name: str, cluster_id: str, accepted: bool, plane: ControlPlane) -> None:
     await plane.add_cluster("m1", id="A")
     if accepted:
         await check_unique(plane.client, name, cluster_id)
@@ -271,15 +269,12 @@ async def test_a_token_that_never_comes_is_waited_for_half_a_minute(folder: Path
     assert await plane.get(Cluster.gvr, "m1") is None
 
 
-@pytest.mark.parametrize(
-    ("account", "message"),
-    [
-        ("karmada-impersonator", "failed to get serviceAccount secret for impersonation from cluster(m1), error: no"),
-        ("karmada-m1", "failed to get serviceAccount secret from cluster(m1), error: no"),
-    ],
+@cases(
+    ("karmada-impersonator", "failed to get serviceAccount secret for impersonation from cluster(m1), error: no"),
+    ("karmada-m1", "failed to get serviceAccount secret from cluster(m1), error: no"),
 )
 async def test_a_secret_that_cannot_be_made_is_reported(
-    plane: ControlPlane, member: MemberServer, monkeypatch: pytest.MonkeyPatch, account: str, message: str
+    account: str, message: str, plane: ControlPlane, member: MemberServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create = member.client.create
 

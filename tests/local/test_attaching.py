@@ -8,6 +8,7 @@ import pytest
 
 from karmada.local.attaching import Attached, parse, split
 from karmada.local.folder import Refused
+from tests.support.cases import cases
 
 CONFIG = """
 apiVersion: v1
@@ -28,17 +29,14 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("after", "context", "name"),
-    [
-        ("", "", ""),
-        (":kind-test", "kind-test", ""),
-        ("=west", "", "west"),
-        (":kind-test=west", "kind-test", "west"),
-        (":admin@prod:eu=west", "admin@prod:eu", "west"),
-    ],
+@cases(
+    ("", "", ""),
+    (":kind-test", "kind-test", ""),
+    ("=west", "", "west"),
+    (":kind-test=west", "kind-test", "west"),
+    (":admin@prod:eu=west", "admin@prod:eu", "west"),
 )
-def test_file_context_and_name_are_distinguished(file: Path, after: str, context: str, name: str) -> None:
+def test_file_context_and_name_are_distinguished(after: str, context: str, name: str, file: Path) -> None:
     assert split(f"{file}{after}") == (file, context, name)
 
 
@@ -49,25 +47,19 @@ def test_signs_in_the_name_of_a_file_part_nothing(tmp_path: Path) -> None:
     assert split(f"{odd}:kind-test=west") == (odd, "kind-test", "west")
 
 
-@pytest.mark.parametrize(
-    ("after", "name", "context"),
-    [("", "kind-test", ""), (":kind-test", "kind-test", "kind-test"), (":admin@prod:eu=eu", "eu", "admin@prod:eu")],
-)
+@cases(("", "kind-test", ""), (":kind-test", "kind-test", "kind-test"), (":admin@prod:eu=eu", "eu", "admin@prod:eu"))
 def test_a_cluster_is_called_as_its_context_unless_it_is_given_a_name(
-    file: Path, after: str, name: str, context: str
+    after: str, name: str, context: str, file: Path
 ) -> None:
     assert parse(f"{file}{after}") == Attached(name, file, context)
 
 
-@pytest.mark.parametrize(
-    ("after", "says"),
-    [
-        (":admin@prod:eu", "cannot be the name of a cluster .*; add =NAME"),
-        (":nope", 'context "nope" does not exist'),
-        ("=Bad_Name", '"Bad_Name" cannot be the name of a cluster'),
-    ],
+@cases(
+    (":admin@prod:eu", "cannot be the name of a cluster .*; add =NAME"),
+    (":nope", 'context "nope" does not exist'),
+    ("=Bad_Name", '"Bad_Name" cannot be the name of a cluster'),
 )
-def test_what_cannot_be_attached_is_reported_before_anything_starts(file: Path, after: str, says: str) -> None:
+def test_what_cannot_be_attached_is_reported_before_anything_starts(after: str, says: str, file: Path) -> None:
     with pytest.raises(Refused, match=says):
         parse(f"{file}{after}")
 

@@ -22,6 +22,7 @@ from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvrs import DEPLOYMENTS, NAMESPACES, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.local.registered import IMAGE, ensure_registered
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.member_server import MemberServer, member_server
 
@@ -101,15 +102,12 @@ async def test_a_member_that_moved_is_registered_at_its_new_address(tmp_path: Pa
         assert "--cluster-api-endpoint=https://127.0.0.1:2" in (await found.agent())[1]
 
 
-@pytest.mark.parametrize(
-    ("mode", "cluster_id", "problem"),
-    [
-        ("Push", "", "is in mode Push; karmadactl unjoin m1, then start again"),
-        ("Pull", "other", "is another cluster than the registered one; kubectl delete cluster m1"),
-    ],
+@cases(
+    ("Push", "", "is in mode Push; karmadactl unjoin m1, then start again"),
+    ("Pull", "other", "is another cluster than the registered one; kubectl delete cluster m1"),
 )
 async def test_a_name_that_is_taken_is_reported_with_the_remedy(
-    tmp_path: Path, mode: str, cluster_id: str, problem: str
+    mode: str, cluster_id: str, problem: str, tmp_path: Path
 ) -> None:
     async with registered(tmp_path, mode, cluster_id) as found:
         with pytest.raises(JoinError, match=problem):

@@ -8,8 +8,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from karmada.kube.client.config import RestConfig
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvrs import ACCOUNTS, CLUSTER_ROLE_BINDINGS, CONFIG_MAPS
@@ -17,6 +15,7 @@ from karmada.kube.runtime.informer import Informer
 from karmada.members.members import Member
 from karmada.members.switching import SwitchingTransport
 from tests.support import rights
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT, eventually
 from tests.support.member_server import MemberServer, member_server
 
@@ -68,8 +67,8 @@ async def test_an_open_watch_goes_over_to_the_new_credentials(tmp_path: Path) ->
             await eventually(lambda: names(informer) == {"late"})
 
 
-@pytest.mark.parametrize("more", [0, 20])
-async def test_behind_another_address_everything_is_listed_anew(tmp_path: Path, more: int) -> None:
+@cases(0, 20)
+async def test_behind_another_address_everything_is_listed_anew(more: int, tmp_path: Path) -> None:
     """Whether the other server has counted fewer changes than this one, or more."""
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(member_server(tmp_path / "a"))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.aggregation.metrics_objects import CUSTOM
 from karmada.metricsadapter.custom_metrics import added_up
+from tests.support.cases import cases
 
 V2, V1 = CUSTOM
 OLD: Obj = {
@@ -26,12 +25,12 @@ NEW: Obj = {
 }
 
 
-@pytest.mark.parametrize(("given", "wanted"), [(OLD, NEW), (NEW, NEW)])
+@cases((OLD, NEW), (NEW, NEW))
 def test_both_versions_are_given_in_the_newer(given: Obj, wanted: Obj) -> None:
     assert added_up([given], V2) == [wanted]
 
 
-@pytest.mark.parametrize(("given", "wanted"), [(OLD, OLD), (NEW, OLD)])
+@cases((OLD, OLD), (NEW, OLD))
 def test_both_versions_are_given_in_the_older(given: Obj, wanted: Obj) -> None:
     assert added_up([given], V1) == [wanted]
 

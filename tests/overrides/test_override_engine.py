@@ -15,6 +15,7 @@ from karmada.kube.objects.types import Obj
 from karmada.overrides.compiled import Policy, Target, subject_of
 from karmada.overrides.engine import Overrides, selected, selects_clusters
 from karmada.overrides.errors import OverrideError
+from tests.support.cases import cases
 from tests.support.overriding import DEPLOYMENTS, applied, cluster, config_map, cop, deployment, op, rule
 
 
@@ -124,25 +125,22 @@ def test_all_rules_for_a_cluster_are_applied_in_order() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("target", "chosen"),
-    [
-        ({}, True),
-        ({"clusterNames": ["m1", "m2"]}, True),
-        ({"clusterNames": ["m2"]}, False),
-        ({"exclude": ["m1"]}, False),
-        ({"clusterNames": ["m1"], "exclude": ["m1"]}, False),
-        ({"labelSelector": {"matchLabels": {"env": "prod"}}}, True),
-        ({"labelSelector": {"matchLabels": {"env": "test"}}}, False),
-        ({"labelSelector": {}}, True),
-        ({"labelSelector": {"matchExpressions": [{"key": "env", "operator": "Like", "values": ["x"]}]}}, False),
-        ({"fieldSelector": {"matchExpressions": [{"key": "region", "operator": "In", "values": ["eu"]}]}}, True),
-        ({"fieldSelector": {"matchExpressions": [{"key": "provider", "operator": "NotIn", "values": ["x"]}]}}, True),
-        ({"fieldSelector": {"matchExpressions": [{"key": "provider", "operator": "In", "values": ["x"]}]}}, False),
-        ({"fieldSelector": {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "z"]}]}}, True),
-        ({"fieldSelector": {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}]}}, False),
-        ({"labelSelector": {"matchLabels": {"env": "prod"}}, "clusterNames": ["m2"]}, False),
-    ],
+@cases(
+    ({}, True),
+    ({"clusterNames": ["m1", "m2"]}, True),
+    ({"clusterNames": ["m2"]}, False),
+    ({"exclude": ["m1"]}, False),
+    ({"clusterNames": ["m1"], "exclude": ["m1"]}, False),
+    ({"labelSelector": {"matchLabels": {"env": "prod"}}}, True),
+    ({"labelSelector": {"matchLabels": {"env": "test"}}}, False),
+    ({"labelSelector": {}}, True),
+    ({"labelSelector": {"matchExpressions": [{"key": "env", "operator": "Like", "values": ["x"]}]}}, False),
+    ({"fieldSelector": {"matchExpressions": [{"key": "region", "operator": "In", "values": ["eu"]}]}}, True),
+    ({"fieldSelector": {"matchExpressions": [{"key": "provider", "operator": "NotIn", "values": ["x"]}]}}, True),
+    ({"fieldSelector": {"matchExpressions": [{"key": "provider", "operator": "In", "values": ["x"]}]}}, False),
+    ({"fieldSelector": {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "z"]}]}}, True),
+    ({"fieldSelector": {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}]}}, False),
+    ({"labelSelector": {"matchLabels": {"env": "prod"}}, "clusterNames": ["m2"]}, False),
 )
 def test_a_rule_is_for_clusters(target: Obj, chosen: bool) -> None:
     m1 = cluster("m1", {"env": "prod"}, region="eu", zones=["a", "b"])

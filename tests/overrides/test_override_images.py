@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from karmada.kube.objects.types import Obj
 from karmada.overrides.errors import CannotApply, OverrideError
 from karmada.overrides.image import Image, parse_image, rewritten
+from tests.support.cases import cases
 from tests.support.overriding import container, containers_of, deployment, overridden
 
 HEX = "0123456789abcdef" * 4
@@ -19,97 +20,88 @@ DIGEST = f"sha256:{HEX}"
 EXAMPLE = "fictional.registry.example/imagename:v1.0.0"
 
 
-@pytest.mark.parametrize(
-    ("image", "component", "operator", "value", "expected"),
-    [
-        (EXAMPLE, "Registry", "add", ".test", "fictional.registry.example.test/imagename:v1.0.0"),
-        (EXAMPLE, "Registry", "replace", "fictional.registry.us", "fictional.registry.us/imagename:v1.0.0"),
-        (EXAMPLE, "Registry", "remove", "", "imagename:v1.0.0"),
-        ("nginx:1.19", "Registry", "add", "reg.io:5000", "reg.io:5000/nginx:1.19"),
-        ("nginx:1.19", "Registry", "replace", "reg.io:5000", "reg.io:5000/nginx:1.19"),
-        ("myapp:1.0.0", "Registry", "add", "test-repo", "test-repo/myapp:1.0.0"),
-        (EXAMPLE, "Repository", "add", "/sub", "fictional.registry.example/imagename/sub:v1.0.0"),
-        (EXAMPLE, "Repository", "replace", "other/name", "fictional.registry.example/other/name:v1.0.0"),
-        (EXAMPLE, "Repository", "remove", "", "fictional.registry.example/:v1.0.0"),
-        (EXAMPLE, "Tag", "add", f"@{DIGEST}", EXAMPLE),
-        (EXAMPLE, "Tag", "add", DIGEST, EXAMPLE),
-        ("img:latest", "Tag", "add", DIGEST, f"img@latest{DIGEST}"),
-        (EXAMPLE, "Tag", "replace", DIGEST, f"fictional.registry.example/imagename@{DIGEST}"),
-        (EXAMPLE, "Tag", "remove", "", "fictional.registry.example/imagename"),
-        (f"reg:5000/a/b@{DIGEST}", "Tag", "replace", "v2", "reg:5000/a/b:v2"),
-        (f"reg:5000/a/b@{DIGEST}", "Tag", "remove", "", "reg:5000/a/b"),
-        ("nginx", "Tag", "add", "1.2", "nginx:1.2"),
-        ("nginx:1", "Tag", "add", "-alpine", "nginx:1-alpine"),
-        (f"nginx@{DIGEST}", "Tag", "add", "ab", f"nginx@{DIGEST}ab"),
-        (f"nginx@{DIGEST}", "Tag", "add", "-x", f"nginx@{DIGEST}"),
-        ("nginx", "Tag", "remove", "", "nginx"),
-        ("nginx:1", "Tag", "replace", "not a tag", "nginx:1"),
-        ("nginx:1", "Tag", "replace", "t" * 129, "nginx:1"),
-        ("subpath/imagename:v1", "Registry", "remove", "", "subpath/imagename:v1"),
-        (f"nginx:1.0@{DIGEST}", "Registry", "add", "r.io", "r.io/nginx:1.0"),
-        (f"nginx:1.0@{DIGEST}", "Tag", "remove", "", "nginx"),
-        ("localhost/nginx", "Registry", "replace", "r.io", "r.io/nginx"),
-        ("[fd00::1]:5000/nginx", "Registry", "remove", "", "nginx"),
-        (EXAMPLE, "Registry", "remove", "ignored", "imagename:v1.0.0"),
-    ],
+@cases(
+    (EXAMPLE, "Registry", "add", ".test", "fictional.registry.example.test/imagename:v1.0.0"),
+    (EXAMPLE, "Registry", "replace", "fictional.registry.us", "fictional.registry.us/imagename:v1.0.0"),
+    (EXAMPLE, "Registry", "remove", "", "imagename:v1.0.0"),
+    ("nginx:1.19", "Registry", "add", "reg.io:5000", "reg.io:5000/nginx:1.19"),
+    ("nginx:1.19", "Registry", "replace", "reg.io:5000", "reg.io:5000/nginx:1.19"),
+    ("myapp:1.0.0", "Registry", "add", "test-repo", "test-repo/myapp:1.0.0"),
+    (EXAMPLE, "Repository", "add", "/sub", "fictional.registry.example/imagename/sub:v1.0.0"),
+    (EXAMPLE, "Repository", "replace", "other/name", "fictional.registry.example/other/name:v1.0.0"),
+    (EXAMPLE, "Repository", "remove", "", "fictional.registry.example/:v1.0.0"),
+    (EXAMPLE, "Tag", "add", f"@{DIGEST}", EXAMPLE),
+    (EXAMPLE, "Tag", "add", DIGEST, EXAMPLE),
+    ("img:latest", "Tag", "add", DIGEST, f"img@latest{DIGEST}"),
+    (EXAMPLE, "Tag", "replace", DIGEST, f"fictional.registry.example/imagename@{DIGEST}"),
+    (EXAMPLE, "Tag", "remove", "", "fictional.registry.example/imagename"),
+    (f"reg:5000/a/b@{DIGEST}", "Tag", "replace", "v2", "reg:5000/a/b:v2"),
+    (f"reg:5000/a/b@{DIGEST}", "Tag", "remove", "", "reg:5000/a/b"),
+    ("nginx", "Tag", "add", "1.2", "nginx:1.2"),
+    ("nginx:1", "Tag", "add", "-alpine", "nginx:1-alpine"),
+    (f"nginx@{DIGEST}", "Tag", "add", "ab", f"nginx@{DIGEST}ab"),
+    (f"nginx@{DIGEST}", "Tag", "add", "-x", f"nginx@{DIGEST}"),
+    ("nginx", "Tag", "remove", "", "nginx"),
+    ("nginx:1", "Tag", "replace", "not a tag", "nginx:1"),
+    ("nginx:1", "Tag", "replace", "t" * 129, "nginx:1"),
+    ("subpath/imagename:v1", "Registry", "remove", "", "subpath/imagename:v1"),
+    (f"nginx:1.0@{DIGEST}", "Registry", "add", "r.io", "r.io/nginx:1.0"),
+    (f"nginx:1.0@{DIGEST}", "Tag", "remove", "", "nginx"),
+    ("localhost/nginx", "Registry", "replace", "r.io", "r.io/nginx"),
+    ("[fd00::1]:5000/nginx", "Registry", "remove", "", "nginx"),
+    (EXAMPLE, "Registry", "remove", "ignored", "imagename:v1.0.0"),
 )
 def test_a_part_of_an_image_is_changed(image: str, component: str, operator: str, value: str, expected: str) -> None:
     assert rewritten(image, component, operator, value) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("a", ("", "a", "", "")),
-        ("a/b/c", ("", "a/b/c", "", "")),
-        ("a.b/c", ("a.b", "c", "", "")),
-        ("a:80/b", ("a:80", "b", "", "")),
-        ("localhost/a", ("localhost", "a", "", "")),
-        ("localhost", ("", "localhost", "", "")),
-        ("a:80", ("", "a", "80", "")),
-        ("Reg.IO/a", ("Reg.IO", "a", "", "")),
-        ("a__b.c-d--e_f", ("", "a__b.c-d--e_f", "", "")),
-        (f"a@{DIGEST}", ("", "a", "", DIGEST)),
-        (f"a:t@{DIGEST}", ("", "a", "t", "")),
-        (f"r.io:1/a/b:t@{DIGEST}", ("r.io:1", "a/b", "t", "")),
-        ("a:" + "t" * 128, ("", "a", "t" * 128, "")),
-        ("r.io/" + "a" * 255, ("r.io", "a" * 255, "", "")),
-        (f"a@sha512:{HEX * 2}", ("", "a", "", f"sha512:{HEX * 2}")),
-    ],
+@cases(
+    ("a", ("", "a", "", "")),
+    ("a/b/c", ("", "a/b/c", "", "")),
+    ("a.b/c", ("a.b", "c", "", "")),
+    ("a:80/b", ("a:80", "b", "", "")),
+    ("localhost/a", ("localhost", "a", "", "")),
+    ("localhost", ("", "localhost", "", "")),
+    ("a:80", ("", "a", "80", "")),
+    ("Reg.IO/a", ("Reg.IO", "a", "", "")),
+    ("a__b.c-d--e_f", ("", "a__b.c-d--e_f", "", "")),
+    (f"a@{DIGEST}", ("", "a", "", DIGEST)),
+    (f"a:t@{DIGEST}", ("", "a", "t", "")),
+    (f"r.io:1/a/b:t@{DIGEST}", ("r.io:1", "a/b", "t", "")),
+    ("a:" + "t" * 128, ("", "a", "t" * 128, "")),
+    ("r.io/" + "a" * 255, ("r.io", "a" * 255, "", "")),
+    (f"a@sha512:{HEX * 2}", ("", "a", "", f"sha512:{HEX * 2}")),
 )
 def test_an_image_has_parts(text: str, parts: tuple[str, str, str, str]) -> None:
     assert parse_image(text) == Image(*parts)
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "repository name must have at least one component"),
-        ("Nginx", "repository name must be lowercase"),
-        ("r.io/Team/App:V1", "repository name must be lowercase"),
-        ("r.io/" + "a" * 256, "repository name must not be more than 255 characters"),
-        ("a:" + "t" * 129, "invalid reference format"),
-        ("a:", "invalid reference format"),
-        ("a@", "invalid reference format"),
-        ("/a", "invalid reference format"),
-        ("a/", "invalid reference format"),
-        ("a//b", "invalid reference format"),
-        ("a b", "invalid reference format"),
-        ("a\n", "invalid reference format"),
-        ("https://r.io/a", "invalid reference format"),
-        ("-a", "invalid reference format"),
-        ("a___b", "invalid reference format"),
-        ("a..b", "invalid reference format"),
-        ("r_o.io:80/a", "invalid reference format"),
-        ("a@sha256:abc", "invalid reference format"),
-        (f"a@{DIGEST}:t", "invalid reference format"),
-        ("a:é", "invalid reference format"),
-        (f"a@md5:{HEX[:32]}", "unsupported digest algorithm"),
-        (f"a@SHA256:{HEX}", "invalid checksum digest format"),
-        (f"a@sha256:{HEX}00", "invalid checksum digest length"),
-        (f"a@sha512:{HEX}", "invalid checksum digest length"),
-        (f"a@sha256:{HEX.upper()}", "invalid checksum digest format"),
-    ],
+@cases(
+    ("", "repository name must have at least one component"),
+    ("Nginx", "repository name must be lowercase"),
+    ("r.io/Team/App:V1", "repository name must be lowercase"),
+    ("r.io/" + "a" * 256, "repository name must not be more than 255 characters"),
+    ("a:" + "t" * 129, "invalid reference format"),
+    ("a:", "invalid reference format"),
+    ("a@", "invalid reference format"),
+    ("/a", "invalid reference format"),
+    ("a/", "invalid reference format"),
+    ("a//b", "invalid reference format"),
+    ("a b", "invalid reference format"),
+    ("a\n", "invalid reference format"),
+    ("https://r.io/a", "invalid reference format"),
+    ("-a", "invalid reference format"),
+    ("a___b", "invalid reference format"),
+    ("a..b", "invalid reference format"),
+    ("r_o.io:80/a", "invalid reference format"),
+    ("a@sha256:abc", "invalid reference format"),
+    (f"a@{DIGEST}:t", "invalid reference format"),
+    ("a:é", "invalid reference format"),
+    (f"a@md5:{HEX[:32]}", "unsupported digest algorithm"),
+    (f"a@SHA256:{HEX}", "invalid checksum digest format"),
+    (f"a@sha256:{HEX}00", "invalid checksum digest length"),
+    (f"a@sha512:{HEX}", "invalid checksum digest length"),
+    (f"a@sha256:{HEX.upper()}", "invalid checksum digest format"),
 )
 def test_what_is_no_image_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=f"^{why}$"):
@@ -244,7 +236,7 @@ def tag_to(value: str, **more: Any) -> Obj:
     return {"component": "Tag", "operator": "replace", "value": value, **more}
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job"])
+@cases("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job")
 def test_images_of_all_containers_of_a_workload_are_changed(kind: str) -> None:
     obj = {**deployment(container("a", "x:1"), container("b", "y:2")), "kind": kind, "apiVersion": "any/v9"}
     made = overridden(obj, imageOverrider=[tag_to("3")])
@@ -261,26 +253,23 @@ def test_other_containers_of_a_pod_are_left_alone() -> None:
     assert made["spec"] == {**obj["spec"], "containers": [container(image="nginx:3")]}
 
 
-@pytest.mark.parametrize("kind", ["CronJob", "CloneSet", "ConfigMap"])
+@cases("CronJob", "CloneSet", "ConfigMap")
 def test_other_kinds_are_left_alone(kind: str) -> None:
     obj = {**deployment(), "kind": kind}
     assert overridden(obj, imageOverrider=[tag_to("3")]) is obj
 
 
-@pytest.mark.parametrize("spec", [{}, {"template": None}, {"template": {"spec": {"containers": []}}}])
+@cases({}, {"template": None}, {"template": {"spec": {"containers": []}}})
 def test_a_workload_without_containers_stays_as_it_is(spec: Obj) -> None:
     obj = {**deployment(), "spec": spec}
     assert overridden(obj, imageOverrider=[tag_to("3")]) is obj
 
 
-@pytest.mark.parametrize(
-    ("spec", "why"),
-    [
-        ({"template": {"spec": {"containers": "many"}}}, "many is of the type string, expected []interface {}"),
-        ({"template": "none"}, "none is of the type string, expected map[string]interface {}"),
-        ({"template": {"spec": {"containers": ["x"]}}}, "cannot read the image"),
-        ({"template": {"spec": {"containers": [{"image": 7}]}}}, "cannot read the image"),
-    ],
+@cases(
+    ({"template": {"spec": {"containers": "many"}}}, "many is of the type string, expected []interface {}"),
+    ({"template": "none"}, "none is of the type string, expected map[string]interface {}"),
+    ({"template": {"spec": {"containers": ["x"]}}}, "cannot read the image"),
+    ({"template": {"spec": {"containers": [{"image": 7}]}}}, "cannot read the image"),
 )
 def test_a_workload_of_another_shape_is_refused(spec: Obj, why: str) -> None:
     with pytest.raises(OverrideError) as refused:
@@ -325,24 +314,21 @@ def test_a_predicate_says_where_the_image_is_in_any_kind() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [
-        ("", "imagePath should be start with / character"),
-        ("spec/image", "imagePath should be start with / character"),
-        ("/spec/nothing", "failed to convert path(nothing) to string"),
-        ("/spec/replicas", "failed to convert path(replicas) to string"),
-        ("/spec/nothing/image", "path(nothing) of rawObj's type is not map[string]interface{} and []interface{}"),
-        ("/spec/replicas/image", "path(replicas) of rawObj's type is not map[string]interface{} and []interface{}"),
-        ("/spec/template/spec/containers/x/image", "path(x) of rawObj's is not number"),
-        ("/spec/template/spec/containers/-1/image", "path(-1) of rawObj's is not number"),
-        ("/spec/template/spec/containers/9/image", "path(9) of rawObj's is out of range"),
-        ("/spec/template/spec/containers/0", "failed to convert path(0) to string"),
-        (
-            "/spec/template/spec/containers/0/args/0",
-            "path(0) of rawObj's type is not map[string]interface{} and []interface{}",
-        ),
-    ],
+@cases(
+    ("", "imagePath should be start with / character"),
+    ("spec/image", "imagePath should be start with / character"),
+    ("/spec/nothing", "failed to convert path(nothing) to string"),
+    ("/spec/replicas", "failed to convert path(replicas) to string"),
+    ("/spec/nothing/image", "path(nothing) of rawObj's type is not map[string]interface{} and []interface{}"),
+    ("/spec/replicas/image", "path(replicas) of rawObj's type is not map[string]interface{} and []interface{}"),
+    ("/spec/template/spec/containers/x/image", "path(x) of rawObj's is not number"),
+    ("/spec/template/spec/containers/-1/image", "path(-1) of rawObj's is not number"),
+    ("/spec/template/spec/containers/9/image", "path(9) of rawObj's is out of range"),
+    ("/spec/template/spec/containers/0", "failed to convert path(0) to string"),
+    (
+        "/spec/template/spec/containers/0/args/0",
+        "path(0) of rawObj's type is not map[string]interface{} and []interface{}",
+    ),
 )
 def test_a_predicate_that_leads_nowhere_is_an_error(path: str, why: str) -> None:
     with pytest.raises(OverrideError) as refused:

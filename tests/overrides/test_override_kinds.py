@@ -15,6 +15,7 @@ from karmada.kube.schema.yamlio import load_yaml
 from karmada.overrides.command_args import edited
 from karmada.overrides.errors import OverrideError
 from karmada.overrides.field_overrider import patched_json, patched_yaml
+from tests.support.cases import cases
 from tests.support.overriding import config_map, container, containers_of, deployment, overridden
 
 
@@ -41,59 +42,53 @@ def patched(*items: Obj, **fields: Any) -> Obj:
     return {key: value for key, value in made.items() if key not in ("apiVersion", "kind", "metadata")}
 
 
-@pytest.mark.parametrize(
-    ("items", "before", "after"),
-    [
-        ([patch("add", "/a", 1)], {}, {"a": 1}),
-        ([patch("add", "/a", 1)], {"a": 0}, {"a": 1}),
-        ([patch("add", "/a/1", "x")], {"a": [1, 2]}, {"a": [1, "x", 2]}),
-        ([patch("add", "/a/2", "x")], {"a": [1, 2]}, {"a": [1, 2, "x"]}),
-        ([patch("add", "/a/-", "x")], {"a": [1, 2]}, {"a": [1, 2, "x"]}),
-        ([patch("add", "/a/-1", "x")], {"a": [1, 2]}, {"a": [1, 2, "x"]}),
-        ([patch("add", "/a/-2", "x")], {"a": [1, 2]}, {"a": [1, "x", 2]}),
-        ([patch("replace", "/a/-1", "x")], {"a": [1, 2]}, {"a": [1, "x"]}),
-        ([patch("replace", "/a", {"b": [True]})], {"a": 0}, {"a": {"b": [True]}}),
-        ([patch("replace", "/a")], {"a": 0}, {"a": None}),
-        ([patch("add", "/a")], {}, {"a": None}),
-        ([patch("remove", "/a")], {"a": 0, "b": 1}, {"b": 1}),
-        ([patch("remove", "/a/0")], {"a": [1, 2]}, {"a": [2]}),
-        ([patch("remove", "/a", "ignored")], {"a": 0}, {}),
-        ([patch("add", "/a~1b", 1), patch("add", "/c~0d", 2)], {}, {"a/b": 1, "c~d": 2}),
-        ([patch("add", "/a", {}), patch("add", "/a/b", 1), patch("replace", "/a/b", 2)], {}, {"a": {"b": 2}}),
-        ([patch("replace", "/n", 4)], {"n": 3}, {"n": 4}),
-        ([], {"a": 1}, {"a": 1}),
-    ],
+@cases(
+    ([patch("add", "/a", 1)], {}, {"a": 1}),
+    ([patch("add", "/a", 1)], {"a": 0}, {"a": 1}),
+    ([patch("add", "/a/1", "x")], {"a": [1, 2]}, {"a": [1, "x", 2]}),
+    ([patch("add", "/a/2", "x")], {"a": [1, 2]}, {"a": [1, 2, "x"]}),
+    ([patch("add", "/a/-", "x")], {"a": [1, 2]}, {"a": [1, 2, "x"]}),
+    ([patch("add", "/a/-1", "x")], {"a": [1, 2]}, {"a": [1, 2, "x"]}),
+    ([patch("add", "/a/-2", "x")], {"a": [1, 2]}, {"a": [1, "x", 2]}),
+    ([patch("replace", "/a/-1", "x")], {"a": [1, 2]}, {"a": [1, "x"]}),
+    ([patch("replace", "/a", {"b": [True]})], {"a": 0}, {"a": {"b": [True]}}),
+    ([patch("replace", "/a")], {"a": 0}, {"a": None}),
+    ([patch("add", "/a")], {}, {"a": None}),
+    ([patch("remove", "/a")], {"a": 0, "b": 1}, {"b": 1}),
+    ([patch("remove", "/a/0")], {"a": [1, 2]}, {"a": [2]}),
+    ([patch("remove", "/a", "ignored")], {"a": 0}, {}),
+    ([patch("add", "/a~1b", 1), patch("add", "/c~0d", 2)], {}, {"a/b": 1, "c~d": 2}),
+    ([patch("add", "/a", {}), patch("add", "/a/b", 1), patch("replace", "/a/b", 2)], {}, {"a": {"b": 2}}),
+    ([patch("replace", "/n", 4)], {"n": 3}, {"n": 4}),
+    ([], {"a": 1}, {"a": 1}),
 )
 def test_plain_patches(items: list[Obj], before: Obj, after: Obj) -> None:
     made = patched(*items, **before)
     assert json_equal(made, after)
 
 
-@pytest.mark.parametrize(
-    ("item", "expected"),
-    [
-        (patch("add", "/x/y", 1), 'add operation does not apply: doc is missing path: "/x/y": missing value'),
-        (patch("add", "/n/y", 1), 'add operation does not apply: doc is missing path: "/n/y": missing value'),
-        (patch("replace", "/x", 1), "replace operation does not apply: doc is missing key: /x: missing value"),
-        (patch("replace", "/x/y", 1), "replace operation does not apply: doc is missing path: /x/y: missing value"),
-        (patch("replace", "/l/7", 1), "replace operation does not apply: doc is missing key: /l/7: missing value"),
-        (patch("remove", "/x"), "error in remove for path: '/x': unable to remove nonexistent key: x: missing value"),
-        (
-            patch("remove", "/m/a~1b"),
-            "error in remove for path: '/m/a~1b': unable to remove nonexistent key: a/b: missing value",
-        ),
-        (patch("remove", "/x/y"), 'remove operation does not apply: doc is missing path: "/x/y": missing value'),
-        (patch("remove", ""), 'remove operation does not apply: doc is missing path: "": missing value'),
-        (patch("add", "spec", 1), 'add operation does not apply: doc is missing path: "spec": missing value'),
-        (patch("add", "/l/3", 1), "error in add for path: '/l/3': path '/l/3': index 3 is out of range"),
-        (patch("add", "/l/x", 1), "error in add for path: '/l/x': path '/l/x': 'x' is no array index"),
-        (patch("remove", "/l/2"), "error in remove for path: '/l/2': path '/l/2': index 2 is out of range"),
-        (patch("move", "/m", 1), "Unexpected kind: move"),
-        (patch("remove", "/kind"), "Object 'Kind' is missing in the patched document"),
-        (patch("add", "", [1]), "Object 'Kind' is missing in the patched document"),
-        (patch("remove", "/metadata/name"), "metadata.name is missing in the patched document"),
-        (patch("replace", "/metadata", "x"), "metadata.name is missing in the patched document"),
-    ],
+@cases(
+    (patch("add", "/x/y", 1), 'add operation does not apply: doc is missing path: "/x/y": missing value'),
+    (patch("add", "/n/y", 1), 'add operation does not apply: doc is missing path: "/n/y": missing value'),
+    (patch("replace", "/x", 1), "replace operation does not apply: doc is missing key: /x: missing value"),
+    (patch("replace", "/x/y", 1), "replace operation does not apply: doc is missing path: /x/y: missing value"),
+    (patch("replace", "/l/7", 1), "replace operation does not apply: doc is missing key: /l/7: missing value"),
+    (patch("remove", "/x"), "error in remove for path: '/x': unable to remove nonexistent key: x: missing value"),
+    (
+        patch("remove", "/m/a~1b"),
+        "error in remove for path: '/m/a~1b': unable to remove nonexistent key: a/b: missing value",
+    ),
+    (patch("remove", "/x/y"), 'remove operation does not apply: doc is missing path: "/x/y": missing value'),
+    (patch("remove", ""), 'remove operation does not apply: doc is missing path: "": missing value'),
+    (patch("add", "spec", 1), 'add operation does not apply: doc is missing path: "spec": missing value'),
+    (patch("add", "/l/3", 1), "error in add for path: '/l/3': path '/l/3': index 3 is out of range"),
+    (patch("add", "/l/x", 1), "error in add for path: '/l/x': path '/l/x': 'x' is no array index"),
+    (patch("remove", "/l/2"), "error in remove for path: '/l/2': path '/l/2': index 2 is out of range"),
+    (patch("move", "/m", 1), "Unexpected kind: move"),
+    (patch("remove", "/kind"), "Object 'Kind' is missing in the patched document"),
+    (patch("add", "", [1]), "Object 'Kind' is missing in the patched document"),
+    (patch("remove", "/metadata/name"), "metadata.name is missing in the patched document"),
+    (patch("replace", "/metadata", "x"), "metadata.name is missing in the patched document"),
 )
 def test_a_patch_that_does_not_fit(item: Obj, expected: str) -> None:
     obj = {**config_map(), "m": {}, "n": 1, "l": [1, 2]}
@@ -121,19 +116,16 @@ def test_what_a_patch_does_not_touch_is_shared() -> None:
 # --- command and args ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("words", "operator", "value", "expected"),
-    [
-        (["a", "b"], "add", ["b", "c"], ["a", "b", "b", "c"]),
-        (None, "add", ["c"], ["c"]),
-        (None, "add", [], []),
-        (["a"], "add", [], ["a"]),
-        (["a", "b", "a", "c"], "remove", ["a", "x"], ["b", "c"]),
-        (["a"], "remove", [], ["a"]),
-        (["ab"], "remove", ["a"], ["ab"]),
-        (None, "remove", ["a"], []),
-        (["a"], "replace", ["b"], ["a"]),
-    ],
+@cases(
+    (["a", "b"], "add", ["b", "c"], ["a", "b", "b", "c"]),
+    (None, "add", ["c"], ["c"]),
+    (None, "add", [], []),
+    (["a"], "add", [], ["a"]),
+    (["a", "b", "a", "c"], "remove", ["a", "x"], ["b", "c"]),
+    (["a"], "remove", [], ["a"]),
+    (["ab"], "remove", ["a"], ["ab"]),
+    (None, "remove", ["a"], []),
+    (["a"], "replace", ["b"], ["a"]),
 )
 def test_words_are_appended_or_taken_out(
     words: list[str] | None, operator: str, value: list[str], expected: list[str]
@@ -157,7 +149,7 @@ def word(operator: str, *value: str, name: str = "web") -> Obj:
     return {"containerName": name, "operator": operator, "value": [*value]}
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "Pod"])
+@cases("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "Pod")
 def test_commands_of_every_workload(kind: str) -> None:
     obj = {**deployment(), "kind": kind}
     if kind == "Pod":
@@ -246,9 +238,7 @@ def ops(*items: tuple[Any, ...]) -> list[Obj]:
     return [{"op": op, "path": path, "value": value[0] if value else None} for op, path, *value in items]
 
 
-@pytest.mark.parametrize(
-    ("before", "items", "after"),
-    [
+@cases(
         ('{ "b": 1,\n "a": 2 }', [("add", "/c", 3)], '{"b":1,"a":2,"c":3}'),
         ('{"a":1.50,"b":1e3,"c":123456789012345678901234567890}', [("remove", "/b")],
          '{"a":1.50,"c":123456789012345678901234567890}'),
@@ -258,49 +248,42 @@ def ops(*items: tuple[Any, ...]) -> list[Obj]:
         ('{"a":"ü"}', [("add", "/b", True)], '{"a":"ü","b":true}'),
         ("", [("add", "/b", True)], ""),
         ('{"a":1}', [("add", "", {"b": 1})], '{"b":1}'),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_json_documents(before: str, items: list[tuple[Any, ...]], after: str) -> None:
     assert patched_json(before, ops(*items)) == after
 
 
-@pytest.mark.parametrize(
-    ("before", "items", "after"),
-    [
+@cases(
         ("b: yes\na: 0x10 # hex\n", [("add", "/c", ["x", {"k": 1, "j": None}])],
          "a: 16\nb: true\nc:\n- x\n- j: null\n  k: 1\n"),
         ("1: one\ntrue: two\n", [("replace", "/1", "eins")], '"1": eins\n"true": two\n'),
         ("- a\n- b\n", [("remove", "/0")], "- b\n"),
         ('{"a": [1]}', [("add", "/a/-", "on")], 'a:\n- 1\n- "on"\n'),
         ("a: |\n  one\n  two\nb: 1\n", [("remove", "/b")], "a: |\n  one\n  two\n"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_yaml_documents(before: str, items: list[tuple[Any, ...]], after: str) -> None:
     made = patched_yaml(before, ops(*items))
     assert load_yaml(made) == load_yaml(after)
     assert made.replace("'", '"') == after
 
 
-@pytest.mark.parametrize(
-    ("item", "expected"),
-    [
-        (field("", json=[sub("add", "/a", 1)]), "Get object's value by overrider's path() is not string"),
-        (field("/data", json=[sub("add", "/a", 1)]), "Get object's value by overrider's path(/data) is not string"),
-        (field("/data/no", json=[sub("add", "/a", 1)]), 'doc is missing path: "/data/no": missing value'),
-        (field("/data/x/0", json=[sub("add", "/a", 1)]), 'doc is missing path: "/data/x/0": missing value'),
-        (field("/l/7", json=[sub("add", "/a", 1)]), 'doc is missing path: "/l/7": missing value'),
-        (field("/l/x", json=[sub("add", "/a", 1)]), 'doc is missing path: "/l/x": missing value'),
-        (field(json=[sub("add", "/a", 1)]), "invalid JSON: Expecting value: line 1 column 1 (char 0)"),
-        (field("/data/nan", json=[sub("add", "/a", 1)]), "invalid JSON: NaN is no JSON"),
-        (
-            field("/data/y", yaml=[sub("replace", "/b", 1)]),
-            "replace operation does not apply: doc is missing key: /b: missing value",
-        ),
-        (
-            field("/data/empty", yaml=[sub("add", "/b", 1)]),
-            'add operation does not apply: doc is missing path: "/b": missing value',
-        ),
-    ],
+@cases(
+    (field("", json=[sub("add", "/a", 1)]), "Get object's value by overrider's path() is not string"),
+    (field("/data", json=[sub("add", "/a", 1)]), "Get object's value by overrider's path(/data) is not string"),
+    (field("/data/no", json=[sub("add", "/a", 1)]), 'doc is missing path: "/data/no": missing value'),
+    (field("/data/x/0", json=[sub("add", "/a", 1)]), 'doc is missing path: "/data/x/0": missing value'),
+    (field("/l/7", json=[sub("add", "/a", 1)]), 'doc is missing path: "/l/7": missing value'),
+    (field("/l/x", json=[sub("add", "/a", 1)]), 'doc is missing path: "/l/x": missing value'),
+    (field(json=[sub("add", "/a", 1)]), "invalid JSON: Expecting value: line 1 column 1 (char 0)"),
+    (field("/data/nan", json=[sub("add", "/a", 1)]), "invalid JSON: NaN is no JSON"),
+    (
+        field("/data/y", yaml=[sub("replace", "/b", 1)]),
+        "replace operation does not apply: doc is missing key: /b: missing value",
+    ),
+    (
+        field("/data/empty", yaml=[sub("add", "/b", 1)]),
+        'add operation does not apply: doc is missing path: "/b": missing value',
+    ),
 )
 def test_a_document_that_cannot_be_changed(item: list[Obj], expected: str) -> None:
     obj = {**config_map(x="text", y="a: 1", empty="", nan='{"a":NaN}'), "l": ["{}"]}
@@ -349,20 +332,17 @@ def test_documents_keep_their_meaning(document: Obj, value: Any) -> None:
 # --- older forms -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("kind", "spec", "after"),
-    [
-        ("Deployment", {"replicas": 1}, {"replicas": 3}),
-        ("Deployment", {}, {"replicas": 3}),
-        ("ReplicaSet", {"replicas": 1}, {"replicas": 3}),
-        ("StatefulSet", {"replicas": 1}, {"replicas": 3}),
-        ("Job", {"parallelism": 1}, {"parallelism": 3}),
-        ("DaemonSet", {}, {}),
-        ("Pod", {}, {}),
-        ("CronJob", {}, {}),
-        ("Rollout", {"replicas": 1}, {"replicas": 3}),
-        ("Rollout", {}, {}),
-    ],
+@cases(
+    ("Deployment", {"replicas": 1}, {"replicas": 3}),
+    ("Deployment", {}, {"replicas": 3}),
+    ("ReplicaSet", {"replicas": 1}, {"replicas": 3}),
+    ("StatefulSet", {"replicas": 1}, {"replicas": 3}),
+    ("Job", {"parallelism": 1}, {"parallelism": 3}),
+    ("DaemonSet", {}, {}),
+    ("Pod", {}, {}),
+    ("CronJob", {}, {}),
+    ("Rollout", {"replicas": 1}, {"replicas": 3}),
+    ("Rollout", {}, {}),
 )
 def test_replicas_are_set(kind: str, spec: Obj, after: Obj) -> None:
     obj = {**deployment(), "kind": kind, "spec": spec}

@@ -21,6 +21,7 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.overrides.engine import Overrides
 from karmada.overrides.recording import work_annotations
 from karmada.overrides.triggers import Triggers, affected
+from tests.support.cases import cases
 from tests.support.overriding import DEPLOYMENTS, cluster, cop, deployment, op, rule
 
 KINDS = {
@@ -107,28 +108,25 @@ def world() -> World:
 FRONT = {"labelSelector": {"matchLabels": {"tier": "front"}}}
 
 
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        (op("p", rule()), ["default/db-deployment", "default/web-deployment"]),
-        (op("p", rule(), namespace="other"), ["other/far-deployment"]),
-        (cop("c", rule()), ["default/db-deployment", "default/web-deployment", "other/far-deployment"]),
-        (op("p", rule(), selectors=[{**DEPLOYMENTS, "name": "web"}]), ["default/web-deployment"]),
-        (op("p", rule(), selectors=[{**DEPLOYMENTS, "name": "far"}]), []),
-        (op("p", rule(), selectors=[{**DEPLOYMENTS, "kind": "Pod"}]), []),
-        (op("p", rule(), selectors=[{**DEPLOYMENTS, "apiVersion": "v1", "name": "web"}]), []),
-        (op("p", rule(), selectors=[{**DEPLOYMENTS, **FRONT}]), ["default/web-deployment"]),
-        (cop("c", rule(), selectors=[{**DEPLOYMENTS, **FRONT}]), ["default/web-deployment", "other/far-deployment"]),
-        (cop("c", rule(), selectors=[{**DEPLOYMENTS, "namespace": "other"}]), ["other/far-deployment"]),
-        (cop("c", rule(), selectors=[{**DEPLOYMENTS, "name": "far"}]), ["other/far-deployment"]),
-        (cop("c", rule(), selectors=[{**DEPLOYMENTS, "namespace": "default", "name": "far"}]), []),
-        (cop("c", rule(M2)), ["default/db-deployment", "other/far-deployment"]),
-        (cop("c", rule(PROD)), ["default/db-deployment", "default/web-deployment"]),
-        (cop("c", rule({"clusterNames": ["m9"]})), []),
-        (cop("c", targetCluster=M2), ["default/db-deployment", "other/far-deployment"]),
-    ],
+@cases(
+    (op("p", rule()), ["default/db-deployment", "default/web-deployment"]),
+    (op("p", rule(), namespace="other"), ["other/far-deployment"]),
+    (cop("c", rule()), ["default/db-deployment", "default/web-deployment", "other/far-deployment"]),
+    (op("p", rule(), selectors=[{**DEPLOYMENTS, "name": "web"}]), ["default/web-deployment"]),
+    (op("p", rule(), selectors=[{**DEPLOYMENTS, "name": "far"}]), []),
+    (op("p", rule(), selectors=[{**DEPLOYMENTS, "kind": "Pod"}]), []),
+    (op("p", rule(), selectors=[{**DEPLOYMENTS, "apiVersion": "v1", "name": "web"}]), []),
+    (op("p", rule(), selectors=[{**DEPLOYMENTS, **FRONT}]), ["default/web-deployment"]),
+    (cop("c", rule(), selectors=[{**DEPLOYMENTS, **FRONT}]), ["default/web-deployment", "other/far-deployment"]),
+    (cop("c", rule(), selectors=[{**DEPLOYMENTS, "namespace": "other"}]), ["other/far-deployment"]),
+    (cop("c", rule(), selectors=[{**DEPLOYMENTS, "name": "far"}]), ["other/far-deployment"]),
+    (cop("c", rule(), selectors=[{**DEPLOYMENTS, "namespace": "default", "name": "far"}]), []),
+    (cop("c", rule(M2)), ["default/db-deployment", "other/far-deployment"]),
+    (cop("c", rule(PROD)), ["default/db-deployment", "default/web-deployment"]),
+    (cop("c", rule({"clusterNames": ["m9"]})), []),
+    (cop("c", targetCluster=M2), ["default/db-deployment", "other/far-deployment"]),
 )
-def test_a_policy_that_comes_or_goes_concerns_what_it_changes(world: World, policy: Obj, expected: list[str]) -> None:
+def test_a_policy_that_comes_or_goes_concerns_what_it_changes(policy: Obj, expected: list[str], world: World) -> None:
     assert world.of_policy(None, policy) == expected
     assert world.of_policy(policy, None) == expected
     assert world.of_policy(policy, {**policy, "status": {"seen": True}}) == []

@@ -26,6 +26,7 @@ from karmada.rehearsal.network import State
 from karmada.rehearsal.stand_ins import others_on, profile_of
 from tests.controllers.failover.histories import DEAD, ONE_CLUSTER
 from tests.interpreter.workloads import CUSTOMIZATIONS, SCRIPTS, WORKLOADS, customization, workload, workload_kind
+from tests.support.cases import cases
 from tests.support.played_fleet import PlayedFleet, started
 from tests.support.propagation import config_map, deployment, policy
 
@@ -180,15 +181,12 @@ def test_a_stand_in_is_as_large_and_as_full_as_its_cluster() -> None:
     assert pods[0]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
 
 
-@pytest.mark.parametrize(
-    ("given", "names"),
-    [
-        (["m1"], ["m1"]),
-        (["m2,m1"], ["m2", "m1"]),
-        (["region=eu"], ["m1", "m2"]),
-        (["zone=b"], ["m2"]),
-        (["tier=gold", "m1"], ["m1", "m2"]),
-    ],
+@cases(
+    (["m1"], ["m1"]),
+    (["m2,m1"], ["m2", "m1"]),
+    (["region=eu"], ["m1", "m2"]),
+    (["zone=b"], ["m2"]),
+    (["tier=gold", "m1"], ["m1", "m2"]),
 )
 def test_clusters_are_selected_by_name_topology_or_label(given: list[str], names: list[str]) -> None:
     clusters = [cluster("m1", region="eu", zones=["a"]), cluster("m2", region="eu", zones=["a", "b"])]

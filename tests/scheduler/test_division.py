@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from karmada.scheduler.assignment import ByRoom, Move, divide_by_room, fewest, taking_part
 from karmada.scheduler.decision import Failure, Reason
 from karmada.scheduler.webster import dispense
+from tests.support.cases import cases
 from tests.support.scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
@@ -74,7 +75,7 @@ def test_replicas_are_divided_by_room(
     assert shown(schedule(spec, [cluster(name) for name in room], room)) == expected
 
 
-@pytest.mark.parametrize(("strategy", "expected"), [(DYNAMIC, row(2, 4)), (AGGREGATED, {"m2": 6})])
+@cases((DYNAMIC, row(2, 4)), (AGGREGATED, {"m2": 6}))
 def test_a_fresh_start_counts_what_is_placed_as_room(strategy: Any, expected: Any) -> None:
     spec = deployment(6, placement(strategy), previous=row(4, 2))
     assert shown(schedule(spec, [cluster("m1"), cluster("m2")], row(0, 10), fresh=True)) == expected
@@ -95,14 +96,11 @@ def test_without_replicas_nothing_is_targeted(strategy: Any, previous: Any) -> N
     assert shown(schedule(spec, [cluster("m1"), cluster("m2")])) == {}
 
 
-@pytest.mark.parametrize(
-    ("replicas", "rules", "clusters", "expected"),
-    [
-        (2, [("m1", 3)], 3, {"m1": 2}),
-        (3, [("m1", 1), ("m2", 1), ("m1", 2)], 2, {"m1": 2, "m2": 1}),
-        (4, [("nobody", 5)], 3, row(2, 1, 1)),
-        (12, [("m1", 3), ("m2", 2), ("m3", 1)], 3, row(6, 4, 2)),
-    ],
+@cases(
+    (2, [("m1", 3)], 3, {"m1": 2}),
+    (3, [("m1", 1), ("m2", 1), ("m1", 2)], 2, {"m1": 2, "m2": 1}),
+    (4, [("nobody", 5)], 3, row(2, 1, 1)),
+    (12, [("m1", 3), ("m2", 2), ("m3", 1)], 3, row(6, 4, 2)),
 )
 def test_given_weights_divide(replicas: int, rules: Any, clusters: Any, expected: Any) -> None:
     spec = deployment(replicas, placement(static(*rules)), uid=EVEN_UID)

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.scheduler.algorithm import schedule
 from karmada.scheduler.explain import Fate, explain
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
+from tests.support.cases import cases
 from tests.support.scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
@@ -102,19 +101,16 @@ def test_nothing_selected_is_reported() -> None:
     assert "nothing was selected" in reported(decision)["a"].why
 
 
-@pytest.mark.parametrize(
-    ("answers", "text"),
-    [
-        (
-            {"general-estimator": 12, "scheduler-estimator": 3},
-            "room for 3 more replica(s) by estimator (12 by summary)",
-        ),
-        ({"general-estimator": 2, "scheduler-estimator": 3}, "room for 2 more replica(s) by summary (3 by estimator)"),
-        ({"general-estimator": 3, "scheduler-estimator": 3}, "room for 3 more replica(s) by estimator (3 by summary)"),
-        ({"general-estimator": 4}, "room for 4 more replica(s) by summary"),
-        ({"general-estimator": 4, "own": -1}, "room for 4 more replica(s) by summary"),
-        ({"own": -1}, "room for 1 more replica(s) as wanted, since no estimator knows"),
-    ],
+@cases(
+    (
+        {"general-estimator": 12, "scheduler-estimator": 3},
+        "room for 3 more replica(s) by estimator (12 by summary)",
+    ),
+    ({"general-estimator": 2, "scheduler-estimator": 3}, "room for 2 more replica(s) by summary (3 by estimator)"),
+    ({"general-estimator": 3, "scheduler-estimator": 3}, "room for 3 more replica(s) by estimator (3 by summary)"),
+    ({"general-estimator": 4}, "room for 4 more replica(s) by summary"),
+    ({"general-estimator": 4, "own": -1}, "room for 4 more replica(s) by summary"),
+    ({"own": -1}, "room for 1 more replica(s) as wanted, since no estimator knows"),
 )
 def test_the_estimator_that_decided_is_named(answers: dict[str, int], text: str) -> None:
     estimators = []

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.support.cases import cases
 from tests.support.scheduling_cases import DUPLICATED, cluster, config_map, deployment, placement, run, shown, spread
 
 NO_AFFINITY = "cluster(s) did not match the placement cluster affinity constraint"
@@ -44,19 +43,16 @@ def test_a_kind_must_be_served_in_its_version() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("taint", "toleration", "passes"),
-    [
-        ("k=v:NoSchedule", {"key": "k", "operator": "Equal", "value": "v"}, True),
-        ("k=v:NoSchedule", {"key": "k", "value": "v"}, True),
-        ("k=v:NoSchedule", {"key": "k", "value": "w"}, False),
-        ("k=v:NoSchedule", {"key": "other", "operator": "Exists"}, False),
-        ("k=v:NoSchedule", {"operator": "Exists"}, True),
-        ("k=v:NoExecute", {"operator": "Exists", "effect": "NoSchedule"}, False),
-        ("k:NoSchedule", {"key": "k"}, True),
-        ("k=5:NoSchedule", {"key": "k", "operator": "Gt", "value": "1"}, False),
-        ("k=v:PreferNoSchedule", {}, True),
-    ],
+@cases(
+    ("k=v:NoSchedule", {"key": "k", "operator": "Equal", "value": "v"}, True),
+    ("k=v:NoSchedule", {"key": "k", "value": "v"}, True),
+    ("k=v:NoSchedule", {"key": "k", "value": "w"}, False),
+    ("k=v:NoSchedule", {"key": "other", "operator": "Exists"}, False),
+    ("k=v:NoSchedule", {"operator": "Exists"}, True),
+    ("k=v:NoExecute", {"operator": "Exists", "effect": "NoSchedule"}, False),
+    ("k:NoSchedule", {"key": "k"}, True),
+    ("k=5:NoSchedule", {"key": "k", "operator": "Gt", "value": "1"}, False),
+    ("k=v:PreferNoSchedule", {}, True),
 )
 def test_taints_are_tolerated_or_not(taint: Any, toleration: Any, passes: bool) -> None:
     result = shown(run(config_map({"clusterTolerations": [toleration]}), [cluster("a", taints=[taint])]))
@@ -80,7 +76,7 @@ def test_where_a_resource_is_the_affinity_still_counts() -> None:
     assert shown(run(spec, [cluster("a")])) == no_fit(1, f"1 {NO_AFFINITY}")
 
 
-@pytest.mark.parametrize(("field", "named"), [("provider", "provider"), ("region", "region"), ("zone", "zones")])
+@cases(("provider", "provider"), ("region", "region"), ("zone", "zones"))
 def test_what_clusters_are_grouped_by_they_must_have(field: str, named: Any) -> None:
     where = placement(DUPLICATED, spread(field, 1, 1), spread("cluster", 1, 1))
     assert shown(run(deployment(1, where), [cluster("a")])) == no_fit(1, f"1 cluster(s) did not have {named} property")

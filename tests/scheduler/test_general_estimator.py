@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.estimator.terms import MAX_REPLICAS, Assumption
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
+from tests.support.cases import cases
 from tests.support.scheduling_cases import DYNAMIC, cluster, deployment, placement, pods, spread
 
 SUMMARY = {
@@ -46,27 +45,24 @@ def requesting(**request: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("summary", "request_", "expected"),
-    [
-        (SUMMARY, requesting(cpu="250m", memory="512Mi"), 20),
-        (SUMMARY, requesting(cpu="250m"), 24),
-        (SUMMARY, requesting(cpu="10m"), 99),
-        ({"allocatable": {"cpu": "1", "pods": "10"}, "allocated": {"cpu": "500m"}}, requesting(cpu="100m"), 5),
-        (
-            {"allocatable": {"nvidia.com/gpu": "4", "pods": "10"}, "allocated": {"nvidia.com/gpu": "1"}},
-            requesting(gpu="1"),
-            3,
-        ),
-        ({"allocatable": {"pods": "10"}}, requesting(gpu="1"), 0),
-        ({"allocatable": {"pods": "10"}}, requesting(gpu="0"), 10),
-        ({"allocatable": {"pods": "10"}}, {"replicaRequirements": {}}, 10),
-        ({"allocatable": {"pods": "10"}}, {}, 10),
-        ({"allocatable": {"pods": "10"}, "allocated": {"pods": "10"}}, {}, 0),
-        ({"allocatable": {"cpu": "1", "pods": "10"}, "allocated": {"cpu": "3"}}, requesting(cpu="1m"), 0),
-        ({"allocatable": {"pods": "9000000000"}}, {}, MAX_REPLICAS),
-        (None, {}, 0),
-    ],
+@cases(
+    (SUMMARY, requesting(cpu="250m", memory="512Mi"), 20),
+    (SUMMARY, requesting(cpu="250m"), 24),
+    (SUMMARY, requesting(cpu="10m"), 99),
+    ({"allocatable": {"cpu": "1", "pods": "10"}, "allocated": {"cpu": "500m"}}, requesting(cpu="100m"), 5),
+    (
+        {"allocatable": {"nvidia.com/gpu": "4", "pods": "10"}, "allocated": {"nvidia.com/gpu": "1"}},
+        requesting(gpu="1"),
+        3,
+    ),
+    ({"allocatable": {"pods": "10"}}, requesting(gpu="1"), 0),
+    ({"allocatable": {"pods": "10"}}, requesting(gpu="0"), 10),
+    ({"allocatable": {"pods": "10"}}, {"replicaRequirements": {}}, 10),
+    ({"allocatable": {"pods": "10"}}, {}, 10),
+    ({"allocatable": {"pods": "10"}, "allocated": {"pods": "10"}}, {}, 0),
+    ({"allocatable": {"cpu": "1", "pods": "10"}, "allocated": {"cpu": "3"}}, requesting(cpu="1m"), 0),
+    ({"allocatable": {"pods": "9000000000"}}, {}, MAX_REPLICAS),
+    (None, {}, 0),
 )
 def test_replicas_fit_into_what_is_left(summary: Any, request_: Any, expected: Any) -> None:
     assert room(cluster("m", summary=summary), **request_) == expected
@@ -81,28 +77,25 @@ CPU_MODELS = [model(0, cpu="0"), model(1, cpu="1"), model(2, cpu="2")]
 BOTH_MODELS = [model(0, cpu="0", memory="0"), model(1, cpu="1", memory="1Gi"), model(2, cpu="2", memory="2Gi")]
 
 
-@pytest.mark.parametrize(
-    ("models", "modelings", "request_", "expected"),
-    [
-        (DEFAULT_MODELS, counts(0, 0, 1, 2), requesting(cpu="1500m", memory="2Gi"), 5),
-        (CPU_MODELS, counts(1, 1, 1), requesting(cpu="1500m"), 1),
-        (CPU_MODELS, counts(1, 1, 1), requesting(cpu="3"), 0),
-        (BOTH_MODELS, counts(1, 1, 1), requesting(cpu="1", memory="1536Mi"), 1),
-        (BOTH_MODELS, counts(1, 1, 1), requesting(cpu="1", memory="2560Mi"), 0),
-        (CPU_MODELS, counts(0, 1), requesting(cpu="1", memory="1"), 0),
-        (CPU_MODELS, counts(0, 2), {"replicaRequirements": {}}, 220),
-        (CPU_MODELS, counts(0, 9), {"replicaRequirements": {}}, 500),
-        (CPU_MODELS, counts(0, 0, 0), requesting(cpu="1"), 0),
-        (CPU_MODELS, counts(-1, 3), requesting(cpu="1"), 100),
-        ([], counts(1, 3), requesting(cpu="1"), 100),
-        (
-            CPU_MODELS,
-            [{"grade": 1, "count": 1}, {"grade": 1, "count": 2}, {"grade": 7, "count": 9}],
-            requesting(cpu="1"),
-            3,
-        ),
-        (CPU_MODELS, counts(0, 2), requesting(cpu="1", pods="3"), 2),
-    ],
+@cases(
+    (DEFAULT_MODELS, counts(0, 0, 1, 2), requesting(cpu="1500m", memory="2Gi"), 5),
+    (CPU_MODELS, counts(1, 1, 1), requesting(cpu="1500m"), 1),
+    (CPU_MODELS, counts(1, 1, 1), requesting(cpu="3"), 0),
+    (BOTH_MODELS, counts(1, 1, 1), requesting(cpu="1", memory="1536Mi"), 1),
+    (BOTH_MODELS, counts(1, 1, 1), requesting(cpu="1", memory="2560Mi"), 0),
+    (CPU_MODELS, counts(0, 1), requesting(cpu="1", memory="1"), 0),
+    (CPU_MODELS, counts(0, 2), {"replicaRequirements": {}}, 220),
+    (CPU_MODELS, counts(0, 9), {"replicaRequirements": {}}, 500),
+    (CPU_MODELS, counts(0, 0, 0), requesting(cpu="1"), 0),
+    (CPU_MODELS, counts(-1, 3), requesting(cpu="1"), 100),
+    ([], counts(1, 3), requesting(cpu="1"), 100),
+    (
+        CPU_MODELS,
+        [{"grade": 1, "count": 1}, {"grade": 1, "count": 2}, {"grade": 7, "count": 9}],
+        requesting(cpu="1"),
+        3,
+    ),
+    (CPU_MODELS, counts(0, 2), requesting(cpu="1", pods="3"), 2),
 )
 def test_nodes_that_are_modelled_are_taken_at_their_least(
     models: Any, modelings: Any, request_: Any, expected: Any
@@ -162,18 +155,15 @@ SETS = [component(1, cpu="1", memory="2Gi"), component(3, cpu="3", memory="10Gi"
 BIG = {"allocatable": {"cpu": "28", "memory": "96Gi", "pods": "100"}}
 
 
-@pytest.mark.parametrize(
-    ("summary", "components", "expected"),
-    [
-        (BIG, SETS, 2),
-        (BIG, [component(0, cpu="1")], 100),
-        (BIG, [component(7)], 14),
-        (BIG, [{"name": "plain", "replicas": 3}], 33),
-        (BIG, [component(1, gpu="1")], 0),
-        ({"allocatable": {"cpu": "28", "memory": "96Gi"}}, SETS, 0),
-        (None, SETS, 0),
-        (BIG, [component(1, memory="1G")], 100),
-    ],
+@cases(
+    (BIG, SETS, 2),
+    (BIG, [component(0, cpu="1")], 100),
+    (BIG, [component(7)], 14),
+    (BIG, [{"name": "plain", "replicas": 3}], 33),
+    (BIG, [component(1, gpu="1")], 0),
+    ({"allocatable": {"cpu": "28", "memory": "96Gi"}}, SETS, 0),
+    (None, SETS, 0),
+    (BIG, [component(1, memory="1G")], 100),
 )
 def test_complete_sets_of_components_fit_into_what_is_left(summary: Any, components: Any, expected: Any) -> None:
     assert room(cluster("m", summary=summary), sets=True, components=components) == expected

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from karmada.scheduler.groups import Group, choose
 from karmada.scheduler.spread import score_divided, score_duplicated
 from tests.scheduler.reference import choose_groups
+from tests.support.cases import cases
 
 VECTORS = [
     ("R1,1,80 R3,1,80 R2,1,60 R5,2,60 R4,5,50 R6,3,50", 1, 3, 10, "R5 R4 R6"),
@@ -61,26 +62,20 @@ def test_hundreds_of_groups_take_no_time() -> None:
     assert sum(group.value for group in chosen) >= 60
 
 
-@pytest.mark.parametrize(
-    ("replicas", "members", "expected"),
-    [
-        (50, [(60, 100), (70, 100), (40, 100), (30, 100), (10, 100)], 2100),
-        (50, [(60, 0)] * 4, 4000),
-        (50, [(10, 100)], 0),
-    ],
+@cases(
+    (50, [(60, 100), (70, 100), (40, 100), (30, 100), (10, 100)], 2100),
+    (50, [(60, 0)] * 4, 4000),
+    (50, [(10, 100)], 0),
 )
 def test_groups_for_duplication_score_by_clusters_that_take_all(replicas: int, members: Any, expected: Any) -> None:
     assert score_duplicated(replicas, members) == expected
 
 
-@pytest.mark.parametrize(
-    ("members", "expected"),
-    [
-        ([(10, 100), (10, 100), (10, 100), (10, 100), (5, 100)], 45100),
-        ([(40, 0), (30, 0), (10, 0), (10, 0)], 50000),
-        ([(40, 100), (40, 100), (10, 100), (10, 100), (5, 100)], 50100),
-        ([(100, 0), (100, 0), (10, 0), (10, 0)], 50000),
-    ],
+@cases(
+    ([(10, 100), (10, 100), (10, 100), (10, 100), (5, 100)], 45100),
+    ([(40, 0), (30, 0), (10, 0), (10, 0)], 50000),
+    ([(40, 100), (40, 100), (10, 100), (10, 100), (5, 100)], 50100),
+    ([(100, 0), (100, 0), (10, 0), (10, 0)], 50000),
 )
 def test_groups_for_division_score_by_the_share_they_can_take(members: Any, expected: Any) -> None:
     assert score_divided(50, 2, members) == expected

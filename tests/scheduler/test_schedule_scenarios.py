@@ -2,11 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.scheduler.decision import Reason
 from karmada.scheduler.plugins import builtin, profile_of
 from karmada.scheduler.request import Request, is_fresh
+from tests.support.cases import cases
 from tests.support.scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
@@ -131,16 +130,13 @@ OVERFLOW = placement(
 NOT_ENOUGH = "failed to assign replicas: Clusters available replicas are not enough to schedule."
 
 
-@pytest.mark.parametrize(
-    ("replicas", "room", "previous", "expected"),
-    [
-        (5, {"m1": 10, "m2": 10}, {}, {"m1": 5}),
-        (5, {"m1": 2, "m2": 10}, {}, {"m1": 2, "m2": 3}),
-        (10, {"m1": 2, "m2": 2}, {}, NOT_ENOUGH),
-        (8, {"m1": 2, "m2": 10}, {"m1": 3}, {"m1": 5, "m2": 3}),
-        (3, {"m1": 0, "m2": 0}, {"m1": 3, "m2": 4}, {"m1": 3}),
-        (0, {"m1": 0, "m2": 0}, {"m1": 3, "m2": 4}, {}),
-    ],
+@cases(
+    (5, {"m1": 10, "m2": 10}, {}, {"m1": 5}),
+    (5, {"m1": 2, "m2": 10}, {}, {"m1": 2, "m2": 3}),
+    (10, {"m1": 2, "m2": 2}, {}, NOT_ENOUGH),
+    (8, {"m1": 2, "m2": 10}, {"m1": 3}, {"m1": 5, "m2": 3}),
+    (3, {"m1": 0, "m2": 0}, {"m1": 3, "m2": 4}, {"m1": 3}),
+    (0, {"m1": 0, "m2": 0}, {"m1": 3, "m2": 4}, {}),
 )
 def test_tiers_are_filled_one_after_the_other(replicas: int, room: Any, previous: Any, expected: Any) -> None:
     spec = deployment(replicas, OVERFLOW, previous=previous, replicaRequirements={})
@@ -154,7 +150,7 @@ def test_tiers_are_filled_one_after_the_other(replicas: int, room: Any, previous
 # without replicas
 
 
-@pytest.mark.parametrize("strategy", [DUPLICATED, DYNAMIC, AGGREGATED, WEIGHTED])
+@cases(DUPLICATED, DYNAMIC, AGGREGATED, WEIGHTED)
 def test_a_workload_without_replicas_loses_its_targets_unless_empty_ones_are_propagated(strategy: Any) -> None:
     spec = deployment(0, placement(strategy), previous={"m1": 2, "m2": 2}, replicaRequirements={"resourceRequest": {}})
     assert run(spec, ALL).targets == []
@@ -201,15 +197,12 @@ def test_a_rebalancer_makes_all_clusters_count_again() -> None:
     assert shown(run(binding["spec"], ALL, {"m1": 0, "m2": 0, "m3": 4}, fresh=True)) == {"m1": 1, "m2": 1, "m3": 2}
 
 
-@pytest.mark.parametrize(
-    ("triggered", "last", "fresh"),
-    [
-        ("2024-01-01T00:00:01Z", "2024-01-01T00:00:00Z", True),
-        ("2024-01-01T00:00:01Z", "2024-01-01T00:00:01Z", False),
-        ("2024-01-01T00:00:00Z", "2024-01-01T00:00:01Z", False),
-        (None, "2024-01-01T00:00:01Z", False),
-        ("2024-01-01T00:00:01Z", None, False),
-    ],
+@cases(
+    ("2024-01-01T00:00:01Z", "2024-01-01T00:00:00Z", True),
+    ("2024-01-01T00:00:01Z", "2024-01-01T00:00:01Z", False),
+    ("2024-01-01T00:00:00Z", "2024-01-01T00:00:01Z", False),
+    (None, "2024-01-01T00:00:01Z", False),
+    ("2024-01-01T00:00:01Z", None, False),
 )
 def test_only_a_later_trigger_starts_afresh(triggered: Any, last: Any, fresh: bool) -> None:
     assert is_fresh({"rescheduleTriggeredAt": triggered}, {"lastScheduledTime": last}) is fresh

@@ -15,6 +15,7 @@ from karmada.scheduler.fleet import Facet, Fleet
 from karmada.scheduler.plugins import PluginError, builtin, discover, estimators_of, profile_of, switched
 from karmada.scheduler.ranking import ScoreError
 from karmada.scheduler.request import Request
+from tests.support.cases import cases
 from tests.support.scheduling_cases import DYNAMIC, Fixed, cluster, config_map, deployment, placement, run, shown
 
 NAMES = ["a", "b", "c"]
@@ -28,21 +29,18 @@ BUILTIN = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("flag", "on"),
-    [
-        (["*"], "abc"),
-        ([], ""),
-        (["a", "c"], "ac"),
-        (["*", "-b"], "ac"),
-        (["-b", "*"], "ac"),
-        (["-b"], ""),
-        (["a", "-a"], ""),
-        (["-a", "a"], "a"),
-        (["*", "--b"], "ac"),
-        (["*", "-b", "b"], "abc"),
-        (["unknown"], ""),
-    ],
+@cases(
+    (["*"], "abc"),
+    ([], ""),
+    (["a", "c"], "ac"),
+    (["*", "-b"], "ac"),
+    (["-b", "*"], "ac"),
+    (["-b"], ""),
+    (["a", "-a"], ""),
+    (["-a", "a"], "a"),
+    (["*", "--b"], "ac"),
+    (["*", "-b", "b"], "abc"),
+    (["unknown"], ""),
 )
 def test_plugins_are_switched_by_name(flag: list[str], on: str) -> None:
     assert switched(flag, NAMES) == list(on)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
@@ -23,13 +24,10 @@ from tests.support.scheduling_cases import (
 SELECT = "failed to select clusters: "
 
 
-@pytest.mark.parametrize(
-    ("need", "expected"),
-    [
-        (80, {"m1", "m3"}),
-        (70, {"m1", "m2"}),
-        (120, SELECT + "no enough resource when selecting 2 clusters"),
-    ],
+@cases(
+    (80, {"m1", "m3"}),
+    (70, {"m1", "m2"}),
+    (120, SELECT + "no enough resource when selecting 2 clusters"),
 )
 def test_a_cluster_gives_way_to_one_with_more_room(need: Any, expected: Any) -> None:
     spec = deployment(need, placement(DYNAMIC, spread("cluster", 1, 2)), clusters=[{"name": "m1"}, {"name": "m2"}])
@@ -58,7 +56,7 @@ def test_duplication_does_not_look_at_room() -> None:
     }
 
 
-@pytest.mark.parametrize("scheduling", [DUPLICATED, DYNAMIC])
+@cases(DUPLICATED, DYNAMIC)
 def test_without_an_upper_bound_there_is_none(scheduling: Any) -> None:
     spec = deployment(6, placement(scheduling, spread("cluster", 1)))
     assert set(shown(run(spec, [cluster(f"m{n}") for n in range(3)], {f"m{n}": 6 for n in range(3)}))) == {
@@ -117,7 +115,7 @@ def test_zones_that_are_spread_enough_already_change_nothing() -> None:
     assert set(shown(run(deployment(4, where), clusters, {"a": 9, "b": 8, "c": 7}))) == {"a", "b"}
 
 
-@pytest.mark.parametrize("field", ["zone", "provider", "label/rack"])
+@cases("zone", "provider", "label/rack")
 def test_a_group_that_is_wanting_is_brought_in(field: str) -> None:
     where = placement(DYNAMIC, spread(field, 2, 2), spread("cluster", 2, 2))
     clusters = [
@@ -127,7 +125,7 @@ def test_a_group_that_is_wanting_is_brought_in(field: str) -> None:
     assert set(shown(run(deployment(4, where), clusters, {"a": 9, "b": 8, "c": 7}))) == {"a", "c"}
 
 
-@pytest.mark.parametrize("field", ["zone", "provider", "label/rack"])
+@cases("zone", "provider", "label/rack")
 def test_too_many_groups_are_left_out(field: str) -> None:
     where = placement(AGGREGATED, spread(field, 1, 1), spread("cluster", 2, 3))
     clusters = [
@@ -146,7 +144,7 @@ def test_a_label_alone_spreads_over_all_clusters_of_its_groups() -> None:
     assert len({int(name[1]) % 3 for name in targets}) == 2
 
 
-@pytest.mark.parametrize(("field", "title"), [("zone", "zone"), ("provider", "provider"), ("label/rack", "rack")])
+@cases(("zone", "zone"), ("provider", "provider"), ("label/rack", "rack"))
 def test_too_few_groups_are_an_error(field: str, title: str) -> None:
     clusters = [cluster(name, zones=["g"], provider="g", labels={"rack": "g"}) for name in "ab"]
     where = placement(None, spread(field, 2, 2), spread("cluster", 1, 2))

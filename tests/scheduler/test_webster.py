@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from karmada.kube.objects.names import fnv32a
 from karmada.scheduler.webster import apportion, dispense, in_bulk, one_by_one
 from tests.scheduler.reference import webster
+from tests.support.cases import cases
 
 VECTORS = [
     (9, [1, 2], [3, 6], [3, 6]),
@@ -44,17 +45,14 @@ def test_seats_go_to_the_largest_quotient(
         assert method(seats, weights[::-1])[::-1] == descending
 
 
-@pytest.mark.parametrize(
-    ("uid", "value"),
-    [
-        ("a", 0xE40C292C),
-        ("b", 0xE70C2DE5),
-        ("uid-1", 0x50C45A43),
-        ("uid-2", 0x51C45BD6),
-        ("93162d3c-ee8e-4995-9034-05f4d5d2c2b9", 0x5B072292),
-        ("d1b7e1ce-3b2f-4c6e-8a49-0d1a9d5b8b10", 0xC7F33367),
-        ("foobar", 0xBF9CF968),
-    ],
+@cases(
+    ("a", 0xE40C292C),
+    ("b", 0xE70C2DE5),
+    ("uid-1", 0x50C45A43),
+    ("uid-2", 0x51C45BD6),
+    ("93162d3c-ee8e-4995-9034-05f4d5d2c2b9", 0x5B072292),
+    ("d1b7e1ce-3b2f-4c6e-8a49-0d1a9d5b8b10", 0xC7F33367),
+    ("foobar", 0xBF9CF968),
 )
 def test_ties_are_broken_by_a_hash_of_the_uid(uid: str, value: Any) -> None:
     assert fnv32a(uid) == value

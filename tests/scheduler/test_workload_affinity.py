@@ -7,6 +7,7 @@ import pytest
 
 from karmada.scheduler.filters.workload_affinity import NotComparable, NotListed
 from karmada.scheduler.plugins import builtin, profile_of
+from tests.support.cases import cases
 from tests.support.scheduling_cases import cluster, config_map, run, shown
 
 PROFILE = profile_of(builtin(workload_affinity=True))
@@ -78,13 +79,10 @@ def test_where_a_resource_is_it_may_stay() -> None:
     assert set(go("affinityGroup", Known(binding("x", "b")), "a")) == {"a", "b"}
 
 
-@pytest.mark.parametrize(
-    ("peers", "reason"),
-    [
-        (None, "ResourceBindingIndexer is nil"),
-        (Known(error=NotListed("down")), "failed to list ResourceBindings"),
-        (Known(error=NotComparable("x")), "failed to compare resource versions for ResourceBinding"),
-    ],
+@cases(
+    (None, "ResourceBindingIndexer is nil"),
+    (Known(error=NotListed("down")), "failed to list ResourceBindings"),
+    (Known(error=NotComparable("x")), "failed to compare resource versions for ResourceBinding"),
 )
 def test_not_knowing_the_others_is_a_reason(peers: Any, reason: Any) -> None:
     assert go("affinityGroup", peers) == f"0/3 clusters are available: 3 {reason}."

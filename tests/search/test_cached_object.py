@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,20 +11,18 @@ from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.search.cached_object import Form, stamped
+from tests.support.cases import cases
 
 POD = Form(GVK("", "v1", "Pod"))
 BODY = b'"metadata":{"name":"a","resourceVersion":"7"},"spec":{"x":1}}'
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"{" + BODY,
-        b'{"kind":"Pod","apiVersion":"v1",' + BODY,
-        b'{"apiVersion":"v1","kind":"Pod",' + BODY,
-        b'{"spec":{"x":1},"metadata":{"name":"a","resourceVersion":"7"}}',
-        b'{ "kind": "Pod", "apiVersion": "v1", "metadata": {"name":"a","resourceVersion":"7"}, "spec": {"x": 1}}',
-    ],
+@cases(
+    b"{" + BODY,
+    b'{"kind":"Pod","apiVersion":"v1",' + BODY,
+    b'{"apiVersion":"v1","kind":"Pod",' + BODY,
+    b'{"spec":{"x":1},"metadata":{"name":"a","resourceVersion":"7"}}',
+    b'{ "kind": "Pod", "apiVersion": "v1", "metadata": {"name":"a","resourceVersion":"7"}, "spec": {"x": 1}}',
 )
 def test_objects_are_kept_in_one_form_however_they_were_sent(sent: bytes) -> None:
     assert POD.normal(sent) == b'{"apiVersion":"v1","kind":"Pod",' + BODY

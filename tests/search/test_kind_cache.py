@@ -20,6 +20,7 @@ from karmada.search import kind_cache
 from karmada.search.kind_cache import ReflectedKind
 from karmada.search.registries import ALL
 from tests.search.recording_sink import RecordingSink
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fake_api import FakeApi, FakeTransport
 
@@ -87,16 +88,13 @@ async def test_changes_are_followed(fake: FakeApi, client: Client, clock: FakeCl
         await eventually(lambda: cache.resource_version == str(fake.revision))
 
 
-@pytest.mark.parametrize(
-    ("namespaces", "path", "seen"),
-    [
-        (ALL, "/api/v1/configmaps", {"x", "y", "z"}),
-        (frozenset({"x"}), "/api/v1/namespaces/x/configmaps", {"x"}),
-        (frozenset({"x", "y"}), "/api/v1/configmaps", {"x", "y"}),
-    ],
+@cases(
+    (ALL, "/api/v1/configmaps", {"x", "y", "z"}),
+    (frozenset({"x"}), "/api/v1/namespaces/x/configmaps", {"x"}),
+    (frozenset({"x", "y"}), "/api/v1/configmaps", {"x", "y"}),
 )
 async def test_only_the_wanted_namespaces_are_kept(
-    fake: FakeApi, client: Client, clock: FakeClock, namespaces: frozenset[str], path: str, seen: set[str]
+    namespaces: frozenset[str], path: str, seen: set[str], fake: FakeApi, client: Client, clock: FakeClock
 ) -> None:
     for namespace in ("x", "y", "z"):
         await client.create(CONFIG_MAPS, config_map("listed", namespace))

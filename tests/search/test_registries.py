@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.client.discovery import Mapping as Kind
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.gvrs import DEPLOYMENTS, NODES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.search.registries import ALL, Upstream, covers, named_kinds, upstream, what
+from tests.support.cases import cases
 
 KINDS = {
     kind.gvk: kind
@@ -44,25 +43,22 @@ def cluster(name: str, *, ready: bool = True, secret: bool = True, serves: str =
 POD, NODE = ("v1", "Pod"), ("v1", "Node")
 
 
-@pytest.mark.parametrize(
-    ("registries", "clusters", "wanted"),
-    [
-        ([registry("a", POD)], ["m1", "m2"], {"m1": {PODS: ALL}, "m2": {PODS: ALL}}),
-        ([registry("a", POD, clusters=["m2"])], ["m1", "m2"], {"m2": {PODS: ALL}}),
-        ([registry("a", (*POD, "foo"))], ["m1"], {"m1": {PODS: frozenset({"foo"})}}),
-        ([registry("a", (*POD, "foo"), (*POD, "bar"))], ["m1"], {"m1": {PODS: frozenset({"foo", "bar"})}}),
-        ([registry("a", (*POD, "foo")), registry("b", POD)], ["m1"], {"m1": {PODS: ALL}}),
-        ([registry("a", POD), registry("b", (*POD, "foo"))], ["m1"], {"m1": {PODS: ALL}}),
-        (
-            [registry("a", (*POD, "foo"), clusters=["m1"]), registry("b", (*POD, "bar"))],
-            ["m1", "m2"],
-            {"m1": {PODS: frozenset({"foo", "bar"})}, "m2": {PODS: frozenset({"bar"})}},
-        ),
-        ([registry("a", (*NODE, "foo"))], ["m1"], {"m1": {NODES: ALL}}),
-        ([registry("a", ("example.io/v1", "Unknown"))], ["m1"], {"m1": {}}),
-        ([registry("a", POD, exclude=["m1"])], ["m1"], {}),
-        ([], ["m1"], {}),
-    ],
+@cases(
+    ([registry("a", POD)], ["m1", "m2"], {"m1": {PODS: ALL}, "m2": {PODS: ALL}}),
+    ([registry("a", POD, clusters=["m2"])], ["m1", "m2"], {"m2": {PODS: ALL}}),
+    ([registry("a", (*POD, "foo"))], ["m1"], {"m1": {PODS: frozenset({"foo"})}}),
+    ([registry("a", (*POD, "foo"), (*POD, "bar"))], ["m1"], {"m1": {PODS: frozenset({"foo", "bar"})}}),
+    ([registry("a", (*POD, "foo")), registry("b", POD)], ["m1"], {"m1": {PODS: ALL}}),
+    ([registry("a", POD), registry("b", (*POD, "foo"))], ["m1"], {"m1": {PODS: ALL}}),
+    (
+        [registry("a", (*POD, "foo"), clusters=["m1"]), registry("b", (*POD, "bar"))],
+        ["m1", "m2"],
+        {"m1": {PODS: frozenset({"foo", "bar"})}, "m2": {PODS: frozenset({"bar"})}},
+    ),
+    ([registry("a", (*NODE, "foo"))], ["m1"], {"m1": {NODES: ALL}}),
+    ([registry("a", ("example.io/v1", "Unknown"))], ["m1"], {"m1": {}}),
+    ([registry("a", POD, exclude=["m1"])], ["m1"], {}),
+    ([], ["m1"], {}),
 )
 def test_a_resource_is_cached_once_with_the_union_of_its_namespaces(
     registries: list[Obj], clusters: list[str], wanted: Obj
@@ -83,7 +79,7 @@ def test_only_clusters_that_can_be_read_are_cached_and_the_others_are_named_with
     assert "spec.secretRef" in coverage.left_out["pull"]
 
 
-@pytest.mark.parametrize(("serves", "cached"), [("Pod", {PODS: ALL}), ("Node", {}), ("", {PODS: ALL})])
+@cases(("Pod", {PODS: ALL}), ("Node", {}), ("", {PODS: ALL}))
 def test_a_kind_that_a_cluster_is_known_not_to_serve_is_left_out_there(serves: str, cached: Any) -> None:
     assert what([registry("a", POD)], [cluster("m1", serves=serves)], KINDS).by_cluster == {"m1": cached}
 
@@ -106,13 +102,10 @@ def test_kinds_of_all_selectors_are_named_once() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("namespaces", "read", "covered", "uncovered"),
-    [
-        (ALL, Upstream("", False), ["foo", ""], []),
-        (frozenset({"foo"}), Upstream("foo", False), ["foo"], ["bar", ""]),
-        (frozenset({"foo", "bar"}), Upstream("", True), ["foo", "bar"], ["baz", ""]),
-    ],
+@cases(
+    (ALL, Upstream("", False), ["foo", ""], []),
+    (frozenset({"foo"}), Upstream("foo", False), ["foo"], ["bar", ""]),
+    (frozenset({"foo", "bar"}), Upstream("", True), ["foo", "bar"], ["baz", ""]),
 )
 def test_one_namespace_is_read_alone_and_several_as_all(
     namespaces: frozenset[str], read: Upstream, covered: list[str], uncovered: list[str]

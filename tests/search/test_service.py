@@ -24,6 +24,7 @@ from karmada.kube.server.auth.user import AUTHENTICATED, User
 from karmada.kube.server.config import ServerConfig
 from karmada.search.service import Options, install
 from tests.search.fake_fleet import FakeFleet, FakeMemberTransport, config_map
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fake_api import FakeApi
 from tests.support.rights import grant, user
@@ -87,21 +88,18 @@ def found(listed: Obj) -> list[tuple[str, str]]:
     return [(i["metadata"]["annotations"][CACHED_FROM_CLUSTER], i["metadata"]["name"]) for i in listed["items"]]
 
 
-@pytest.mark.parametrize(
-    ("path", "names"),
-    [
-        ("/api/v1/configmaps", [("m1", "settings"), ("m1", "only-m1"), ("m2", "settings"), ("m2", "only-m2")]),
-        ("/api/v1/namespaces/default/configmaps", [("m1", "settings"), ("m2", "settings")]),
-        ("/api/v1/namespaces/default/configmaps/settings", [("m1", "settings"), ("m2", "settings")]),
-        ("/api/v1/namespaces/other/configmaps/only-m2", [("m2", "only-m2")]),
-        ("/api/v1/namespaces/other/configmaps/none", []),
-        ("/api/v1/configmaps?labelSelector=of=m2", [("m2", "settings")]),
-        ("/api/v1/configmaps?limit=1&fieldSelector=metadata.name=none&labelSelector=of%3Dm2", [("m2", "settings")]),
-        ("/api/v1/services", []),
-        ("/api/v1/namespaces/default", []),
-    ],
+@cases(
+    ("/api/v1/configmaps", [("m1", "settings"), ("m1", "only-m1"), ("m2", "settings"), ("m2", "only-m2")]),
+    ("/api/v1/namespaces/default/configmaps", [("m1", "settings"), ("m2", "settings")]),
+    ("/api/v1/namespaces/default/configmaps/settings", [("m1", "settings"), ("m2", "settings")]),
+    ("/api/v1/namespaces/other/configmaps/only-m2", [("m2", "only-m2")]),
+    ("/api/v1/namespaces/other/configmaps/none", []),
+    ("/api/v1/configmaps?labelSelector=of=m2", [("m2", "settings")]),
+    ("/api/v1/configmaps?limit=1&fieldSelector=metadata.name=none&labelSelector=of%3Dm2", [("m2", "settings")]),
+    ("/api/v1/services", []),
+    ("/api/v1/namespaces/default", []),
 )
-async def test_a_path_lists_what_all_clusters_have_of_it(plane: Plane, path: str, names: list[tuple[str, str]]) -> None:
+async def test_a_path_lists_what_all_clusters_have_of_it(path: str, names: list[tuple[str, str]], plane: Plane) -> None:
     listed = await plane.get(path)
     assert found(listed) == names
     kind = "Service" if "services" in path else "ConfigMap" if "configmaps" in path else "Namespace"
@@ -114,29 +112,26 @@ async def test_objects_are_complete(plane: Plane) -> None:
     assert (item["apiVersion"], item["kind"]) == ("v1", "ConfigMap")
 
 
-@pytest.mark.parametrize("accept", ["*/*", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io,*/*"])
-async def test_the_list_is_json_whatever_the_client_takes(plane: Plane, accept: str) -> None:
+@cases("*/*", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io,*/*")
+async def test_the_list_is_json_whatever_the_client_takes(accept: str, plane: Plane) -> None:
     answer = await plane.http("GET", f"{CACHE}/api/v1/configmaps", headers={"Accept": accept})
     assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
     assert answer.json()["kind"] == "ConfigMapList"
 
 
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("/api/v1", "k8s native Request URL(api/v1) is not a resource request"),
-        ("/v1/pods", "k8s native Request URL(v1/pods) is not a resource request"),
-        ("", "k8s native Request URL() is not a resource request"),
-        ("/apis/apps/v1", "k8s native Request URL(apis/apps/v1) is not a resource request"),
-        ("//api/v1/pods", "k8s native Request URL(/api/v1/pods) is not a resource request"),
-        ("/%2Fapi/v1/pods", "k8s native Request URL(/api/v1/pods) is not a resource request"),
-        (
-            "/api/v1/namespaces/a/pods/b/log",
-            "invalid request parts([api v1 namespaces a pods b log]) for k8s native request URL",
-        ),
-    ],
+@cases(
+    ("/api/v1", "k8s native Request URL(api/v1) is not a resource request"),
+    ("/v1/pods", "k8s native Request URL(v1/pods) is not a resource request"),
+    ("", "k8s native Request URL() is not a resource request"),
+    ("/apis/apps/v1", "k8s native Request URL(apis/apps/v1) is not a resource request"),
+    ("//api/v1/pods", "k8s native Request URL(/api/v1/pods) is not a resource request"),
+    ("/%2Fapi/v1/pods", "k8s native Request URL(/api/v1/pods) is not a resource request"),
+    (
+        "/api/v1/namespaces/a/pods/b/log",
+        "invalid request parts([api v1 namespaces a pods b log]) for k8s native request URL",
+    ),
 )
-async def test_a_path_that_names_no_resource_is_an_error(plane: Plane, path: str, message: str) -> None:
+async def test_a_path_that_names_no_resource_is_an_error(path: str, message: str, plane: Plane) -> None:
     status = await plane.get(path, 500)
     assert (status["kind"], status["message"]) == ("Status", message)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support import forking, forking_on_a_loop
+from tests.support.cases import cases
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import alive
 
@@ -39,15 +40,12 @@ def test_output_and_exit_code_are_those_of_a_fresh_process(words: list[str], tmp
     assert (forked.returncode, forked.stdout, forked.stderr) == (fresh.returncode, fresh.stdout, fresh.stderr)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "karmadactl options",
-        "kubectl-karmada get --nonsense",
-        "karmadactl get pods --kubeconfig nowhere || echo $?",
-        "echo '{' | karmadactl --kubeconfig nowhere apply -f -",
-        "kubectl_complete-karmada get -",
-    ],
+@cases(
+    "karmadactl options",
+    "kubectl-karmada get --nonsense",
+    "karmadactl get pods --kubeconfig nowhere || echo $?",
+    "echo '{' | karmadactl --kubeconfig nowhere apply -f -",
+    "kubectl_complete-karmada get -",
 )
 def test_a_shell_finds_commands_that_do_as_fresh_ones(line: str, tmp_path: Path) -> None:
     fresh = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -61,7 +59,7 @@ def test_a_shell_finds_commands_that_do_as_fresh_ones(line: str, tmp_path: Path)
     assert (done[0].returncode, done[0].stdout, done[0].stderr) == (done[1].returncode, done[1].stdout, done[1].stderr)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@cases(signal.SIGTERM, signal.SIGHUP)
 def test_a_signal_to_a_shells_command_ends_what_was_forked_for_it(number: int, tmp_path: Path) -> None:
     read = tmp_path / "read"
     os.mkfifo(read)
@@ -91,9 +89,7 @@ def serving(folder: Path, **options: Any) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -signal.SIGKILL)]
-)
+@cases((signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -signal.SIGKILL))
 def test_a_signal_ends_it_and_its_exit_is_seen(number: int, code: int, tmp_path: Path) -> None:
     with serving(tmp_path) as process:
         assert process.poll() is None

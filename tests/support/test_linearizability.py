@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cases import cases
 from tests.support.linearizability import Kind, Operation, Outcome, Seen, State, check, out_of_order, step, watch_errors
 
 
@@ -22,17 +23,14 @@ def write(token: int, called: float, returned: float = float("inf"), outcome: Ou
 LOST = write(1, 0, outcome="unknown")
 
 
-@pytest.mark.parametrize(
-    "history",
-    [
-        [write(1, 0, 1), op("read", 2, 3, token=1)],
-        [write(1, 0, 4), op("read", 1, 2), op("read", 2.5, 3, token=1)],
-        [LOST, op("read", 5, 6), op("read", 7, 8, token=1)],
-        [LOST, op("read", 5, 6), write(2, 7, 8)],
-        [LOST, write(2, 7, 8, "refused")],
-        [write(1, 0, 1), op("update", 2, 5, token=2, expected=1), op("update", 3, 4, "refused", token=3, expected=1)],
-        [write(1, 0, 1), op("delete", 2, 3), op("delete", 4, 5, "refused"), write(2, 6, 7)],
-    ],
+@cases(
+    [write(1, 0, 1), op("read", 2, 3, token=1)],
+    [write(1, 0, 4), op("read", 1, 2), op("read", 2.5, 3, token=1)],
+    [LOST, op("read", 5, 6), op("read", 7, 8, token=1)],
+    [LOST, op("read", 5, 6), write(2, 7, 8)],
+    [LOST, write(2, 7, 8, "refused")],
+    [write(1, 0, 1), op("update", 2, 5, token=2, expected=1), op("update", 3, 4, "refused", token=3, expected=1)],
+    [write(1, 0, 1), op("delete", 2, 3), op("delete", 4, 5, "refused"), write(2, 6, 7)],
 )
 def test_what_a_register_can_do_is_accepted(history: list[Operation]) -> None:
     assert check(history) == []
@@ -82,16 +80,13 @@ def test_revisions_follow_the_clock() -> None:
     assert out_of_order([first, second]) == [(second, first)]
 
 
-@pytest.mark.parametrize(
-    ("events", "error"),
-    [
-        ([Seen("ADDED", "k", 1, 10), Seen("MODIFIED", "k", 2, 11)], ""),
-        ([Seen("ADDED", "k", 1, 10), Seen("MODIFIED", "k", 2, 10)], "comes after revision 10"),
-        ([Seen("ADDED", "k", 1, 10), Seen("ADDED", "k", 2, 11)], "the key was present"),
-        ([Seen("MODIFIED", "k", 1, 10)], "the key was absent"),
-        ([Seen("ADDED", "k", 3, 10)], "acknowledged, but shown as"),
-        ([Seen("ADDED", "other", 1, 11)], "acknowledged, but shown as None"),
-    ],
+@cases(
+    ([Seen("ADDED", "k", 1, 10), Seen("MODIFIED", "k", 2, 11)], ""),
+    ([Seen("ADDED", "k", 1, 10), Seen("MODIFIED", "k", 2, 10)], "comes after revision 10"),
+    ([Seen("ADDED", "k", 1, 10), Seen("ADDED", "k", 2, 11)], "the key was present"),
+    ([Seen("MODIFIED", "k", 1, 10)], "the key was absent"),
+    ([Seen("ADDED", "k", 3, 10)], "acknowledged, but shown as"),
+    ([Seen("ADDED", "other", 1, 11)], "acknowledged, but shown as None"),
 )
 def test_gaps_repetitions_and_wrong_order_of_a_watch_are_found(events: list[Seen], error: str) -> None:
     made = write(1, 0, 1)

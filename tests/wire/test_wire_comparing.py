@@ -4,9 +4,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.times import rfc3339
+from tests.support.cases import cases
 from tests.wire.comparing import Bindings, Difference, compare
 from tests.wire.documented import documented_differences
 
@@ -18,24 +17,21 @@ def differing(expected: Any, got: Any, path: str = "/api") -> list[str]:
     return [found.where for found in compare(wanted, {**wanted, "body": got}, Bindings(), path)]
 
 
-@pytest.mark.parametrize(
-    ("expected", "got", "where"),
-    [
-        ({"a": None}, {}, ["body.a"]),
-        ({}, {"a": None}, ["body.a"]),
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, []),
-        ([1, 2], [1], ["body[1]"]),
-        (1, True, ["body"]),
-        (["<uid1>", "<uid1>"], [UID, UID], []),
-        (["<uid1>", "<uid1>"], [UID, OTHER], ["body[1]"]),
-        (["<uid1>", "<uid2>"], [UID, UID], ["body[1]"]),
-        ({'k:{"uid":"<uid1>"}': {}}, {f'k:{{"uid":"{UID}"}}': {}}, []),
-        ("web-<suffix>", "web-x7k2p", []),
-        ("web-<suffix>", "web-", ["body"]),
-        ("<none>", "<none>", []),
-        ("<time>", "2001-01-01T00:00:00Z", ["body"]),
-        ({"kind": "Pod"}, {"kind": "Status", "code": 404}, ["body"]),
-    ],
+@cases(
+    ({"a": None}, {}, ["body.a"]),
+    ({}, {"a": None}, ["body.a"]),
+    ({"a": 1, "b": 2}, {"b": 2, "a": 1}, []),
+    ([1, 2], [1], ["body[1]"]),
+    (1, True, ["body"]),
+    (["<uid1>", "<uid1>"], [UID, UID], []),
+    (["<uid1>", "<uid1>"], [UID, OTHER], ["body[1]"]),
+    (["<uid1>", "<uid2>"], [UID, UID], ["body[1]"]),
+    ({'k:{"uid":"<uid1>"}': {}}, {f'k:{{"uid":"{UID}"}}': {}}, []),
+    ("web-<suffix>", "web-x7k2p", []),
+    ("web-<suffix>", "web-", ["body"]),
+    ("<none>", "<none>", []),
+    ("<time>", "2001-01-01T00:00:00Z", ["body"]),
+    ({"kind": "Pod"}, {"kind": "Status", "code": 404}, ["body"]),
 )
 def test_placeholders_match_what_differs_from_run_to_run_and_nothing_else(
     expected: Any, got: Any, where: list[str]

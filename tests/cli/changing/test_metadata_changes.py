@@ -10,6 +10,7 @@ from karmada.cli.changing.metadata import Changes, changed, parse_changes
 from karmada.cli.commands.annotate import ANNOTATIONS
 from karmada.cli.commands.label import LABELS, outcome
 from karmada.cli.targeting.connect import Failure
+from tests.support.cases import cases
 
 
 def obj(**labels: str) -> dict[str, Any]:
@@ -22,14 +23,11 @@ def test_words_before_the_first_change_are_resources() -> None:
     assert parse_changes(ANNOTATIONS, ["pods", "a", "x=a=b c"]) == Changes(("pods", "a"), {"x": "a=b c"}, ())
 
 
-@pytest.mark.parametrize(
-    ("words", "refused"),
-    [
-        (["pods", "x=1", "a"], "all resources must be specified before label changes: a"),
-        (["pods", "a", "x=1", "x-"], "can not both modify and remove a label in the same command"),
-        (["pods", "a", "=1"], "unknown label spec: =1"),
-        (["pods", "a", "x=a=b"], 'invalid label value: "x=a=b": a valid label must be'),
-    ],
+@cases(
+    (["pods", "x=1", "a"], "all resources must be specified before label changes: a"),
+    (["pods", "a", "x=1", "x-"], "can not both modify and remove a label in the same command"),
+    (["pods", "a", "=1"], "unknown label spec: =1"),
+    (["pods", "a", "x=a=b"], 'invalid label value: "x=a=b": a valid label must be'),
 )
 def test_words_that_make_no_sense(words: list[str], refused: str) -> None:
     with pytest.raises(Failure) as failed:
@@ -56,15 +54,12 @@ def test_removing_what_is_not_there_adds_nothing() -> None:
     assert changed(ANNOTATIONS, obj(), Changes((), {}, ("a",)), overwrite=False) == obj()
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "overwrite", "done"),
-    [
-        (obj(a="1"), obj(a="1"), False, "not labeled"),
-        (obj(a="1"), obj(), False, "unlabeled"),
-        (obj(a="1"), obj(), True, "labeled"),
-        (obj(), obj(a="1"), False, "labeled"),
-        (obj(a="1"), obj(b="22"), False, "labeled"),
-    ],
+@cases(
+    (obj(a="1"), obj(a="1"), False, "not labeled"),
+    (obj(a="1"), obj(), False, "unlabeled"),
+    (obj(a="1"), obj(), True, "labeled"),
+    (obj(), obj(a="1"), False, "labeled"),
+    (obj(a="1"), obj(b="22"), False, "labeled"),
 )
 def test_what_was_done_to_labels(before: Any, after: Any, overwrite: bool, done: str) -> None:
     assert outcome(before, after, overwrite) == done

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from karmada.cli.commands.addons import _OPTIONS, addons
 from karmada.install.addons.catalog import ADDONS
+from tests.support.cases import cases
 
 
 def run(*words: str, typed: str = "") -> tuple[int, str]:
@@ -16,9 +17,7 @@ def run(*words: str, typed: str = "") -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+@cases(
         ("enable", "at least one addon must be named"),
         ("enable nonsense", "addon nonsense is not be supported now"),
         ("enable karmada-scheduler-estimator", "name the member with --cluster (-C)"),
@@ -28,8 +27,7 @@ def run(*words: str, typed: str = "") -> tuple[int, str]:
         ("enable all -C m1 --member-kubeconfig /nowhere/x", "stat /nowhere/x: no such file or directory"),
         ("enable karmada-search --kubeconfig /nowhere/x", "/nowhere/x does not exist"),
         ("list --kubeconfig /nowhere/x", "/nowhere/x does not exist"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_what_is_wrong_is_said_in_a_line(words: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     code, output = run(*words.split())
@@ -43,7 +41,7 @@ def test_without_a_member_all_leaves_the_estimator_out_and_says_so() -> None:
     assert output.startswith("Warning: karmada-scheduler-estimator is left out")
 
 
-@pytest.mark.parametrize(("typed", "code"), [("n\n", 0), ("what\nno\n", 0), ("", 1), ("\n", 1), ("y\n", 1)])
+@cases(("n\n", 0), ("what\nno\n", 0), ("", 1), ("\n", 1), ("y\n", 1))
 def test_disabling_is_confirmed(typed: str, code: int, tmp_path: Path) -> None:
     """A yes goes on, to a kubeconfig that is not there."""
     found, output = run("disable", "karmada-search", "--kubeconfig", str(tmp_path / "x"), typed=typed)

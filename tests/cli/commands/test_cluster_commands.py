@@ -20,6 +20,7 @@ from karmada.controllers.cluster.controller import Clusters
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvrs import ACCOUNTS, NAMESPACES
 from karmada.kube.runtime.keys import Key
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 from tests.support.member_server import MemberServer, member_server
@@ -114,14 +115,11 @@ async def test_join_to_the_reserved_namespace_warns(fleet: Fleet) -> None:
     assert "karmada-system" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        ([], "error: cluster name is required\n"),
-        ([""], "error: cluster name is required\n"),
-        (["a", "b"], "error: only the cluster name is allowed as an argument\n"),
-        (["a" * 49], f"error: invalid cluster name({'a' * 49}): must be no more than 48 characters\n"),
-    ],
+@cases(
+    ([], "error: cluster name is required\n"),
+    ([""], "error: cluster name is required\n"),
+    (["a", "b"], "error: only the cluster name is allowed as an argument\n"),
+    (["a" * 49], f"error: invalid cluster name({'a' * 49}): must be no more than 48 characters\n"),
 )
 def test_join_needs_one_good_name(args: list[str], message: str) -> None:
     assert said(CliRunner().invoke(join, args)) == (1, "", message)
@@ -166,13 +164,10 @@ async def test_unjoin_takes_the_context_of_the_clusters_name(fleet: Fleet) -> No
     assert 'context "m2" does not exist (known: m1)' in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        ([], "error: cluster name is required\n"),
-        (["a", "b"], "error: only the cluster name is allowed as an argument\n"),
-        (["a", "--wait", "0s"], "error: --wait 0s must be a positive duration, e.g. 1m0s\n"),
-    ],
+@cases(
+    ([], "error: cluster name is required\n"),
+    (["a", "b"], "error: only the cluster name is allowed as an argument\n"),
+    (["a", "--wait", "0s"], "error: --wait 0s must be a positive duration, e.g. 1m0s\n"),
 )
 def test_unjoin_needs_one_name_and_some_time(args: list[str], message: str) -> None:
     assert said(CliRunner().invoke(unjoin, args)) == (1, "", message)
@@ -207,8 +202,8 @@ async def test_cordon_and_uncordon(bare: Fleet) -> None:
     assert said(await bare.run(uncordon, "m1")) == (0, "m1 cluster already uncordoned\n", "")
 
 
-@pytest.mark.parametrize("command", [cordon, uncordon])
-async def test_cordon_needs_one_cluster_that_exists(bare: Fleet, command: click.Command) -> None:
+@cases(cordon, uncordon)
+async def test_cordon_needs_one_cluster_that_exists(command: click.Command, bare: Fleet) -> None:
     assert said(await bare.run(command)) == (1, "", "error: cluster name is required\n")
     assert said(await bare.run(command, "a", "b")) == (1, "", "error: more than one cluster name is not supported\n")
     missing = 'Error from server (NotFound): clusters.cluster.karmada.io "m9" not found\n'

@@ -18,6 +18,7 @@ from karmada.cli.karmadactl import main
 from karmada.cli.parsing import complete
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 
 
@@ -36,43 +37,40 @@ def kubeconfig(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["co"], ["completion", "cordon"]),
-        (["opt"], []),
-        (["-n", "x", "cord"], ["cordon"]),
-        (["help", "cord"], ["cordon"]),
-        (["sim", "st"], ["start", "status", "stop"]),
-        (["sim", "fail", "member1", "p"], ["partition", "pause", "pods", "pressure"]),
-        (["token", ""], ["create", "delete", "list"]),
-        (["completion", ""], ["bash", "zsh", "fish"]),
-        (["completion", "bash", ""], []),
-        (["addons", "enable", "karmada-s"], ["karmada-scheduler-estimator", "karmada-search"]),
-        (["taint", ""], ["cluster", "clusters"]),
-        (["cordon", "--ku"], ["--kubeconfig"]),
-        (["cordon", "--dr"], ["--dry-run"]),
-        (["join", "--cluster-z"], ["--cluster-zones"]),
-        (["version", "--logt"], ["--logtostderr"]),
-        (["sim", "fail", "m1", "partition", "--how", ""], ["hang", "refuse", "watches"]),
-        (["sim", "fail", "m1", "partition", "--how=r"], ["--how=refuse"]),
-        (["search", "-o", "wi"], ["wide"]),
-        (["search", "--field"], ["--field-selector"]),
-        (["get", "-s", ""], ["karmada", "members", "all"]),
-        (["get", "--operation-scope=m"], ["--operation-scope=members"]),
-        (["get", "-o", "w"], ["wide"]),
-        (["get", "-o=ya"], []),
-        (["label", "--output=ya"], ["--output=yaml"]),
-        (["apply", "--dry-run=s"], ["--dry-run=server"]),
-        (["nonsense", ""], []),
-        (["cordon", "--nonsense", ""], []),
-    ],
+@cases(
+    (["co"], ["completion", "cordon"]),
+    (["opt"], []),
+    (["-n", "x", "cord"], ["cordon"]),
+    (["help", "cord"], ["cordon"]),
+    (["sim", "st"], ["start", "status", "stop"]),
+    (["sim", "fail", "member1", "p"], ["partition", "pause", "pods", "pressure"]),
+    (["token", ""], ["create", "delete", "list"]),
+    (["completion", ""], ["bash", "zsh", "fish"]),
+    (["completion", "bash", ""], []),
+    (["addons", "enable", "karmada-s"], ["karmada-scheduler-estimator", "karmada-search"]),
+    (["taint", ""], ["cluster", "clusters"]),
+    (["cordon", "--ku"], ["--kubeconfig"]),
+    (["cordon", "--dr"], ["--dry-run"]),
+    (["join", "--cluster-z"], ["--cluster-zones"]),
+    (["version", "--logt"], ["--logtostderr"]),
+    (["sim", "fail", "m1", "partition", "--how", ""], ["hang", "refuse", "watches"]),
+    (["sim", "fail", "m1", "partition", "--how=r"], ["--how=refuse"]),
+    (["search", "-o", "wi"], ["wide"]),
+    (["search", "--field"], ["--field-selector"]),
+    (["get", "-s", ""], ["karmada", "members", "all"]),
+    (["get", "--operation-scope=m"], ["--operation-scope=members"]),
+    (["get", "-o", "w"], ["wide"]),
+    (["get", "-o=ya"], []),
+    (["label", "--output=ya"], ["--output=yaml"]),
+    (["apply", "--dry-run=s"], ["--dry-run=server"]),
+    (["nonsense", ""], []),
+    (["cordon", "--nonsense", ""], []),
 )
 def test_without_a_server(words: list[str], expected: list[str]) -> None:
     assert candidates(*words) == (expected, 4)
 
 
-@pytest.mark.parametrize("words", [["join", "m1", "--cluster-kubeconfig", ""], ["cordon", "--kubeconfig="]])
+@cases(["join", "m1", "--cluster-kubeconfig", ""], ["cordon", "--kubeconfig="])
 def test_names_of_files_are_left_to_the_shell(words: list[str]) -> None:
     assert candidates(*words) == ([], 0)
 
@@ -165,7 +163,7 @@ async def test_clusters_types_names_and_namespaces_come_from_the_control_plane(p
 # scripts
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@cases("bash", "zsh", "fish")
 def test_the_script_of_a_shell(shell: str) -> None:
     result = CliRunner().invoke(main, ["completion", shell])
     assert result.exit_code == 0
@@ -175,7 +173,7 @@ def test_the_script_of_a_shell(shell: str) -> None:
     assert "@" not in result.stdout.replace("[@]", "").replace("(@", "").replace('"$@"', "")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@cases("bash", "zsh", "fish")
 def test_the_shell_can_read_its_script(shell: str, tmp_path: Path) -> None:
     program = shutil.which(shell)
     if program is None:
@@ -185,16 +183,13 @@ def test_the_shell_can_read_its_script(shell: str, tmp_path: Path) -> None:
     subprocess.run([program, "-n", str(path)], check=True)
 
 
-@pytest.mark.parametrize(
-    ("line", "replies"),
-    [
-        ("karmadactl cordo", ["cordon"]),
-        ("karmadactl sim st", ["start", "status", "stop"]),
-        ("karmadactl completion ", ["bash", "zsh", "fish"]),
-        ("karmadactl sim fail m1 partition --how=re", ["refuse"]),
-        ("karmadactl sim fail m1 partition --how=", ["hang", "refuse", "watches"]),
-        ("karmadactl nonsense ", []),
-    ],
+@cases(
+    ("karmadactl cordo", ["cordon"]),
+    ("karmadactl sim st", ["start", "status", "stop"]),
+    ("karmadactl completion ", ["bash", "zsh", "fish"]),
+    ("karmadactl sim fail m1 partition --how=re", ["refuse"]),
+    ("karmadactl sim fail m1 partition --how=", ["hang", "refuse", "watches"]),
+    ("karmadactl nonsense ", []),
 )
 def test_bash_completes_with_it(line: str, replies: list[str], tmp_path: Path) -> None:
     program = shutil.which("bash")

@@ -21,6 +21,7 @@ from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, DEPL
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_all
 from tests.support.background import Background
+from tests.support.cases import cases
 from tests.support.eventually import eventually, eventually_blocking
 from tests.support.kubectl_plane import Plane, plane
 from tests.support.programs import Program, Result
@@ -170,57 +171,54 @@ def the_same(lab: Lab, *words: str, kind: str = "", at: str = "member") -> Resul
 
 
 @needs_kubectl
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "pods",
-        "deployments",
-        "replicasets",
-        "statefulsets",
-        "daemonsets",
-        "jobs",
-        "cronjobs",
-        "replicationcontrollers",
-        "services",
-        "endpoints",
-        "endpointslices",
-        "ingresses",
-        "ingressclasses",
-        "networkpolicies",
-        "configmaps",
-        "secrets",
-        "serviceaccounts",
-        "namespaces",
-        "nodes",
-        "persistentvolumes",
-        "persistentvolumeclaims",
-        "storageclasses",
-        "csinodes",
-        "roles",
-        "clusterroles",
-        "rolebindings",
-        "clusterrolebindings",
-        "horizontalpodautoscalers",
-        "poddisruptionbudgets",
-        "resourcequotas",
-        "limitranges",
-        "priorityclasses",
-        "certificatesigningrequests",
-        "gadgets",
-        "customresourcedefinitions",
-        "leases",
-        "controllerrevisions",
-        "apiservices",
-        "events",
-    ],
+@cases(
+    "pods",
+    "deployments",
+    "replicasets",
+    "statefulsets",
+    "daemonsets",
+    "jobs",
+    "cronjobs",
+    "replicationcontrollers",
+    "services",
+    "endpoints",
+    "endpointslices",
+    "ingresses",
+    "ingressclasses",
+    "networkpolicies",
+    "configmaps",
+    "secrets",
+    "serviceaccounts",
+    "namespaces",
+    "nodes",
+    "persistentvolumes",
+    "persistentvolumeclaims",
+    "storageclasses",
+    "csinodes",
+    "roles",
+    "clusterroles",
+    "rolebindings",
+    "clusterrolebindings",
+    "horizontalpodautoscalers",
+    "poddisruptionbudgets",
+    "resourcequotas",
+    "limitranges",
+    "priorityclasses",
+    "certificatesigningrequests",
+    "gadgets",
+    "customresourcedefinitions",
+    "leases",
+    "controllerrevisions",
+    "apiservices",
+    "events",
 )
-def test_every_kind_is_described_as_kubectl_does(lab: Lab, kind: str) -> None:
+def test_every_kind_is_described_as_kubectl_does(kind: str, lab: Lab) -> None:
     assert the_same(lab, kind, "-A").out
 
 
 @needs_kubectl
-@pytest.mark.parametrize("kind", ["clusters", "customresourcedefinitions", "clusterroles", "namespaces", "secrets"])
-def test_so_is_what_the_control_plane_has(lab: Lab, kind: str) -> None:
+@cases("clusters", "customresourcedefinitions", "clusterroles", "namespaces", "secrets")
+def test_so_is_what_the_control_plane_has(kind: str, lab: Lab) -> None:
     assert the_same(lab, kind, "-A", at="plane").out
 
 

@@ -22,6 +22,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CONFIG_MAPS, CRDS, PODS
 from karmada.kube.sim.cluster import SimCluster
 from tests.support.background import Background
+from tests.support.cases import cases
 from tests.support.custom_kinds import definition, version
 from tests.support.eventually import eventually_blocking
 from tests.support.kubectl_plane import Plane, plane
@@ -114,18 +115,15 @@ def test_of_pods_adoption_is_shown_in_wide_tables_only(run: Run) -> None:
     assert (wide[0][-1], wide[1][-1]) == ("ADOPTION", "N")
 
 
-@pytest.mark.parametrize(
-    ("flags", "clusters"),
-    [
-        (["-s", "karmada"], ["Karmada"]),
-        (["-s", "karmada", "-C", "m1"], ["Karmada"]),
-        (["-s", "members"], ["m1"]),
-        (["-s", "all"], ["Karmada", "m1"]),
-        (["-C", "m1"], ["m1"]),
-        ([], ["Karmada", "m1"]),
-    ],
+@cases(
+    (["-s", "karmada"], ["Karmada"]),
+    (["-s", "karmada", "-C", "m1"], ["Karmada"]),
+    (["-s", "members"], ["m1"]),
+    (["-s", "all"], ["Karmada", "m1"]),
+    (["-C", "m1"], ["m1"]),
+    ([], ["Karmada", "m1"]),
 )
-def test_a_scope_says_where_to_look(run: Run, flags: list[str], clusters: list[str]) -> None:
+def test_a_scope_says_where_to_look(flags: list[str], clusters: list[str], run: Run) -> None:
     result = run(get, "cm", "-l", "app=web", "--no-headers", *flags)
     assert [row[1] for row in rows(result)] == clusters
 
@@ -198,22 +196,17 @@ def test_a_selector_may_be_given_under_both_its_names(run: Run) -> None:
 # nothing, and what goes wrong
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["cm", "-l", "no=body"], "No resources found in default namespace."),
-        (["cm", "-l", "no=body", "-A"], "No resources found"),
-        (["ns", "-l", "no=body"], "No resources found"),
-    ],
+@cases(
+    (["cm", "-l", "no=body"], "No resources found in default namespace."),
+    (["cm", "-l", "no=body", "-A"], "No resources found"),
+    (["ns", "-l", "no=body"], "No resources found"),
 )
-def test_nothing_is_no_failure(run: Run, words: list[str], error: str) -> None:
+def test_nothing_is_no_failure(words: list[str], error: str, run: Run) -> None:
     result = run(get, *words)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"{error}\n")
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
+@cases(
         (["cm", "nope"], 'error: cluster(Karmada): configmaps "nope" not found'),
         (["cm", "nope", "-C", "m1"], 'error: cluster(m1): configmaps "nope" not found'),
         (["cm", "nope", "-C", "m1,m2"],
@@ -234,9 +227,8 @@ def test_nothing_is_no_failure(run: Run, words: list[str], error: str) -> None:
         (["pods,cm", "--watch"], "error: you may only specify a single resource type"),
         (["cm", "nope", "--watch"], 'error: cluster(Karmada): configmaps "nope" not found'),
         (["pods", "-l", "a in"], "cluster(Karmada): unable to parse requirement: found '' expected: '('\ncluster(m1):"),
-    ],
-)  # fmt: skip
-def test_what_goes_wrong_is_reported(run: Run, words: list[str], error: str) -> None:
+    )  # fmt: skip
+def test_what_goes_wrong_is_reported(words: list[str], error: str, run: Run) -> None:
     result = run(get, *words)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith(error), result.stderr
@@ -274,10 +266,8 @@ def test_members_that_keep_silent_cost_their_time_out_and_are_named(run: Run) ->
 
 
 @pytest.mark.usefixtures("silence")
-@pytest.mark.parametrize(
-    ("command", "words"), [(api_versions, []), (api_resources, []), (explain, ["pods"]), (describe, ["pods"])]
-)
-def test_a_member_alone_that_keeps_silent_is_named(run: Run, command: click.Command, words: list[str]) -> None:
+@cases((api_versions, []), (api_resources, []), (explain, ["pods"]), (describe, ["pods"]))
+def test_a_member_alone_that_keeps_silent_is_named(command: click.Command, words: list[str], run: Run) -> None:
     result = run(command, *words, "-C", "m1")
     assert (result.exit_code, result.stderr) == (1, "error: cluster(m1): no response within 0.05s\n")
 
@@ -358,22 +348,19 @@ def test_explain_describes_kinds_and_fields(run: Run) -> None:
     assert run(explain, "deploy.spec", "-o", "plaintext-openapiv2").stdout.splitlines()[3] == "RESOURCE: spec <Object>"
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        ([], "error: You must specify the type of resource to explain."),
-        (["a", "b"], "error: We accept only this format: explain RESOURCE"),
-        (["foo"], 'the server doesn\'t have a resource type "foo"'),
-        (["pods.nope"], 'error: field "nope" does not exist'),
-        (["pods[0]"], "error: invalid jsonpath syntax, first node must be field node"),
-        (["deploy", "--api-version", "apps/v2"], 'error: couldn\'t find resource for "apps/v2, Resource=deployments"'),
-        (["pods", "-o", "x"], "error: unrecognized format: x"),
-        (["pods", "-s", "members"], "error: must specify a member cluster"),
-        (["pods", "-s", "all"], "error: not support operation scope: all"),
-        (["pods", "-C", "m9"], 'Error from server (NotFound): clusters.cluster.karmada.io "m9" not found'),
-    ],
+@cases(
+    ([], "error: You must specify the type of resource to explain."),
+    (["a", "b"], "error: We accept only this format: explain RESOURCE"),
+    (["foo"], 'the server doesn\'t have a resource type "foo"'),
+    (["pods.nope"], 'error: field "nope" does not exist'),
+    (["pods[0]"], "error: invalid jsonpath syntax, first node must be field node"),
+    (["deploy", "--api-version", "apps/v2"], 'error: couldn\'t find resource for "apps/v2, Resource=deployments"'),
+    (["pods", "-o", "x"], "error: unrecognized format: x"),
+    (["pods", "-s", "members"], "error: must specify a member cluster"),
+    (["pods", "-s", "all"], "error: not support operation scope: all"),
+    (["pods", "-C", "m9"], 'Error from server (NotFound): clusters.cluster.karmada.io "m9" not found'),
 )
-def test_what_cannot_be_explained(run: Run, words: list[str], error: str) -> None:
+def test_what_cannot_be_explained(words: list[str], error: str, run: Run) -> None:
     result = run(explain, *words)
     assert result.exit_code == 1
     assert result.stderr.startswith(error), result.stderr
@@ -405,9 +392,7 @@ def test_versions_are_sorted(run: Run) -> None:
 # kubectl
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
+@cases(
         (explain, ["pods"]), (explain, ["pods.spec.containers", "--recursive"]), (explain, ["deploy.spec.strategy"]),
         (explain, ["pp.spec"]), (explain, ["crd.spec.versions.schema.openAPIV3Schema"]), (explain, ["cm.data"]),
         (explain, ["pods.metadata"]), (explain, ["clusters.spec", "--recursive"]),
@@ -416,9 +401,8 @@ def test_versions_are_sorted(run: Run) -> None:
         (get, ["cm", "settings", "-o", "yaml"]), (get, ["cm", "-A", "-o", "json"]), (get, ["ns", "-o", "name"]),
         (get, ["cm", "-A", "-o", "custom-columns=N:.metadata.name,L:.metadata.labels,X:.x"]),
         (get, ["cm", "-o", "go-template={{range .items}}{{.metadata.name}}\n{{end}}"]),
-    ],
-)  # fmt: skip
-def test_kubectl_says_the_same(run: Run, fleet: Plane, command: click.Command, words: list[str]) -> None:
+    )  # fmt: skip
+def test_kubectl_says_the_same(command: click.Command, words: list[str], run: Run, fleet: Plane) -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not on PATH")
     output = fleet.kubectl()(str(command.name), *words)

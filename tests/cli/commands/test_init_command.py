@@ -14,6 +14,7 @@ from karmada.install.phases import PHASES
 from karmada.kube.client.manifests import load_manifests
 from karmada.kube.objects.types import Obj
 from tests.support.background import Background
+from tests.support.cases import cases
 from tests.support.karmadactl import Karmadactl
 from tests.support.kubectl_plane import simulated
 
@@ -78,21 +79,18 @@ def test_a_config_file_takes_precedence(ctl: Karmadactl, tmp_path: Path) -> None
     assert image(workloads(done.out)["karmada-apiserver"]).startswith("r.io/karmada:")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("init --karmada-apiserver-extra-args=x", "error: --karmada-apiserver-extra-args: argument"),
-        ("init --ca-cert-file=x", "error: --ca-cert-file and --ca-key-file are needed together"),
-        ("init --config=/nowhere/c", "error: --config: /nowhere/c: No such file or directory"),
-        ("init --image-pull-policy=x", "error: invalid image pull policy: x"),
-        ("init --store=x", "error: invalid argument"),
-        ("init --nonsense", "error: unknown flag: --nonsense"),
-        ("init word", "error: Unexpected args: [word]"),
-        ("init phase", "error: name at least one phase (phases: preflight, certs,"),
-        ("init phase certs nope", 'error: there is no phase "nope"'),
-        ("init", "error: missing or incomplete configuration info (/nowhere does not exist)"),
-        ("deinit", "error: missing or incomplete configuration info (/nowhere does not exist)"),
-    ],
+@cases(
+    ("init --karmada-apiserver-extra-args=x", "error: --karmada-apiserver-extra-args: argument"),
+    ("init --ca-cert-file=x", "error: --ca-cert-file and --ca-key-file are needed together"),
+    ("init --config=/nowhere/c", "error: --config: /nowhere/c: No such file or directory"),
+    ("init --image-pull-policy=x", "error: invalid image pull policy: x"),
+    ("init --store=x", "error: invalid argument"),
+    ("init --nonsense", "error: unknown flag: --nonsense"),
+    ("init word", "error: Unexpected args: [word]"),
+    ("init phase", "error: name at least one phase (phases: preflight, certs,"),
+    ("init phase certs nope", 'error: there is no phase "nope"'),
+    ("init", "error: missing or incomplete configuration info (/nowhere does not exist)"),
+    ("deinit", "error: missing or incomplete configuration info (/nowhere does not exist)"),
 )
 def test_a_command_line_that_cannot_work_is_refused_in_one_sentence(words: str, message: str) -> None:
     code, err = said(*words.split())

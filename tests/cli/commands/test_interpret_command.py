@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from karmada.cli.changing.editor import Rejected
 from karmada.cli.commands.interpret import interpret
 from karmada.cli.commands.interpret_edit import from_lua, to_lua
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 SCRIPTS = {
@@ -157,9 +158,7 @@ def results(*words: str) -> dict[str, Any]:
     return {head.split("] ")[1].rstrip(":"): yaml.safe_load(text) for head, text in documents}
 
 
-@pytest.mark.parametrize(
-    ("operation", "words", "expected"),
-    [
+@cases(
         ("interpretreplica", ["--desired-file", "web.yaml"],
          {"replica": 3, "requires": {"nodeClaim": {"nodeSelector": {"foo": "bar"}},
                                      "resourceRequest": {"cpu": "100m"}}}),
@@ -168,8 +167,7 @@ def results(*words: str) -> dict[str, Any]:
         ("InterpretHealth", ["--observed-file", "web.yaml"], {"healthy": False}),
         ("InterpretDependency", ["--desired-file", "web.yaml"],
          {"dependencies": [{"apiVersion": "v1", "kind": "ServiceAccount", "namespace": "shop", "name": "robot"}]}),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_execute(operation: str, words: list[str], expected: dict[str, Any]) -> None:
     assert results("--operation", operation, *words) == expected
 
@@ -204,10 +202,8 @@ def test_results_in_json() -> None:
     assert result.stdout == '---\n# [1/1] status:\n{\n    "readyReplicas": 2\n}\n'
 
 
-@pytest.mark.parametrize(
-    "script", ["function GetReplicas(o) error('no') end", "function GetReplicas(o) while true do end end"]
-)
-def test_a_rule_that_fails_is_reported(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@cases("function GetReplicas(o) error('no') end", "function GetReplicas(o) while true do end end")
+def test_a_rule_that_fails_is_reported(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karmada.interpreter.lua.vm.SECONDS", 0.2)
     (folder / "all.yaml").write_text(yaml.safe_dump(customization(replicaResource=script)))
     result = run("-f", "all.yaml", "--operation", "InterpretReplica", "--desired-file", "web.yaml")
@@ -221,9 +217,7 @@ def test_a_rule_that_is_not_there_is_reported(folder: Path) -> None:
     assert (result.exit_code, result.stderr) == (0, "Execute InterpretReplica error: rule is not enabled\n")
 
 
-@pytest.mark.parametrize(
-    ("words", "refusal"),
-    [
+@cases(
         (["-f", "all.yaml"], "error: operation is not set for executing"),
         (["-f", "all.yaml", "--operation", "Sing"], "error: operation Sing is not supported. Use one of: Retain, "),
         (["-f", "all.yaml", "--check", "--edit"], "error: you can only set one of --check and --edit options"),
@@ -235,9 +229,8 @@ def test_a_rule_that_is_not_there_is_reported(folder: Path) -> None:
         ([*HEALTH, "-f", "web.yaml", "--observed-file", "web.yaml"], "error: web.yaml: not a Resource"),
         ([*HEALTH, "--observed-file", "two.yaml"], "error: two.yaml must hold one object"),
         (["name", "--check"], "error: "),
-    ],
-)  # fmt: skip
-def test_command_lines_that_cannot_be_followed(folder: Path, words: list[str], refusal: str) -> None:
+    )  # fmt: skip
+def test_command_lines_that_cannot_be_followed(words: list[str], refusal: str, folder: Path) -> None:
     (folder / "two.yaml").write_text(f"{WEB}---{WEB}")
     result = run(*words)
     assert (result.exit_code, result.stdout) == (1, "")
@@ -333,20 +326,17 @@ def test_edit_takes_one_at_a_time(folder: Path) -> None:
     assert run("-f", "two.yaml", "--edit").stderr == "error: only one customization can be edited, and there are 2\n"
 
 
-@pytest.mark.parametrize("docs", [True, False])
+@cases(True, False)
 def test_a_customization_as_lua_and_back_is_the_same(docs: bool) -> None:
     obj = customization(**SCRIPTS)
     assert from_lua(to_lua(obj, docs=docs), obj) == obj
 
 
-@pytest.mark.parametrize(
-    ("text", "refusal"),
-    [
-        ("x = 1\n---@rule: Retain", "line 1: text before the first ---@rule line: x = 1"),
-        ("---@rule: Sing", "line 1: there is no rule Sing; use one of: Retain"),
-        ("---@rule: Retain\n---@rule: Retain", "line 2: rule Retain is set twice"),
-        ("---@name: a\n---@kind: b", "---@apiVersion is not set"),
-    ],
+@cases(
+    ("x = 1\n---@rule: Retain", "line 1: text before the first ---@rule line: x = 1"),
+    ("---@rule: Sing", "line 1: there is no rule Sing; use one of: Retain"),
+    ("---@rule: Retain\n---@rule: Retain", "line 2: rule Retain is set twice"),
+    ("---@name: a\n---@kind: b", "---@apiVersion is not set"),
 )
 def test_lua_that_is_no_customization(text: str, refusal: str) -> None:
     with pytest.raises(Rejected) as error:

@@ -13,6 +13,7 @@ from karmada.cli.karmadactl import main
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import NAMESPACES
 from tests.support.background import Background
+from tests.support.cases import cases
 from tests.support.kubectl_plane import Plane, plane
 from tests.support.objects import kube_object
 
@@ -84,18 +85,15 @@ def test_a_missing_namespace_is_reported_once_instead_of_what_would_be_in_it(run
     assert len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["get", "cm", "a", "-s", "karmada", "-n", "empty"], 'configmaps "a" not found'),
-        (["label", "cm", "a", "x=y", "-n", "default"], 'configmaps "a" not found'),
-        (["delete", "cm", "a", "-n", "nowhere"], 'configmaps "a" not found'),
-        (["logs", "a", "-C", "m1,m2", "-n", "empty"], 'pods "a" not found in namespace "empty"'),
-        (["logs", "a", "-C", "m2,m1", "-n", "empty"], 'pods "a" not found in namespace "empty"'),
-    ],
+@cases(
+    (["get", "cm", "a", "-s", "karmada", "-n", "empty"], 'configmaps "a" not found'),
+    (["label", "cm", "a", "x=y", "-n", "default"], 'configmaps "a" not found'),
+    (["delete", "cm", "a", "-n", "nowhere"], 'configmaps "a" not found'),
+    (["logs", "a", "-C", "m1,m2", "-n", "empty"], 'pods "a" not found in namespace "empty"'),
+    (["logs", "a", "-C", "m2,m1", "-n", "empty"], 'pods "a" not found in namespace "empty"'),
 )
 def test_an_object_is_reported_where_its_namespace_exists_and_when_it_is_deleted(
-    run: Run, words: list[str], message: str
+    words: list[str], message: str, run: Run
 ) -> None:
     result = run(*words)
     assert (result.exit_code, message in result.stderr, "namespaces" in result.stderr) == (1, True, False)
@@ -104,8 +102,8 @@ def test_an_object_is_reported_where_its_namespace_exists_and_when_it_is_deleted
 # members that cannot be reached
 
 
-@pytest.mark.parametrize("words", [["get", "pods"], ["get", "pods,cm,secrets"], ["get", "pods", "-s", "members"]])
-def test_each_unreachable_member_is_one_warning_and_the_others_are_shown(run: Run, words: list[str]) -> None:
+@cases(["get", "pods"], ["get", "pods,cm,secrets"], ["get", "pods", "-s", "members"])
+def test_each_unreachable_member_is_one_warning_and_the_others_are_shown(words: list[str], run: Run) -> None:
     result = run(*words)
     assert result.exit_code == 0
     bare, pulls = sorted(result.stderr.splitlines())
@@ -114,8 +112,8 @@ def test_each_unreachable_member_is_one_warning_and_the_others_are_shown(run: Ru
     assert {"m1", "m2"} <= set(result.stdout.split())
 
 
-@pytest.mark.parametrize("words", [["get", "pods,cm", "-C", "m1,bare"], ["top", "node", "--clusters", "m1,bare"]])
-def test_an_unreachable_member_that_was_named_is_an_error(run: Run, words: list[str]) -> None:
+@cases(["get", "pods,cm", "-C", "m1,bare"], ["top", "node", "--clusters", "m1,bare"])
+def test_an_unreachable_member_that_was_named_is_an_error(words: list[str], run: Run) -> None:
     result = run(*words)
     assert result.exit_code == 1
     assert result.stderr.count("it has no spec.impersonatorSecretRef") == 1
@@ -133,16 +131,13 @@ def test_logs_of_all_clusters_warn_of_unreachable_ones(run: Run) -> None:
 # no cluster
 
 
-@pytest.mark.parametrize(
-    ("word", "cluster", "where"),
-    [
-        ("one", "m1", ""),
-        ("both", "m1", "; both is in m1, m2"),
-        ("none", "NAME", "; none is in none of the members that could be read"),
-    ],
+@cases(
+    ("one", "m1", ""),
+    ("both", "m1", "; both is in m1, m2"),
+    ("none", "NAME", "; none is in none of the members that could be read"),
 )
 def test_without_a_cluster_the_flag_and_the_pods_clusters_are_named(
-    run: Run, word: str, cluster: str, where: str
+    word: str, cluster: str, where: str, run: Run
 ) -> None:
     logs = run("logs", word)
     assert logs.exit_code == 1

@@ -26,6 +26,7 @@ from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.gvrs import CLUSTER_ROLES, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.background import Background
+from tests.support.cases import cases
 from tests.support.kubectl_plane import plane as serving_plane
 from tests.support.objects import kube_object
 
@@ -305,31 +306,28 @@ def test_a_policy_that_is_there_already_is_an_error(world: World) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "refusal"),
-    [
-        (
-            ["deployment", "none", "-C", "member1"],
-            "error: failed to get resource in cluster(member1). "
-            "err: the deployment or none don't exist in cluster(member1)",
-        ),
-        (["deployment", "none"], "error: the cluster cannot be empty"),
-        (["deployment", "-C", "member1"], "error: incorrect command format, please use correct command format"),
-        (
-            ["deployment", "x", "-C", "nine"],
-            'Error from server (NotFound): clusters.cluster.karmada.io "nine" not found',
-        ),
-        (
-            ["things", "x", "-C", "member1"],
-            'error: failed to get resource in cluster(member1). err: the server doesn\'t have a resource type "things"',
-        ),
-        (
-            ["deployment", "x", "-C", "member1", "-o", "wide"],
-            "error: unable to match a printer suitable for the output format",
-        ),
-    ],
+@cases(
+    (
+        ["deployment", "none", "-C", "member1"],
+        "error: failed to get resource in cluster(member1). "
+        "err: the deployment or none don't exist in cluster(member1)",
+    ),
+    (["deployment", "none"], "error: the cluster cannot be empty"),
+    (["deployment", "-C", "member1"], "error: incorrect command format, please use correct command format"),
+    (
+        ["deployment", "x", "-C", "nine"],
+        'Error from server (NotFound): clusters.cluster.karmada.io "nine" not found',
+    ),
+    (
+        ["things", "x", "-C", "member1"],
+        'error: failed to get resource in cluster(member1). err: the server doesn\'t have a resource type "things"',
+    ),
+    (
+        ["deployment", "x", "-C", "member1", "-o", "wide"],
+        "error: unable to match a printer suitable for the output format",
+    ),
 )
-def test_promotions_that_cannot_be(world: World, words: list[str], refusal: str) -> None:
+def test_promotions_that_cannot_be(words: list[str], refusal: str, world: World) -> None:
     result = world.run(promote, *words)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith(refusal)
@@ -385,15 +383,12 @@ def test_apply_to_clusters_puts_a_policy_behind_every_object(world: World) -> No
     ]
 
 
-@pytest.mark.parametrize(
-    ("words", "refusal"),
-    [
-        (["-C", "member1", "--all-clusters"], "error: --all-clusters and --cluster cannot be used together\n"),
-        (["-C", "nine"], "error: cluster nine does not exist\n"),
-        (["-C", "nine,member1", "-C", "ten"], "cluster nine does not exist\ncluster ten does not exist\n"),
-    ],
+@cases(
+    (["-C", "member1", "--all-clusters"], "error: --all-clusters and --cluster cannot be used together\n"),
+    (["-C", "nine"], "error: cluster nine does not exist\n"),
+    (["-C", "nine,member1", "-C", "ten"], "cluster nine does not exist\ncluster ten does not exist\n"),
 )
-def test_clusters_that_cannot_be(world: World, words: list[str], refusal: str) -> None:
+def test_clusters_that_cannot_be(words: list[str], refusal: str, world: World) -> None:
     result = world.run(apply, "-f", "-", *words, stdin="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: never}\n")
     assert said(result) == (1, "", refusal)
     assert world.get(world.here, CONFIG_MAPS, "never", "default") is None

@@ -33,6 +33,7 @@ from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.auth.kubeconfig import write_kubeconfig
 from karmada.kube.server.auth.user import User
 from karmada.kube.sim.behaviours import Outcome, Rule
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.registering import PHASES, SYSTEM, Pair, registering_pair
 from tests.support.rights import binding, group, role
@@ -196,30 +197,27 @@ async def test_an_agent_in_another_namespace_keeps_its_rights(pair: Pair) -> Non
 # refusals
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "accepts 1 arg(s), received 0"),
-        (["a:1", "b:1"], "accepts 1 arg(s), received 2"),
-        (["a:1"], "token is required"),
-        (["a:1", "--cluster-name=A"], "invalid cluster name(A): "),
-        (
-            ["a:1", "--cluster-name=rbac-generator"],
-            'invalid cluster name(rbac-generator): must not be "rbac-generator"',
-        ),
-        (
-            ["a:1", "--token=abcdef.1", "--discovery-token-unsafe-skip-ca-verification"],
-            "couldn't validate the identity",
-        ),
-        (
-            ["a:1", "--token=abcdef.0123456789abcdef", "--discovery-token-ca-cert-hash=md5:1"],
-            'invalid discovery token CA certificate hash: unknown hash format "md5". Known format(s) are: sha256',
-        ),
-        (
-            ["http://a:1", "--token=abcdef.0123456789abcdef", "--discovery-token-unsafe-skip-ca-verification"],
-            '"http://a:1" is not the address of a control plane',
-        ),
-    ],
+@cases(
+    ([], "accepts 1 arg(s), received 0"),
+    (["a:1", "b:1"], "accepts 1 arg(s), received 2"),
+    (["a:1"], "token is required"),
+    (["a:1", "--cluster-name=A"], "invalid cluster name(A): "),
+    (
+        ["a:1", "--cluster-name=rbac-generator"],
+        'invalid cluster name(rbac-generator): must not be "rbac-generator"',
+    ),
+    (
+        ["a:1", "--token=abcdef.1", "--discovery-token-unsafe-skip-ca-verification"],
+        "couldn't validate the identity",
+    ),
+    (
+        ["a:1", "--token=abcdef.0123456789abcdef", "--discovery-token-ca-cert-hash=md5:1"],
+        'invalid discovery token CA certificate hash: unknown hash format "md5". Known format(s) are: sha256',
+    ),
+    (
+        ["http://a:1", "--token=abcdef.0123456789abcdef", "--discovery-token-unsafe-skip-ca-verification"],
+        '"http://a:1" is not the address of a control plane',
+    ),
 )
 def test_flags_that_cannot_be_followed_are_refused_before_any_request(
     words: list[str], message: str, tmp_path: Path

@@ -17,6 +17,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_all, load_yaml
 from karmada.overrides.engine import Overrides
 from karmada.overrides.explain import explain
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.overriding import cluster, config_map, container, cop, deployment, op, rule
 
@@ -111,9 +112,7 @@ def test_several_resources_and_standard_input(files: Path) -> None:
     assert web["metadata"]["labels"] == {"site": "one"}
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
+@cases(
         (POLICIES, "error: no resource in the given files"),
         ("a: [", "error: -: error converting YAML to JSON"),
         ("kind: Pod", "error: -: apiVersion not set"),
@@ -125,8 +124,7 @@ def test_several_resources_and_standard_input(files: Path) -> None:
             "spec.overrideRules[1].overriders.plaintext: replace operation does not apply: doc is missing path: "
             "/x/replicas: missing value",
         ),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_what_is_wrong_is_one_line(text: str, why: str) -> None:
     result = run("-f", "-", "--cluster", "m1", "--local", text=text)
     assert result.exit_code == 1
@@ -243,7 +241,7 @@ spec:
 SEVERAL = DEPLOYMENT.replace("replicas: 2", "replicas: 5")
 
 
-@pytest.mark.parametrize(("name", "replicas"), [("m1", 1), ("m2", 4)])
+@cases(("m1", 1), ("m2", 4))
 def test_replicas_are_divided_as_the_policy_of_the_files_says(name: str, replicas: int) -> None:
     result = run("-f", "-", "--cluster", name, "--local", text=f"{SEVERAL}---\n{PROPAGATION}")
     assert (result.exit_code, result.stderr) == (0, "")

@@ -26,6 +26,7 @@ from karmada.search.index.api import QueryApi
 from karmada.search.index.service import SearchIndex
 from tests.support.background import Background
 from tests.support.cached import KINDS, EverythingAllowed, HeldCaches, pod
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.karmada_server import control_plane
 from tests.support.karmadactl import Karmadactl
@@ -221,12 +222,9 @@ def test_a_watch_shows_what_is_there_and_then_what_changes(lab: Lab) -> None:
         watching.communicate()
 
 
-@pytest.mark.parametrize(
-    ("item", "expected"),
-    [
-        ({"status": "Running"}, ["m", "-", "Pod", "a", "Running", "-"]),
-        ({"creationTimestamp": "1970-01-01T00:00:00Z", "namespace": "n"}, ["m", "n", "Pod", "a", "-", "100s"]),
-    ],
+@cases(
+    ({"status": "Running"}, ["m", "-", "Pod", "a", "Running", "-"]),
+    ({"creationTimestamp": "1970-01-01T00:00:00Z", "namespace": "n"}, ["m", "n", "Pod", "a", "-", "100s"]),
 )
 def test_a_row_has_a_dash_for_what_is_not_known(item: Obj, expected: list[str]) -> None:
     assert row({"cluster": "m", "kind": "Pod", "name": "a", **item}, 100.0, wide=False) == expected

@@ -20,6 +20,7 @@ from karmada.cli.karmadactl import main
 from karmada.joining.pull.tokens import Malformed, Token, from_secret, to_secret
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvrs import SECRETS
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.objects import kube_object
 
@@ -116,26 +117,20 @@ async def test_a_secret_that_holds_no_token_is_reported_and_left_out(plane: Cont
     assert err == 'bootstrap token name is not of the form "bootstrap-token-(token-id)": bootstrap-token-broken\n'
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        ([], "missing argument; 'token delete' is missing token of form \"[a-z0-9]{6}\""),
-        (["Nonsense"], 'given token didn\'t match pattern "[a-z0-9]{6}" or "[a-z0-9]{6}.[a-z0-9]{16}"'),
-    ],
+@cases(
+    ([], "missing argument; 'token delete' is missing token of form \"[a-z0-9]{6}\""),
+    (["Nonsense"], 'given token didn\'t match pattern "[a-z0-9]{6}" or "[a-z0-9]{6}.[a-z0-9]{16}"'),
 )
 def test_what_is_no_token_is_refused(words: list[str], problem: str) -> None:
     result = CliRunner().invoke(main, ["token", "delete", *words])
     assert (result.exit_code, result.stderr) == (1, f"error: {problem}\n")
 
 
-@pytest.mark.parametrize(
-    ("data", "problem"),
-    [
-        ({}, "has no token-id data"),
-        ({"token-id": "abcdef"}, "has no token-secret data"),
-        ({"token-id": "abcdef", "token-secret": "x", "expiration": "soon"}, "can't parse expiration time"),
-        ({"token-id": "other", "token-secret": "x"}, "is not of the form"),
-    ],
+@cases(
+    ({}, "has no token-id data"),
+    ({"token-id": "abcdef"}, "has no token-secret data"),
+    ({"token-id": "abcdef", "token-secret": "x", "expiration": "soon"}, "can't parse expiration time"),
+    ({"token-id": "other", "token-secret": "x"}, "is not of the form"),
 )
 def test_secrets_without_a_token(data: dict[str, str], problem: str) -> None:
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
@@ -152,9 +147,6 @@ def test_a_token_is_read_back_as_it_was_written() -> None:
     assert tokens.row(Token("abcdef", "s"), 0)[1:] == ("<forever>", "<never>", "<none>", "<none>", "<none>")
 
 
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [(-5, "<invalid>"), (-1, "0s"), (59, "59s"), (61, "1m"), (7200, "2h"), (86400 * 3, "3d"), (86400 * 800, "2y")],
-)
+@cases((-5, "<invalid>"), (-1, "0s"), (59, "59s"), (61, "1m"), (7200, "2h"), (86400 * 3, "3d"), (86400 * 800, "2y"))
 def test_time_left(seconds: float, shown: str) -> None:
     assert tokens.time_left(seconds) == shown

@@ -15,6 +15,7 @@ from karmada.cli.commands.unregister import _delete_local_files
 from karmada.joining.join import cluster_id_of
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object
 from tests.support.registering import PHASES, Pair, registering_pair
@@ -121,24 +122,21 @@ async def test_works_that_no_agent_cleans_up_keep_the_cluster(registered: Pair) 
     assert await registered.member.get(DEPLOYMENTS, "karmada-agent", "karmada-system")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "cluster name is required"),
-        (["a", "b"], "only the cluster name is allowed as an argument"),
-        (["A"], "invalid cluster name(A): "),
-        (["m1"], "--cluster-kubeconfig is required to specify KUBECONFIG file path to access unregistering member"),
-        (["m1", "--cluster-kubeconfig=MEMBER", "--wait=0s"], "--wait 0s must be a positive duration, e.g. 1m0s"),
-        (["m1", "--cluster-kubeconfig=MEMBER"], "failed to get deployment karmada-agent in member cluster: "),
-        (["m9", "--cluster-kubeconfig=MEMBER", "--karmada-config=PLANE"], "no cluster object m9 found in karmada"),
-        (
-            ["pushed", "--cluster-kubeconfig=MEMBER", "--karmada-config=PLANE"],
-            "cluster pushed is a Push mode member cluster, please use command `unjoin` if you want to continue",
-        ),
-    ],
+@cases(
+    ([], "cluster name is required"),
+    (["a", "b"], "only the cluster name is allowed as an argument"),
+    (["A"], "invalid cluster name(A): "),
+    (["m1"], "--cluster-kubeconfig is required to specify KUBECONFIG file path to access unregistering member"),
+    (["m1", "--cluster-kubeconfig=MEMBER", "--wait=0s"], "--wait 0s must be a positive duration, e.g. 1m0s"),
+    (["m1", "--cluster-kubeconfig=MEMBER"], "failed to get deployment karmada-agent in member cluster: "),
+    (["m9", "--cluster-kubeconfig=MEMBER", "--karmada-config=PLANE"], "no cluster object m9 found in karmada"),
+    (
+        ["pushed", "--cluster-kubeconfig=MEMBER", "--karmada-config=PLANE"],
+        "cluster pushed is a Push mode member cluster, please use command `unjoin` if you want to continue",
+    ),
 )
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_cannot_be_unregistered_is_refused(unregistered: Pair, words: list[str], message: str) -> None:
+async def test_what_cannot_be_unregistered_is_refused(words: list[str], message: str, unregistered: Pair) -> None:
     files = {"MEMBER": str(unregistered.sim.kubeconfig), "PLANE": str(unregistered.plane.server.kubeconfig)}
     given = [re.sub("MEMBER|PLANE", lambda found: files[found[0]], word) for word in words]
     code, out, err = await unregistered.run("unregister", *given)

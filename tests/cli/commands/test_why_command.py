@@ -23,6 +23,7 @@ from karmada.kube.schema.yamlio import load_yaml
 from karmada.prediction import evictions
 from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.service.estimates import PATH
+from tests.support.cases import cases
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement, spread
 from tests.support.scheduling_plane import BINDINGS, Scheduling, scheduling
 
@@ -326,9 +327,9 @@ async def test_without_a_policy_that_is_said(plane: Scheduling) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [PropagationPolicy, ClusterPropagationPolicy])
+@cases(PropagationPolicy, ClusterPropagationPolicy)
 async def test_with_a_policy_and_no_binding_the_policy_is_named(
-    plane: Scheduling, kind: type[PropagationPolicy] | type[ClusterPropagationPolicy]
+    kind: type[PropagationPolicy] | type[ClusterPropagationPolicy], plane: Scheduling
 ) -> None:
     await settings(plane)
     metadata = {"name": "everything", **({"namespace": "default"} if kind is PropagationPolicy else {})}
@@ -381,36 +382,33 @@ async def test_it_writes_nothing(plane: Scheduling) -> None:
 TAINTED = "left m1 because it has a NoExecute taint that the placement does not tolerate, since 2023-11-14T22:13:20Z"
 
 
-@pytest.mark.parametrize(
-    ("task", "clusters", "health", "sentence"),
-    [
-        (
-            {"reason": "TaintUntolerated", "producer": "TaintManager", "purgeMode": "Gracefully"},
-            ["m2"],
-            {"m1": "Healthy"},
-            f"{TAINTED}; its copy there waits for the resource to be healthy in m2, until 2023-11-14T22:23:20Z at most",
-        ),
-        (
-            {"reason": "ApplicationFailure", "producer": "x", "purgeMode": "Never", "suppressDeletion": True},
-            ["m2"],
-            {},
-            "left m1 because the resource was unhealthy there, since 2023-11-14T22:13:20Z; "
-            "its copy there stays until suppressDeletion of the task is false",
-        ),
-        (
-            {"reason": "TaintUntolerated", "producer": "TaintManager", "purgeMode": "Directly"},
-            ["m2"],
-            {},
-            f"{TAINTED}; its copy there is deleted before the next one is made",
-        ),
-        (
-            {"reason": "Drained", "producer": "people", "purgeMode": "Gracefully", "gracePeriodSeconds": 5},
-            [],
-            {"m1": "Healthy"},
-            "left m1 because people says Drained, since 2023-11-14T22:13:20Z; its copy there waits for another cluster "
-            "that fits (past its grace period: it may be the last that serves)",
-        ),
-    ],
+@cases(
+    (
+        {"reason": "TaintUntolerated", "producer": "TaintManager", "purgeMode": "Gracefully"},
+        ["m2"],
+        {"m1": "Healthy"},
+        f"{TAINTED}; its copy there waits for the resource to be healthy in m2, until 2023-11-14T22:23:20Z at most",
+    ),
+    (
+        {"reason": "ApplicationFailure", "producer": "x", "purgeMode": "Never", "suppressDeletion": True},
+        ["m2"],
+        {},
+        "left m1 because the resource was unhealthy there, since 2023-11-14T22:13:20Z; "
+        "its copy there stays until suppressDeletion of the task is false",
+    ),
+    (
+        {"reason": "TaintUntolerated", "producer": "TaintManager", "purgeMode": "Directly"},
+        ["m2"],
+        {},
+        f"{TAINTED}; its copy there is deleted before the next one is made",
+    ),
+    (
+        {"reason": "Drained", "producer": "people", "purgeMode": "Gracefully", "gracePeriodSeconds": 5},
+        [],
+        {"m1": "Healthy"},
+        "left m1 because people says Drained, since 2023-11-14T22:13:20Z; its copy there waits for another cluster "
+        "that fits (past its grace period: it may be the last that serves)",
+    ),
 )
 def test_evictions_are_explained(task: Obj, clusters: list[str], health: dict[str, str], sentence: str) -> None:
     started = {"fromCluster": "m1", **task, "creationTimestamp": "2023-11-14T22:13:20Z"}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from karmada.cli.output.gotemplate import TemplateError, parse
+from tests.support.cases import cases
 
 OBJ: dict[str, Any] = {
     "kind": "Deployment",
@@ -16,9 +17,7 @@ OBJ: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("template", "text"),
-    [
+@cases(
         ("{{.metadata.name}}", "web"),
         ("{{ .metadata.name\n}}", "web"),
         ("{{$.kind}}", "Deployment"),
@@ -69,25 +68,21 @@ OBJ: dict[str, Any] = {
         ("{{eq .foo nil}}", "true"),
         ("{{`raw \"x\"`}}{{'a'}}{{0x10}}{{1.5}}{{1000000.0}}", "raw \"x\"97161.51e+06"),
         ("{{if and (eq .kind \"Deployment\") (gt (len .spec.items) 1)}}ok{{end}}", "ok"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_a_template_gives(template: str, text: str) -> None:
     assert parse(template).render(OBJ) == text
 
 
-@pytest.mark.parametrize(
-    ("template", "error"),
-    [
-        ("{{.foo", "template: output:1: unclosed action"),
-        ('x\n{{ "a }}', "template: output:2: unterminated quoted string"),
-        ("{{nofunc}}", 'template: output:1: function "nofunc" not defined'),
-        ("{{$y}}", 'template: output:1: undefined variable "$y"'),
-        ("{{end}}", "template: output:1: unexpected {{end}}"),
-        ("{{if .x}}", "template: output:1: unexpected EOF"),
-        ("{{}}", "template: output:1: missing value for command"),
-        ("{{break}}", "template: output:1: {{break}} outside {{range}}"),
-        ("{{1 | 2}}", "template: output:1: non executable command in pipeline stage 2"),
-    ],
+@cases(
+    ("{{.foo", "template: output:1: unclosed action"),
+    ('x\n{{ "a }}', "template: output:2: unterminated quoted string"),
+    ("{{nofunc}}", 'template: output:1: function "nofunc" not defined'),
+    ("{{$y}}", 'template: output:1: undefined variable "$y"'),
+    ("{{end}}", "template: output:1: unexpected {{end}}"),
+    ("{{if .x}}", "template: output:1: unexpected EOF"),
+    ("{{}}", "template: output:1: missing value for command"),
+    ("{{break}}", "template: output:1: {{break}} outside {{range}}"),
+    ("{{1 | 2}}", "template: output:1: non executable command in pipeline stage 2"),
 )
 def test_what_is_no_template_is_refused(template: str, error: str) -> None:
     with pytest.raises(TemplateError) as caught:
@@ -95,9 +90,7 @@ def test_what_is_no_template_is_refused(template: str, error: str) -> None:
     assert str(caught.value) == error
 
 
-@pytest.mark.parametrize(
-    ("template", "place", "error"),
-    [
+@cases(
         ("{{.metadata.name.x}}", "1:11 output <.metadata.name.x>", "can't evaluate field x in type interface {}"),
         ("{{len 3}}", "1:2 output <len 3>", "error calling len: len of type int"),
         ("{{index .spec.items 9}}", "1:2 output <index .spec.items 9>", "error calling index: index out of range: 9"),
@@ -105,8 +98,7 @@ def test_what_is_no_template_is_refused(template: str, error: str) -> None:
         ('{{eq 1 "a"}}', '1:2 output <eq 1 "a">', "error calling eq: incompatible types for comparison"),
         ("{{range .kind}}{{end}}", "1:8 output <.kind>", "range can't iterate over Deployment"),
         ('{{define "x"}}{{.a.b}}{{end}}{{template "x" .}}', "1:18 x <.a.b>", 'map has no entry for key "a"'),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_what_cannot_be_executed_is_reported_with_its_place(template: str, place: str, error: str) -> None:
     with pytest.raises(TemplateError) as caught:
         parse(template).render(OBJ, allow_missing=False)

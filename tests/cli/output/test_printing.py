@@ -20,6 +20,7 @@ from karmada.cli.targeting.connect import Failure
 from karmada.kube.objects.go_json import to_json
 from karmada.kube.objects.go_values import go_value
 from karmada.kube.schema.yamlio import load_yaml
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 WEB: dict[str, Any] = kube_object(
@@ -91,9 +92,7 @@ def test_documents_are_parted() -> None:
     assert len(list(yaml.safe_load_all(first + second))) == 2
 
 
-@pytest.mark.parametrize(
-    ("output", "text"),
-    [
+@cases(
         ("jsonpath={.metadata.name}", "web"),
         ("jsonpath-as-json={.spec.replicas}", "[\n    2\n]\n"),
         ("go-template={{.metadata.name}}!", "web!"),
@@ -101,8 +100,7 @@ def test_documents_are_parted() -> None:
         ("custom-columns=N:.metadata.name,L:spec.list,X:.nope", "N     L       X\nweb   [a b]   <none>\n"),
         ("custom-columns=L:.spec.list[*]", "L\na,b\n"),
         ("kyaml", KYAML),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_a_format_gives(output: str, text: str) -> None:
     assert printer(output)(WEB) == text
 
@@ -125,25 +123,22 @@ def test_templates_may_come_from_files_or_from_a_flag(tmp_path: Path) -> None:
     assert printer(f"custom-columns-file={tmp_path}/c")(WEB) == "NAME   KIND\nweb    Deployment\n"
 
 
-@pytest.mark.parametrize(
-    ("output", "error"),
-    [
-        (
-            "foo",
-            'error: unable to match a printer suitable for the output format "foo", allowed formats are: custom-',
-        ),
-        ("json=x", 'error: unable to match a printer suitable for the output format "json=x"'),
-        ("jsonpath", "error: template format specified but no template given"),
-        ("go-template=", "error: template format specified but no template given"),
-        ("jsonpath={.a", "error: error parsing jsonpath {.a, unclosed action"),
-        ("go-template={{.a", "error: error parsing template {{.a, template: output:1: unclosed action"),
-        ("custom-columns", "error: custom-columns format specified but no custom columns given"),
-        ("custom-columns=A", "error: unexpected custom-columns spec: A, expected <header>:<json-path-expr>"),
-        (
-            "go-template-file=/nowhere",
-            "error: error reading --template /nowhere, open /nowhere: no such file or directory",
-        ),
-    ],
+@cases(
+    (
+        "foo",
+        'error: unable to match a printer suitable for the output format "foo", allowed formats are: custom-',
+    ),
+    ("json=x", 'error: unable to match a printer suitable for the output format "json=x"'),
+    ("jsonpath", "error: template format specified but no template given"),
+    ("go-template=", "error: template format specified but no template given"),
+    ("jsonpath={.a", "error: error parsing jsonpath {.a, unclosed action"),
+    ("go-template={{.a", "error: error parsing template {{.a, template: output:1: unclosed action"),
+    ("custom-columns", "error: custom-columns format specified but no custom columns given"),
+    ("custom-columns=A", "error: unexpected custom-columns spec: A, expected <header>:<json-path-expr>"),
+    (
+        "go-template-file=/nowhere",
+        "error: error reading --template /nowhere, open /nowhere: no such file or directory",
+    ),
 )
 def test_what_is_no_format_is_refused(output: str, error: str) -> None:
     with pytest.raises(Failure) as caught:
@@ -151,18 +146,15 @@ def test_what_is_no_format_is_refused(output: str, error: str) -> None:
     assert caught.value.message.startswith(error)
 
 
-@pytest.mark.parametrize(
-    ("output", "error"),
-    [
-        (
-            "jsonpath={.spec[0]}",
-            'error: error executing jsonpath "{.spec[0]}": Error executing template: map[string]interface',
-        ),
-        (
-            "go-template={{.kind.x}}",
-            'error: error executing template "{{.kind.x}}": template: output:1:7: executing "output"',
-        ),
-    ],
+@cases(
+    (
+        "jsonpath={.spec[0]}",
+        'error: error executing jsonpath "{.spec[0]}": Error executing template: map[string]interface',
+    ),
+    (
+        "go-template={{.kind.x}}",
+        'error: error executing template "{{.kind.x}}": template: output:1:7: executing "output"',
+    ),
 )
 def test_what_fails_with_an_object_is_reported(output: str, error: str) -> None:
     with pytest.raises(Failure) as caught:
@@ -194,16 +186,13 @@ def test_values_are_written_as_go_writes_them() -> None:
     assert go_value({"b": [1, None, True], "a": {}}) == "map[a:map[] b:[1 <nil> true]]"
 
 
-@pytest.mark.parametrize(
-    ("rows", "text"),
-    [
-        ([], ""),
-        ([["NAME", "AGE"], ["web", "1d"]], "NAME   AGE\nweb    1d\n"),
-        ([["A", "B"], ["x", "y"]], "A     B\nx     y\n"),
-        ([["a-long-name", ""], ["b", "c"]], "a-long-name   \nb             c\n"),
-        ([["one"]], "one\n"),
-        ([["a", "b", "c"], ["only"], ["d", "e-e-e-e", "f"]], "a     b     c\nonly\nd     e-e-e-e   f\n"),
-    ],
+@cases(
+    ([], ""),
+    ([["NAME", "AGE"], ["web", "1d"]], "NAME   AGE\nweb    1d\n"),
+    ([["A", "B"], ["x", "y"]], "A     B\nx     y\n"),
+    ([["a-long-name", ""], ["b", "c"]], "a-long-name   \nb             c\n"),
+    ([["one"]], "one\n"),
+    ([["a", "b", "c"], ["only"], ["d", "e-e-e-e", "f"]], "a     b     c\nonly\nd     e-e-e-e   f\n"),
 )
 def test_columns_are_aligned(rows: list[list[str]], text: str) -> None:
     assert tables.columns(rows) == text
@@ -241,16 +230,13 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "output",
-    [
+@cases(
         "json", "yaml", "name", "jsonpath={.metadata.annotations}", "jsonpath={.spec.list[*]}",
         "jsonpath-as-json={.spec}",
         'jsonpath={range .spec.list[*]}{@}{"\\n"}{end}', "go-template={{range .spec.list}}{{.}} {{end}}",
         "go-template={{.metadata.labels}}", 'go-template={{printf "%6.2f" 3.14159}}',
-    ],
-)  # fmt: skip
-def test_kubectl_writes_the_same(kubectl: str, manifest: Path, output: str) -> None:
+    )  # fmt: skip
+def test_kubectl_writes_the_same(output: str, kubectl: str, manifest: Path) -> None:
     command = [kubectl, "label", "--local", "-f", str(manifest), "x=y", "--overwrite", "-o", output]
     printed = subprocess.run(command, capture_output=True, text=True, check=True)
     assert printer(output)(json.loads(manifest.read_text())) == printed.stdout

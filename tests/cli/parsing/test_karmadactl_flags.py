@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from karmada.cli.parsing.flags import FlagError, FlagSet, default_text, shown_name
 from karmada.cli.parsing.resolving import distance, resolve, suggestions
 from karmada.cli.targeting.connect import Duration
+from tests.support.cases import cases
 
 FLAGS = [
     click.Option(["-n", "--namespace"], default=""),
@@ -40,68 +41,62 @@ def values(*args: str) -> dict[str, object]:
     return context.params
 
 
-@pytest.mark.parametrize(
-    ("args", "expected"),
-    [
-        (["-n", "x"], {"namespace": "x"}),
-        (["-nx"], {"namespace": "x"}),
-        (["-n=x"], {"namespace": "x"}),
-        (["--namespace=x"], {"namespace": "x"}),
-        (["--namespace", "x"], {"namespace": "x"}),
-        (["--namespace=a=b"], {"namespace": "a=b"}),
-        (["--namespace="], {"namespace": ""}),
-        (["--namespace", "--watch"], {"namespace": "--watch", "watch": False}),
-        (["-n", "a", "-n", "b"], {"namespace": "b"}),
-        (["-wAn", "x"], {"watch": True, "all_namespaces": True, "namespace": "x"}),
-        (["-wAnx"], {"watch": True, "all_namespaces": True, "namespace": "x"}),
-        (["-w=false"], {"watch": False}),
-        (["--watch=t"], {"watch": True}),
-        (["--watch", "false"], {"watch": True, "words": ("false",)}),
-        (["--watch", "--watch=0"], {"watch": False}),
-        ([], {"wait": True, "color": True, "cascade": True, "dry_run": "none"}),
-        (["--wait=false"], {"wait": False}),
-        (["--wait=false", "--wait"], {"wait": True}),
-        (["--color=false"], {"color": False}),
-        (["--no-color"], {"color": False}),
-        (["--no-color=false"], {"color": True}),
-        (["--cascade"], {"cascade": True}),
-        (["--cascade=false"], {"cascade": False}),
-        (["--dry-run", "pods"], {"dry_run": "client", "words": ("pods",)}),
-        (["--dry-run=server", "pods"], {"dry_run": "server", "words": ("pods",)}),
-        (["--tail=-5"], {"tail": -5}),
-        (["--tail", "-5"], {"tail": -5}),
-        (["--ratio", "0.5"], {"ratio": 0.5}),
-        (["-f", "a", "--filename=b", "-f-"], {"filename": ("a", "b", "-")}),
-        (["-q", "-x"], {"q": "-x"}),
-        (["a", "-w", "b", "-", "-n", "x"], {"words": ("a", "b", "-"), "watch": True, "namespace": "x"}),
-        (["a", "--", "-w", "--foo"], {"words": ("a", "-w", "--foo"), "watch": False}),
-        (["--all_namespaces"], {"all_namespaces": True}),
-    ],
+@cases(
+    (["-n", "x"], {"namespace": "x"}),
+    (["-nx"], {"namespace": "x"}),
+    (["-n=x"], {"namespace": "x"}),
+    (["--namespace=x"], {"namespace": "x"}),
+    (["--namespace", "x"], {"namespace": "x"}),
+    (["--namespace=a=b"], {"namespace": "a=b"}),
+    (["--namespace="], {"namespace": ""}),
+    (["--namespace", "--watch"], {"namespace": "--watch", "watch": False}),
+    (["-n", "a", "-n", "b"], {"namespace": "b"}),
+    (["-wAn", "x"], {"watch": True, "all_namespaces": True, "namespace": "x"}),
+    (["-wAnx"], {"watch": True, "all_namespaces": True, "namespace": "x"}),
+    (["-w=false"], {"watch": False}),
+    (["--watch=t"], {"watch": True}),
+    (["--watch", "false"], {"watch": True, "words": ("false",)}),
+    (["--watch", "--watch=0"], {"watch": False}),
+    ([], {"wait": True, "color": True, "cascade": True, "dry_run": "none"}),
+    (["--wait=false"], {"wait": False}),
+    (["--wait=false", "--wait"], {"wait": True}),
+    (["--color=false"], {"color": False}),
+    (["--no-color"], {"color": False}),
+    (["--no-color=false"], {"color": True}),
+    (["--cascade"], {"cascade": True}),
+    (["--cascade=false"], {"cascade": False}),
+    (["--dry-run", "pods"], {"dry_run": "client", "words": ("pods",)}),
+    (["--dry-run=server", "pods"], {"dry_run": "server", "words": ("pods",)}),
+    (["--tail=-5"], {"tail": -5}),
+    (["--tail", "-5"], {"tail": -5}),
+    (["--ratio", "0.5"], {"ratio": 0.5}),
+    (["-f", "a", "--filename=b", "-f-"], {"filename": ("a", "b", "-")}),
+    (["-q", "-x"], {"q": "-x"}),
+    (["a", "-w", "b", "-", "-n", "x"], {"words": ("a", "b", "-"), "watch": True, "namespace": "x"}),
+    (["a", "--", "-w", "--foo"], {"words": ("a", "-w", "--foo"), "watch": False}),
+    (["--all_namespaces"], {"all_namespaces": True}),
 )
 def test_a_flag_may_be_written_in_every_way_kubectl_takes(args: list[str], expected: dict[str, object]) -> None:
     found = values(*args)
     assert {name: found[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("args", "problem"),
-    [
-        (["--foo"], "unknown flag: --foo"),
-        (["--foo=1"], "unknown flag: --foo"),
-        (["-z"], "unknown shorthand flag: 'z' in -z"),
-        (["-wzn"], "unknown shorthand flag: 'z' in -zn"),
-        (["-n"], "flag needs an argument: 'n' in -n"),
-        (["-wn"], "flag needs an argument: 'n' in -wn"),
-        (["--namespace"], "flag needs an argument: --namespace"),
-        (["---x"], "bad flag syntax: ---x"),
-        (["--=x"], "bad flag syntax: --=x"),
-        (
-            ["--watch=maybe"],
-            'invalid argument "maybe" for "-w, --watch" flag: strconv.ParseBool: parsing "maybe": invalid syntax',
-        ),
-        (["--tail=x"], 'invalid argument "x" for "--tail" flag: strconv.ParseInt: parsing "x": invalid syntax'),
-        (["--ratio=x"], 'invalid argument "x" for "--ratio" flag: strconv.ParseFloat: parsing "x": invalid syntax'),
-    ],
+@cases(
+    (["--foo"], "unknown flag: --foo"),
+    (["--foo=1"], "unknown flag: --foo"),
+    (["-z"], "unknown shorthand flag: 'z' in -z"),
+    (["-wzn"], "unknown shorthand flag: 'z' in -zn"),
+    (["-n"], "flag needs an argument: 'n' in -n"),
+    (["-wn"], "flag needs an argument: 'n' in -wn"),
+    (["--namespace"], "flag needs an argument: --namespace"),
+    (["---x"], "bad flag syntax: ---x"),
+    (["--=x"], "bad flag syntax: --=x"),
+    (
+        ["--watch=maybe"],
+        'invalid argument "maybe" for "-w, --watch" flag: strconv.ParseBool: parsing "maybe": invalid syntax',
+    ),
+    (["--tail=x"], 'invalid argument "x" for "--tail" flag: strconv.ParseInt: parsing "x": invalid syntax'),
+    (["--ratio=x"], 'invalid argument "x" for "--ratio" flag: strconv.ParseFloat: parsing "x": invalid syntax'),
 )
 def test_what_kubectl_would_not_take_is_refused_in_its_words(args: list[str], problem: str) -> None:
     with pytest.raises(FlagError) as caught:
@@ -134,20 +129,17 @@ def test_the_flag_of_a_command_hides_that_of_all_commands() -> None:
     assert list(FlagSet([own], [shared]).read(["--kubeconfig=x"]).given) == [own]
 
 
-@pytest.mark.parametrize(
-    ("option", "name", "default"),
-    [
-        (FLAGS[0], "-n, --namespace", "''"),
-        (FLAGS[1], "-w, --watch", "false"),
-        (FLAGS[3], "--wait", "true"),
-        (FLAGS[6], "--dry-run", "'none'"),
-        (FLAGS[7], "--tail", "-1"),
-        (FLAGS[9], "-f, --filename", "[]"),
-        (click.Option(["--x"], type=int), "--x", "0"),
-        (click.Option(["--x"]), "--x", "''"),
-        (click.Option(["--x"], type=Duration(), default=90.0), "--x", "90s"),
-        (click.Option(["--x"], type=Duration(), default="1m0s"), "--x", "1m0s"),
-    ],
+@cases(
+    (FLAGS[0], "-n, --namespace", "''"),
+    (FLAGS[1], "-w, --watch", "false"),
+    (FLAGS[3], "--wait", "true"),
+    (FLAGS[6], "--dry-run", "'none'"),
+    (FLAGS[7], "--tail", "-1"),
+    (FLAGS[9], "-f, --filename", "[]"),
+    (click.Option(["--x"], type=int), "--x", "0"),
+    (click.Option(["--x"]), "--x", "''"),
+    (click.Option(["--x"], type=Duration(), default=90.0), "--x", "90s"),
+    (click.Option(["--x"], type=Duration(), default="1m0s"), "--x", "1m0s"),
 )
 def test_help_shows_flags_and_defaults_as_kubectl_does(option: click.Option, name: str, default: str) -> None:
     assert (shown_name(option), default_text(option)) == (name, default)
@@ -195,38 +187,33 @@ def down(times: int) -> None:
     """Down."""
 
 
-@pytest.mark.parametrize(
-    ("args", "names", "rest"),
-    [
-        ("get pods", ("get",), "pods"),
-        ("-n x get pods", ("get",), "-n x pods"),
-        ("-n get get pods", ("get",), "-n get pods"),
-        ("-n=x get pods", ("get",), "-n=x pods"),
-        ("-A get pods", ("get",), "-A pods"),
-        ("--kubeconfig F --namespace N get pods", ("get",), "--kubeconfig F --namespace N pods"),
-        ("-v 4 get pods", ("get",), "-v 4 pods"),
-        ("--logtostderr get pods", ("get",), "--logtostderr pods"),
-        ("sim create a", ("sim", "create"), "a"),
-        ("sim --data-dir D create a", ("sim", "create"), "--data-dir D a"),
-        ("--nodes 3 sim --fast create a", ("sim", "create"), "--nodes 3 --fast a"),
-        ("sim", ("sim",), ""),
-        ("sim fail alpha down", ("sim", "fail", "down"), ""),
-        ("sim fail down down", ("sim", "fail", "down"), ""),
-        ("sim fail --data-dir D alpha --times 3 down", ("sim", "fail", "down"), "--data-dir D --times 3"),
-        ("sim fail down --help", ("sim", "fail", "down"), "--help"),
-        ("", (), ""),
-        ("--help", (), "--help"),
-        ("-- get", (), "-- get"),
-    ],
+@cases(
+    ("get pods", ("get",), "pods"),
+    ("-n x get pods", ("get",), "-n x pods"),
+    ("-n get get pods", ("get",), "-n get pods"),
+    ("-n=x get pods", ("get",), "-n=x pods"),
+    ("-A get pods", ("get",), "-A pods"),
+    ("--kubeconfig F --namespace N get pods", ("get",), "--kubeconfig F --namespace N pods"),
+    ("-v 4 get pods", ("get",), "-v 4 pods"),
+    ("--logtostderr get pods", ("get",), "--logtostderr pods"),
+    ("sim create a", ("sim", "create"), "a"),
+    ("sim --data-dir D create a", ("sim", "create"), "--data-dir D a"),
+    ("--nodes 3 sim --fast create a", ("sim", "create"), "--nodes 3 --fast a"),
+    ("sim", ("sim",), ""),
+    ("sim fail alpha down", ("sim", "fail", "down"), ""),
+    ("sim fail down down", ("sim", "fail", "down"), ""),
+    ("sim fail --data-dir D alpha --times 3 down", ("sim", "fail", "down"), "--data-dir D --times 3"),
+    ("sim fail down --help", ("sim", "fail", "down"), "--help"),
+    ("", (), ""),
+    ("--help", (), "--help"),
+    ("-- get", (), "-- get"),
 )
 def test_flags_may_stand_before_the_command_they_belong_to(args: str, names: tuple[str, ...], rest: str) -> None:
     found = resolve(root, args.split())
     assert (found.names, " ".join(found.rest)) == (names, rest)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "steps"), [("get", "get", 0), ("gte", "get", 2), ("", "abc", 3), ("joi", "join", 1)]
-)
+@cases(("get", "get", 0), ("gte", "get", 2), ("", "abc", 3), ("joi", "join", 1))
 def test_the_distance_between_words(one: str, other: str, steps: int) -> None:
     assert distance(one, other) == distance(other, one) == steps
 

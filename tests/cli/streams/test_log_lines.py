@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from karmada.cli.streams.log_streams import Lines, LogOptions, copy
 from karmada.cli.targeting.connect import Failure
+from tests.support.cases import cases
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=8))
@@ -54,19 +55,16 @@ async def test_a_last_line_gets_an_end_only_where_more_may_follow() -> None:
     assert await copied() == b""
 
 
-@pytest.mark.parametrize(
-    ("options", "query"),
-    [
-        (LogOptions(), {}),
-        (LogOptions(follow=True, previous=True, timestamps=True), dict.fromkeys(("follow", "previous", "timestamps"))),
-        (LogOptions(insecure_backend=True), {"insecureSkipTLSVerifyBackend": None}),
-        (LogOptions(tail=0), {"tailLines": "0"}),
-        (LogOptions(tail=-1), {}),
-        (LogOptions(limit_bytes=7), {"limitBytes": "7"}),
-        (LogOptions(since=90.5), {"sinceSeconds": "91"}),
-        (LogOptions(since=0.4), {"sinceSeconds": "0"}),
-        (LogOptions(since_time="2024-01-01T01:00:00.9+01:00"), {"sinceTime": "2024-01-01T00:00:00Z"}),
-    ],
+@cases(
+    (LogOptions(), {}),
+    (LogOptions(follow=True, previous=True, timestamps=True), dict.fromkeys(("follow", "previous", "timestamps"))),
+    (LogOptions(insecure_backend=True), {"insecureSkipTLSVerifyBackend": None}),
+    (LogOptions(tail=0), {"tailLines": "0"}),
+    (LogOptions(tail=-1), {}),
+    (LogOptions(limit_bytes=7), {"limitBytes": "7"}),
+    (LogOptions(since=90.5), {"sinceSeconds": "91"}),
+    (LogOptions(since=0.4), {"sinceSeconds": "0"}),
+    (LogOptions(since_time="2024-01-01T01:00:00.9+01:00"), {"sinceTime": "2024-01-01T00:00:00Z"}),
 )
 def test_which_requests_a_server_gets(options: LogOptions, query: dict[str, str | None]) -> None:
     options.check()
@@ -74,17 +72,14 @@ def test_which_requests_a_server_gets(options: LogOptions, query: dict[str, str 
     assert options.query("c") == {"container": "c", **wanted}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (LogOptions(since=1, since_time="x"), "at most one of `sinceTime` or `sinceSeconds` may be specified"),
-        (LogOptions(since=-1), "--since must be greater than 0"),
-        (LogOptions(since_time="x"), 'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"'),
-        (
-            LogOptions(all_containers=True, container="c"),
-            "--all-containers=true should not be specified with container name c",
-        ),
-    ],
+@cases(
+    (LogOptions(since=1, since_time="x"), "at most one of `sinceTime` or `sinceSeconds` may be specified"),
+    (LogOptions(since=-1), "--since must be greater than 0"),
+    (LogOptions(since_time="x"), 'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"'),
+    (
+        LogOptions(all_containers=True, container="c"),
+        "--all-containers=true should not be specified with container name c",
+    ),
 )
 def test_what_no_server_would_understand(options: LogOptions, message: str) -> None:
     with pytest.raises(Failure) as caught:

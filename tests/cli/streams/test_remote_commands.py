@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from karmada.cli.commands.attach import attach
 from karmada.cli.commands.exec import exec_
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 from tests.support.terminals import TerminalSession
 
@@ -158,15 +159,12 @@ async def test_a_server_that_knows_no_end_of_input_is_not_hung_up_on(server: Ser
     )
 
 
-@pytest.mark.parametrize(
-    ("status", "message"),
-    [
-        (failed(message="no such thing", reason="InternalError", code=500), "no such thing"),
-        (None, "the stream ended without the exit status of the command"),
-    ],
+@cases(
+    (failed(message="no such thing", reason="InternalError", code=500), "no such thing"),
+    (None, "the stream ended without the exit status of the command"),
 )
 async def test_what_did_not_even_run_is_reported(
-    server: Server, status: dict[str, object] | None, message: str
+    status: dict[str, object] | None, message: str, server: Server
 ) -> None:
     async def talk(socket: web.WebSocketResponse) -> None:
         await socket.send_bytes(b"\x01some\n")
@@ -177,20 +175,17 @@ async def test_what_did_not_even_run_is_reported(
     assert said(await server.run("exec", "p", "--", "ls")) == (1, "some\n", f"error: {message}\n")
 
 
-@pytest.mark.parametrize(
-    ("refusal", "message"),
-    [
-        ((500, 'container not found ("c")'), 'error: unable to upgrade connection: container not found ("c")\n'),
-        (
-            (403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not you"}),
-            "Error from server (Forbidden): not you\n",
-        ),
-        ((404, ""), "Error from server (NotFound): the server could not find the requested resource\n"),
-        ((200, "a page"), "error: unable to upgrade connection: a page\n"),
-    ],
+@cases(
+    ((500, 'container not found ("c")'), 'error: unable to upgrade connection: container not found ("c")\n'),
+    (
+        (403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not you"}),
+        "Error from server (Forbidden): not you\n",
+    ),
+    ((404, ""), "Error from server (NotFound): the server could not find the requested resource\n"),
+    ((200, "a page"), "error: unable to upgrade connection: a page\n"),
 )
 async def test_what_a_server_says_instead_of_opening_a_socket(
-    server: Server, refusal: tuple[int, object], message: str
+    refusal: tuple[int, object], message: str, server: Server
 ) -> None:
     server.refusal = refusal
     assert said(await server.run("exec", "p", "--", "ls")) == (1, "", message)
@@ -257,8 +252,8 @@ async def test_a_connection_that_breaks_leaves_the_terminal_as_it_was(server: Se
         assert terminal.is_as_before
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
-async def test_a_signal_from_outside_leaves_the_terminal_as_it_was(server: Server, number: signal.Signals) -> None:
+@cases(signal.SIGTERM, signal.SIGQUIT)
+async def test_a_signal_from_outside_leaves_the_terminal_as_it_was(number: signal.Signals, server: Server) -> None:
     async def talk(socket: web.WebSocketResponse) -> None:
         await socket.send_bytes(b"\x01ready\r\n")
         await server.receive(socket, b"never")

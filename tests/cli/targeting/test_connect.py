@@ -13,6 +13,7 @@ from karmada.cli.targeting import connect
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, Forbidden, Invalid, NotFound, Unauthorized, invalid
 from karmada.kube.objects.gvk import GroupKind
+from tests.support.cases import cases
 
 
 def write(path: Path, server: str, context: str = "here", current: str | None = None) -> Path:
@@ -108,9 +109,7 @@ def test_the_context_is_the_one_requested_or_the_current_one(tmp_path: Path) -> 
     assert caught.value.message == 'error: context "b" does not exist (known: a)'
 
 
-@pytest.mark.parametrize(
-    ("find", "flag"), [(connect.control_config, "--kubeconfig"), (connect.member_config, "--cluster-kubeconfig")]
-)
+@cases((connect.control_config, "--kubeconfig"), (connect.member_config, "--cluster-kubeconfig"))
 def test_nothing_found_says_where_it_was_looked_for(find: object, flag: str) -> None:
     with pytest.raises(connect.Failure) as caught:
         find()  # type: ignore[operator]
@@ -126,16 +125,13 @@ def test_a_file_that_was_requested_must_be_there(tmp_path: Path) -> None:
     assert caught.value.message == f"error: stat {tmp_path / 'none'}: no such file or directory"
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("a: b: c", "yaml: mapping values are not allowed in this context"),
-        ("clusters: 3", "clusters must be a list"),
-        ("just words", "not a kubeconfig"),
-    ],
+@cases(
+    ("a: b: c", "yaml: mapping values are not allowed in this context"),
+    ("clusters: 3", "clusters must be a list"),
+    ("just words", "not a kubeconfig"),
 )
 def test_a_malformed_file_is_named_with_what_is_wrong_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, problem: str
+    text: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "config"
     path.write_text(text)
@@ -163,31 +159,28 @@ def refused(text: str) -> ConnectionFailed:
 KIND = GroupKind("cluster.karmada.io", "Cluster")
 
 
-@pytest.mark.parametrize(
-    ("error", "shown"),
-    [
-        (NotFound('clusters "m1" not found'), 'Error from server (NotFound): clusters "m1" not found'),
-        (Forbidden("no"), "Error from server (Forbidden): no"),
-        (ApiError("broken"), "Error from server: broken"),
-        (Unauthorized(), "error: You must be logged in to the server (Unauthorized)"),
-        (
-            Invalid.of(KIND, "m1", [invalid("spec.a", 1, "bad")]),
-            'The Cluster "m1" is invalid: spec.a: Invalid value: 1: bad',
-        ),
-        (
-            Invalid.of(KIND, "m1", [invalid("spec.a", 1, "bad"), invalid("spec.b", 2, "worse")]),
-            'The Cluster "m1" is invalid: \n* spec.a: Invalid value: 1: bad\n* spec.b: Invalid value: 2: worse',
-        ),
-        (
-            refused("https://10.0.0.1:6443: Cannot connect to host"),
-            "The connection to the server 10.0.0.1:6443 was refused - did you specify the right host or port?",
-        ),
-        (
-            ConnectionFailed("https://x: no response within 60s"),
-            "Unable to connect to the server: https://x: no response within 60s",
-        ),
-        (TimeoutError("too late"), "error: too late"),
-    ],
+@cases(
+    (NotFound('clusters "m1" not found'), 'Error from server (NotFound): clusters "m1" not found'),
+    (Forbidden("no"), "Error from server (Forbidden): no"),
+    (ApiError("broken"), "Error from server: broken"),
+    (Unauthorized(), "error: You must be logged in to the server (Unauthorized)"),
+    (
+        Invalid.of(KIND, "m1", [invalid("spec.a", 1, "bad")]),
+        'The Cluster "m1" is invalid: spec.a: Invalid value: 1: bad',
+    ),
+    (
+        Invalid.of(KIND, "m1", [invalid("spec.a", 1, "bad"), invalid("spec.b", 2, "worse")]),
+        'The Cluster "m1" is invalid: \n* spec.a: Invalid value: 1: bad\n* spec.b: Invalid value: 2: worse',
+    ),
+    (
+        refused("https://10.0.0.1:6443: Cannot connect to host"),
+        "The connection to the server 10.0.0.1:6443 was refused - did you specify the right host or port?",
+    ),
+    (
+        ConnectionFailed("https://x: no response within 60s"),
+        "Unable to connect to the server: https://x: no response within 60s",
+    ),
+    (TimeoutError("too late"), "error: too late"),
 )
 def test_errors_look_as_those_of_kubectl(error: Exception, shown: str) -> None:
     async def fail() -> None:
@@ -204,7 +197,7 @@ def test_a_failure_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().err == "error: cluster name is required\n"
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("1m0s", 60.0), ("500ms", 0.5)])
+@cases(("1m0s", 60.0), ("500ms", 0.5))
 def test_durations_are_read_as_go_writes_them(text: str, seconds: float) -> None:
     assert connect.Duration().convert(text, None, None) == seconds
 
@@ -214,7 +207,7 @@ def test_a_bad_duration_is_refused() -> None:
         connect.Duration().convert("soon", None, None)
 
 
-@pytest.mark.parametrize("module", ["join", "unjoin", "cordon", "taint"])
+@cases("join", "unjoin", "cordon", "taint")
 def test_a_command_costs_little_before_it_runs(module: str) -> None:
     """The heavy libraries are not loaded just to show a help text."""
     heavy = "aiohttp", "msgspec", "cryptography", "asyncio", "karmada.kube.client.http_transport", "yaml"

@@ -12,6 +12,7 @@ import pytest
 
 from karmada.cli.targeting.connect import Failure
 from karmada.cli.targeting.files import parse_objects, read_files, require_files
+from tests.support.cases import cases
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
 
@@ -80,39 +81,35 @@ def test_braces_may_begin_yaml() -> None:
     assert parse_objects(b"{apiVersion: v1, kind: ConfigMap}", "f") == [{"apiVersion": "v1", "kind": "ConfigMap"}]
 
 
-@pytest.mark.parametrize(
-    ("text", "refusal"),
-    [
-        (
-            "a: 1\nb: [\n",
-            "error parsing f: error converting YAML to JSON: yaml: line 2: did not find expected node content",
-        ),
-        (
-            f"{CONFIG % 'a'}---\nkind: A\n  b: c\n",
-            "error parsing f: error converting YAML to JSON: yaml: line 6: "
-            "mapping values are not allowed in this context",
-        ),
-        ('{"a": ', "error parsing f: unexpected EOF"),
-        ('{"a":' + "[" * 300 + "]" * 300 + "}", "error parsing f: json: exceeded max depth"),
-        ('{"a":' + "[" * 20000 + "]" * 20000 + "}", "error parsing f: json: exceeded max depth"),
-        ('{"a": 1,\n ]', "error parsing f: json: line 2: Expecting property name enclosed in double quotes"),
-        (
-            "hello",
-            'unable to decode "f": json: cannot unmarshal string into Go value of type unstructured.detector',
-        ),
-        (
-            "- a",
-            'unable to decode "f": json: cannot unmarshal array into Go value of type unstructured.detector',
-        ),
-        ("apiVersion: v1\nb: c", 'unable to decode "f": Object \'Kind\' is missing in \'{"apiVersion":"v1","b":"c"}\''),
-        (
-            "kind: A",
-            'error validating "f": error validating data: apiVersion not set; if you choose to ignore these errors, '
-            "turn validation off with --validate=false",
-        ),
-        ("apiVersion: v1\nkind: A\nmetadata: []", ""),
-        ("apiVersion: v1\nkind: A\nmetadata: text", 'unable to decode "f": metadata is not an object'),
-    ],
+@cases(
+    (
+        "a: 1\nb: [\n",
+        "error parsing f: error converting YAML to JSON: yaml: line 2: did not find expected node content",
+    ),
+    (
+        f"{CONFIG % 'a'}---\nkind: A\n  b: c\n",
+        "error parsing f: error converting YAML to JSON: yaml: line 6: mapping values are not allowed in this context",
+    ),
+    ('{"a": ', "error parsing f: unexpected EOF"),
+    ('{"a":' + "[" * 300 + "]" * 300 + "}", "error parsing f: json: exceeded max depth"),
+    ('{"a":' + "[" * 20000 + "]" * 20000 + "}", "error parsing f: json: exceeded max depth"),
+    ('{"a": 1,\n ]', "error parsing f: json: line 2: Expecting property name enclosed in double quotes"),
+    (
+        "hello",
+        'unable to decode "f": json: cannot unmarshal string into Go value of type unstructured.detector',
+    ),
+    (
+        "- a",
+        'unable to decode "f": json: cannot unmarshal array into Go value of type unstructured.detector',
+    ),
+    ("apiVersion: v1\nb: c", 'unable to decode "f": Object \'Kind\' is missing in \'{"apiVersion":"v1","b":"c"}\''),
+    (
+        "kind: A",
+        'error validating "f": error validating data: apiVersion not set; if you choose to ignore these errors, '
+        "turn validation off with --validate=false",
+    ),
+    ("apiVersion: v1\nkind: A\nmetadata: []", ""),
+    ("apiVersion: v1\nkind: A\nmetadata: text", 'unable to decode "f": metadata is not an object'),
 )
 def test_what_is_wrong_is_reported_with_file_and_line(text: str, refusal: str) -> None:
     if not refusal:

@@ -13,6 +13,7 @@ from karmada.cli.commands.logs import logs
 from karmada.cli.targeting import pods
 from karmada.cli.targeting.connect import Failure
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 
 def pod(
@@ -106,38 +107,32 @@ def test_the_container_that_is_meant() -> None:
         chosen(several(), "x")
 
 
-@pytest.mark.parametrize(
-    ("obj", "selector"),
-    [
-        ({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"selector": {"matchLabels": {"a": "b"}}}}, "a=b"),
-        (
-            {
-                "apiVersion": "batch/v1",
-                "kind": "Job",
-                "spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}},
-            },
-            "a",
-        ),
-        ({"apiVersion": "v1", "kind": "Service", "spec": {"selector": {"b": "2", "a": "1"}}}, "a=1,b=2"),
-        ({"apiVersion": "v1", "kind": "ReplicationController", "spec": {"selector": {"a": "1"}}}, "a=1"),
-    ],
+@cases(
+    ({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"selector": {"matchLabels": {"a": "b"}}}}, "a=b"),
+    (
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}},
+        },
+        "a",
+    ),
+    ({"apiVersion": "v1", "kind": "Service", "spec": {"selector": {"b": "2", "a": "1"}}}, "a=1,b=2"),
+    ({"apiVersion": "v1", "kind": "ReplicationController", "spec": {"selector": {"a": "1"}}}, "a=1"),
 )
 def test_a_workload_stands_for_its_pods(obj: Obj, selector: str) -> None:
     assert pods.pod_selector({**obj, "metadata": {"name": "x"}}, "cannot do") == selector
 
 
-@pytest.mark.parametrize(
-    ("obj", "message"),
-    [
-        (
-            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {}},
-            "error: cannot do *v1.Service: invalid service 's': Service is defined without a selector",
-        ),
-        (
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}},
-            "error: cannot do *v1.ConfigMap: selector for *v1.ConfigMap not implemented",
-        ),
-    ],
+@cases(
+    (
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {}},
+        "error: cannot do *v1.Service: invalid service 's': Service is defined without a selector",
+    ),
+    (
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}},
+        "error: cannot do *v1.ConfigMap: selector for *v1.ConfigMap not implemented",
+    ),
 )
 def test_what_has_no_pods(obj: Obj, message: str) -> None:
     with pytest.raises(Failure) as caught:
@@ -148,38 +143,32 @@ def test_what_has_no_pods(obj: Obj, message: str) -> None:
 # command lines that need no server to be refused
 
 
-@pytest.mark.parametrize(
-    ("command", "words", "message"),
-    [
-        (logs, ["p"], "must specify a cluster: add --cluster NAME or --all-clusters"),
-        (logs, ["p", "-C", "m1", "--all-clusters"], "--all-clusters and --cluster cannot be used together"),
-        (logs, ["p", "-C", "m", "--limit-bytes=-1"], "--limit-bytes must be greater than 0"),
-        (logs, ["p", "-C", "m", "--tail=-2"], "--tail must be greater than or equal to -1"),
-        (logs, ["p", "c", "-C", "m", "-c", "d"], "only one of -c or an inline [CONTAINER] arg is allowed"),
-        (logs, ["p", "-C", "m", "--pod-running-timeout=0s"], "--pod-running-timeout must be higher than zero"),
-        (exec_, [], "pod, type/name or --filename must be specified"),
-        (exec_, ["--", "ls"], "pod, type/name or --filename must be specified"),
-        (exec_, ["p"], "you must specify at least one command for the container"),
-        (exec_, ["p", "--"], "you must specify at least one command for the container"),
-        (exec_, ["p", "-s", "members", "--", "ls"], "must specify a member cluster"),
-        (exec_, ["p", "-s", "all", "--", "ls"], "not support operation scope: all"),
-        (attach, [], "at least 1 argument is required for attach"),
-        (attach, ["a", "b", "c"], "expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) saw 3: [a b c]"),
-    ],
+@cases(
+    (logs, ["p"], "must specify a cluster: add --cluster NAME or --all-clusters"),
+    (logs, ["p", "-C", "m1", "--all-clusters"], "--all-clusters and --cluster cannot be used together"),
+    (logs, ["p", "-C", "m", "--limit-bytes=-1"], "--limit-bytes must be greater than 0"),
+    (logs, ["p", "-C", "m", "--tail=-2"], "--tail must be greater than or equal to -1"),
+    (logs, ["p", "c", "-C", "m", "-c", "d"], "only one of -c or an inline [CONTAINER] arg is allowed"),
+    (logs, ["p", "-C", "m", "--pod-running-timeout=0s"], "--pod-running-timeout must be higher than zero"),
+    (exec_, [], "pod, type/name or --filename must be specified"),
+    (exec_, ["--", "ls"], "pod, type/name or --filename must be specified"),
+    (exec_, ["p"], "you must specify at least one command for the container"),
+    (exec_, ["p", "--"], "you must specify at least one command for the container"),
+    (exec_, ["p", "-s", "members", "--", "ls"], "must specify a member cluster"),
+    (exec_, ["p", "-s", "all", "--", "ls"], "not support operation scope: all"),
+    (attach, [], "at least 1 argument is required for attach"),
+    (attach, ["a", "b", "c"], "expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) saw 3: [a b c]"),
 )
 def test_command_lines_that_make_no_sense(command: Any, words: list[str], message: str) -> None:
     result = CliRunner().invoke(command, words)
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"error: {message}\n")
 
 
-@pytest.mark.parametrize(
-    ("command", "words", "message"),
-    [
-        (logs, ["-C", "m"], "POD or TYPE/NAME is a required argument for the logs command"),
-        (logs, ["-C", "m", "p", "-l", "a=b"], "only a selector (-l) or a POD name is allowed"),
-        (exec_, ["p", "ls"], "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead"),
-        (exec_, ["p", "--pod-running-timeout=-1s", "--", "ls"], "--pod-running-timeout must be higher than zero"),
-    ],
+@cases(
+    (logs, ["-C", "m"], "POD or TYPE/NAME is a required argument for the logs command"),
+    (logs, ["-C", "m", "p", "-l", "a=b"], "only a selector (-l) or a POD name is allowed"),
+    (exec_, ["p", "ls"], "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead"),
+    (exec_, ["p", "--pod-running-timeout=-1s", "--", "ls"], "--pod-running-timeout must be higher than zero"),
 )
 def test_usage_errors_point_to_the_help(command: Any, words: list[str], message: str) -> None:
     result = CliRunner().invoke(command, words, prog_name=f"karmadactl {command.name}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from karmada.controllers.binding.targets import (
     targets,
 )
 from karmada.kube.objects.names import fnv32a
+from tests.support.cases import cases
 
 STATE = {"preservedLabelState": {"x": "1"}}
 
@@ -47,54 +47,43 @@ def test_works_stay_in_clusters_that_are_left_in_good_time() -> None:
     assert purged(spec) == {"a", "b"}
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ({}, False),
-        ({"replicas": 0}, False),
-        ({"replicas": 1}, True),
-        ({"replicas": 0, "replicaRequirements": {}}, True),
-        ({"components": [{"name": "a"}]}, True),
-        ({"components": []}, False),
-    ],
+@cases(
+    ({}, False),
+    ({"replicas": 0}, False),
+    ({"replicas": 1}, True),
+    ({"replicas": 0, "replicaRequirements": {}}, True),
+    ({"components": [{"name": "a"}]}, True),
+    ({"components": []}, False),
 )
 def test_a_workload_has_replicas_or_could_have(spec: dict[str, Any], expected: bool) -> None:
     assert is_workload(spec) is expected
 
 
-@pytest.mark.parametrize(
-    ("placement", "expected"),
-    [
-        (None, False),
-        ({}, False),
-        ({"replicaScheduling": {}}, True),
-        ({"replicaScheduling": {"replicaSchedulingType": "Divided"}}, True),
-        ({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}, False),
-    ],
+@cases(
+    (None, False),
+    ({}, False),
+    ({"replicaScheduling": {}}, True),
+    ({"replicaScheduling": {"replicaSchedulingType": "Divided"}}, True),
+    ({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}, False),
 )
 def test_replicas_are_divided_when_the_placement_says_anything_of_them(placement: Any, expected: bool) -> None:
     assert is_divided({"placement": placement}) is expected
 
 
-@pytest.mark.parametrize(
-    ("suspension", "expected"),
-    [
-        (None, False),
-        ({}, False),
-        ({"dispatching": False}, False),
-        ({"dispatching": True}, True),
-        ({"dispatchingOnClusters": {"clusterNames": ["a"]}}, True),
-        ({"dispatching": False, "dispatchingOnClusters": {"clusterNames": ["b"]}}, False),
-        ({"scheduling": True}, False),
-    ],
+@cases(
+    (None, False),
+    ({}, False),
+    ({"dispatching": False}, False),
+    ({"dispatching": True}, True),
+    ({"dispatchingOnClusters": {"clusterNames": ["a"]}}, True),
+    ({"dispatching": False, "dispatchingOnClusters": {"clusterNames": ["b"]}}, False),
+    ({"scheduling": True}, False),
 )
 def test_dispatching_is_suspended_for_all_clusters_or_for_some(suspension: Any, expected: bool) -> None:
     assert is_suspended({"suspension": suspension}, "a") is expected
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
+@cases(
         ({"clusters": clusters(b=1), "gracefulEvictionTasks": [task("a", "Directly", **STATE)]}, {"x": "1"}),
         ({"clusters": clusters(b=1), "gracefulEvictionTasks": [task("a", "Gracefully", **STATE)]}, {}),
         ({"clusters": clusters(b=1, c=1), "gracefulEvictionTasks": [task("a", "Directly", **STATE)]}, {}),
@@ -118,8 +107,7 @@ def test_dispatching_is_suspended_for_all_clusters_or_for_some(suspension: Any, 
             {"y": "2"},
         ),
         ({"clusters": clusters(b=1)}, {}),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_state_goes_with_a_workload_that_moves_to_one_new_cluster(spec: Any, expected: dict[str, str]) -> None:
     assert preserved_labels(spec) == expected
 

@@ -16,6 +16,7 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, JOBS, NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.overrides.hook import Overridden
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fleet import Fleet, config_map, deployment, fleet, manifest, until
 from tests.support.objects import kube_object
@@ -237,19 +238,16 @@ async def test_suspension_is_written_into_the_works(two: Fleet) -> None:
     await two.until_work("m1", template, lambda w: w["spec"]["suspendDispatching"])
 
 
-@pytest.mark.parametrize(
-    ("said", "policy", "expected"),
-    [
-        (None, "Abort", "abort"),
-        (None, "Overwrite", "overwrite"),
-        ("overwrite", "Abort", "overwrite"),
-        ("abort", "Overwrite", "abort"),
-        ("OVERWRITE", "Abort", "abort"),
-        ("whatever", "Overwrite", "overwrite"),
-    ],
+@cases(
+    (None, "Abort", "abort"),
+    (None, "Overwrite", "overwrite"),
+    ("overwrite", "Abort", "overwrite"),
+    ("abort", "Overwrite", "abort"),
+    ("OVERWRITE", "Abort", "abort"),
+    ("whatever", "Overwrite", "overwrite"),
 )
 async def test_the_templates_word_on_conflicts_counts_before_the_policys(
-    two: Fleet, said: str | None, policy: str, expected: str
+    said: str | None, policy: str, expected: str, two: Fleet
 ) -> None:
     annotations = {"work.karmada.io/conflict-resolution": said} if said else {}
     template = await two.propagate(CONFIG_MAPS, config_map(annotations=annotations), ["m1"], conflictResolution=policy)
@@ -356,24 +354,21 @@ async def test_overrides_differ_by_cluster_and_are_noted_on_the_work(painted: Fl
         assert meta.annotations(work)["policy.karmada.io/applied-overrides"] == '["red"]'
 
 
-@pytest.mark.parametrize(
-    ("kind", "namespace", "selectors", "selected"),
-    [
-        (OverridePolicy, "default", None, {"one", "two"}),
-        (ClusterOverridePolicy, "", None, {"one", "two"}),
-        (OverridePolicy, "default", [{"apiVersion": "v1", "kind": "ConfigMap", "name": "two"}], {"two"}),
-        (
-            ClusterOverridePolicy,
-            "",
-            [{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"n": "1"}}}],
-            {"one"},
-        ),
-        (OverridePolicy, "default", [{"apiVersion": "v1", "kind": "Secret"}], set()),
-        (OverridePolicy, "kube-public", None, set()),
-    ],
+@cases(
+    (OverridePolicy, "default", None, {"one", "two"}),
+    (ClusterOverridePolicy, "", None, {"one", "two"}),
+    (OverridePolicy, "default", [{"apiVersion": "v1", "kind": "ConfigMap", "name": "two"}], {"two"}),
+    (
+        ClusterOverridePolicy,
+        "",
+        [{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"n": "1"}}}],
+        {"one"},
+    ),
+    (OverridePolicy, "default", [{"apiVersion": "v1", "kind": "Secret"}], set()),
+    (OverridePolicy, "kube-public", None, set()),
 )
 async def test_a_changed_override_policy_refreshes_the_bindings_it_concerns(
-    painted: Fleet, painter: Painter, kind: type[Work], namespace: str, selectors: list[Obj] | None, selected: set[str]
+    kind: type[Work], namespace: str, selectors: list[Obj] | None, selected: set[str], painted: Fleet, painter: Painter
 ) -> None:
     await painted.propagate(CONFIG_MAPS, config_map("one", labels={"n": "1"}), ["m1"])
     await painted.propagate(CONFIG_MAPS, config_map("two", labels={"n": "2"}), ["m1"])

@@ -9,6 +9,7 @@ import pytest
 from karmada.controllers.binding_status.aggregation import aggregate, fully_applied, report_of
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.fleet import deployment
 
 REFERENCE = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"}
@@ -40,23 +41,20 @@ def aggregated(works: list[Obj], reference: Obj) -> list[Obj]:
     return aggregate(report_of(made, reference) for made in works)
 
 
-@pytest.mark.parametrize(
-    ("made", "expected"),
-    [
-        (work("a", None), {"clusterName": "a", "health": "Unknown"}),
-        (work("a", "False", "no"), {"clusterName": "a", "health": "Unknown", "appliedMessage": "no"}),
-        (
-            work("a", "False", "n" * 5000),
-            {"clusterName": "a", "health": "Unknown", "appliedMessage": "n" * 4095 + "…"},
-        ),
-        (work("a", "Unknown", "?", health="Healthy"), {"clusterName": "a", "health": "Unknown", "appliedMessage": "?"}),
-        (work("a", "True", "yes"), {"clusterName": "a", "health": "Unknown", "applied": True}),
-        (work("a", "True", health="Healthy"), {"clusterName": "a", "health": "Healthy", "applied": True}),
-        (
-            work("a", "True", health="Unhealthy", status={"replicas": 1}),
-            {"clusterName": "a", "health": "Unhealthy", "applied": True, "status": {"replicas": 1}},
-        ),
-    ],
+@cases(
+    (work("a", None), {"clusterName": "a", "health": "Unknown"}),
+    (work("a", "False", "no"), {"clusterName": "a", "health": "Unknown", "appliedMessage": "no"}),
+    (
+        work("a", "False", "n" * 5000),
+        {"clusterName": "a", "health": "Unknown", "appliedMessage": "n" * 4095 + "…"},
+    ),
+    (work("a", "Unknown", "?", health="Healthy"), {"clusterName": "a", "health": "Unknown", "appliedMessage": "?"}),
+    (work("a", "True", "yes"), {"clusterName": "a", "health": "Unknown", "applied": True}),
+    (work("a", "True", health="Healthy"), {"clusterName": "a", "health": "Healthy", "applied": True}),
+    (
+        work("a", "True", health="Unhealthy", status={"replicas": 1}),
+        {"clusterName": "a", "health": "Unhealthy", "applied": True, "status": {"replicas": 1}},
+    ),
 )
 def test_an_item_says_what_is_known_of_a_work(made: Obj, expected: Obj) -> None:
     assert aggregated([made], REFERENCE) == [expected]
@@ -84,16 +82,13 @@ def test_a_work_without_the_template_is_an_error() -> None:
         aggregated([work("a", "True")], {**REFERENCE, "name": "other"})
 
 
-@pytest.mark.parametrize(
-    ("items", "expected", "status"),
-    [
-        ([], [], "False"),
-        ([{"clusterName": "a", "applied": True}], ["a"], "True"),
-        ([{"clusterName": "a", "applied": True}], ["a", "b"], "False"),
-        ([{"clusterName": "a", "applied": True}, {"clusterName": "b"}], ["a", "b"], "False"),
-        ([{"clusterName": "a", "applied": True}], ["b"], "False"),
-        ([{"clusterName": "a", "applied": True}, {"clusterName": "b", "applied": True}], ["a"], "False"),
-    ],
+@cases(
+    ([], [], "False"),
+    ([{"clusterName": "a", "applied": True}], ["a"], "True"),
+    ([{"clusterName": "a", "applied": True}], ["a", "b"], "False"),
+    ([{"clusterName": "a", "applied": True}, {"clusterName": "b"}], ["a", "b"], "False"),
+    ([{"clusterName": "a", "applied": True}], ["b"], "False"),
+    ([{"clusterName": "a", "applied": True}, {"clusterName": "b", "applied": True}], ["a"], "False"),
 )
 def test_fully_applied_means_everywhere_and_nowhere_else(items: list[Obj], expected: list[str], status: str) -> None:
     assert fully_applied(items, expected)["status"] == status

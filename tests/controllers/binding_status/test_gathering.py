@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 from karmada.controllers.binding_status.reports import MOST, Gathering, enough, pause
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.keys import Key
+from tests.support.cases import cases
 
 WEB = Key("default", "web-deployment")
 ROUNDING = 1e-5
 
 
-@pytest.mark.parametrize(
-    ("clusters", "reports", "seconds"),
-    [(0, 0, 0.0), (1, 1, 0.01), (8, 1, 0.08), (9, 2, 0.09), (100, 13, 1.0), (1_000, 125, 10.0), (5_000, 625, MOST)],
-)
+@cases((0, 0, 0.0), (1, 1, 0.01), (8, 1, 0.08), (9, 2, 0.09), (100, 13, 1.0), (1_000, 125, 10.0), (5_000, 625, MOST))
 def test_more_clusters_are_read_after_more_reports_or_a_longer_pause(
     clusters: int, reports: int, seconds: float
 ) -> None:
@@ -25,8 +23,8 @@ def test_more_clusters_are_read_after_more_reports_or_a_longer_pause(
     assert pause(clusters) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("clusters", [0, 1, 8])
-def test_every_report_of_few_clusters_is_read_at_once(clock: FakeClock, clusters: int) -> None:
+@cases(0, 1, 8)
+def test_every_report_of_few_clusters_is_read_at_once(clusters: int, clock: FakeClock) -> None:
     gathering = Gathering(clock)
     gathering.was_read(WEB, clusters)
     gathering.reported(WEB)

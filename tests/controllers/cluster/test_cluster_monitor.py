@@ -14,6 +14,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 
@@ -29,21 +30,18 @@ def lease(renewed: str) -> Obj:
 T1, T2 = "2023-11-14T22:13:20.000000Z", "2023-11-14T22:13:30.000000Z"
 
 
-@pytest.mark.parametrize(
-    ("health", "ready", "seen", "after"),
-    [
-        (None, None, None, Health(50.0)),
-        (Health(70.0, READY, T1), None, None, Health(70.0, None, T1)),
-        (None, None, lease(T1), Health(100.0, None, T1)),
-        (None, READY, None, Health(100.0, READY)),
-        (Health(70.0, READY), READY, None, Health(70.0, READY)),
-        (Health(70.0, {**READY, "status": "False"}, T1), READY, None, Health(100.0, READY)),
-        (Health(70.0, READY, T1), READY, lease(T1), Health(70.0, READY, T1)),
-        (Health(70.0, READY, T1), READY, lease(T2), Health(100.0, READY, T2)),
-        (Health(70.0, READY, T2), READY, lease(T1), Health(100.0, READY, T1)),
-        (Health(70.0, READY), READY, lease(T1), Health(100.0, READY, T1)),
-        (Health(70.0, READY, T1), READY, {"spec": {}}, Health(70.0, READY, T1)),
-    ],
+@cases(
+    (None, None, None, Health(50.0)),
+    (Health(70.0, READY, T1), None, None, Health(70.0, None, T1)),
+    (None, None, lease(T1), Health(100.0, None, T1)),
+    (None, READY, None, Health(100.0, READY)),
+    (Health(70.0, READY), READY, None, Health(70.0, READY)),
+    (Health(70.0, {**READY, "status": "False"}, T1), READY, None, Health(100.0, READY)),
+    (Health(70.0, READY, T1), READY, lease(T1), Health(70.0, READY, T1)),
+    (Health(70.0, READY, T1), READY, lease(T2), Health(100.0, READY, T2)),
+    (Health(70.0, READY, T2), READY, lease(T1), Health(100.0, READY, T1)),
+    (Health(70.0, READY), READY, lease(T1), Health(100.0, READY, T1)),
+    (Health(70.0, READY, T1), READY, {"spec": {}}, Health(70.0, READY, T1)),
 )
 def test_a_sign_of_life_is_a_new_condition_or_a_renewed_lease(
     health: Health | None, ready: Obj | None, seen: Obj | None, after: Health
@@ -209,8 +207,8 @@ async def test_a_cluster_that_is_gone_costs_nothing(plane: ControlPlane) -> None
     await plane.until(lambda: not monitor.known)
 
 
-@pytest.mark.parametrize("jump", [3600.0, -3600.0, -365 * 86400.0])
-async def test_an_agent_whose_time_of_day_is_set_stays_known(plane: ControlPlane, jump: float) -> None:
+@cases(3600.0, -3600.0, -365 * 86400.0)
+async def test_an_agent_whose_time_of_day_is_set_stays_known(jump: float, plane: ControlPlane) -> None:
     await plane.add_cluster("m1", "Pull")
     await posted(plane, "True")
     await renew(plane)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.controllers.cluster.taints import describe, taints_for
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 NOT_READY, UNREACHABLE = "cluster.karmada.io/not-ready", "cluster.karmada.io/unreachable"
 NOW = 1_700_000_000.0
@@ -22,25 +22,22 @@ def ready(status: str) -> Obj | None:
     return {"type": "Ready", "status": status} if status else None
 
 
-@pytest.mark.parametrize(
-    ("before", "status", "after"),
-    [
-        ([], "", [taint(NOT_READY, timeAdded=ADDED)]),
-        ([taint(UNREACHABLE)], "", [taint(UNREACHABLE), taint(NOT_READY, timeAdded=ADDED)]),
-        ([], "False", [taint(NOT_READY, timeAdded=ADDED)]),
-        ([taint(UNREACHABLE)], "False", [taint(NOT_READY, timeAdded=ADDED)]),
-        ([taint(NOT_READY)], "False", [taint(NOT_READY)]),
-        ([taint(NOT_READY)], "Unknown", [taint(UNREACHABLE, timeAdded=ADDED)]),
-        ([taint(UNREACHABLE), taint("mine")], "Unknown", [taint(UNREACHABLE), taint("mine")]),
-        ([taint(NOT_READY), taint("mine"), taint(UNREACHABLE)], "True", [taint("mine")]),
-        ([taint(NOT_READY, "NoExecute")], "True", [taint(NOT_READY, "NoExecute")]),
-        (
-            [taint(NOT_READY, "NoExecute")],
-            "False",
-            [taint(NOT_READY, "NoExecute"), taint(NOT_READY, timeAdded=ADDED)],
-        ),
-        ([taint("mine")], "Whatever", [taint("mine")]),
-    ],
+@cases(
+    ([], "", [taint(NOT_READY, timeAdded=ADDED)]),
+    ([taint(UNREACHABLE)], "", [taint(UNREACHABLE), taint(NOT_READY, timeAdded=ADDED)]),
+    ([], "False", [taint(NOT_READY, timeAdded=ADDED)]),
+    ([taint(UNREACHABLE)], "False", [taint(NOT_READY, timeAdded=ADDED)]),
+    ([taint(NOT_READY)], "False", [taint(NOT_READY)]),
+    ([taint(NOT_READY)], "Unknown", [taint(UNREACHABLE, timeAdded=ADDED)]),
+    ([taint(UNREACHABLE), taint("mine")], "Unknown", [taint(UNREACHABLE), taint("mine")]),
+    ([taint(NOT_READY), taint("mine"), taint(UNREACHABLE)], "True", [taint("mine")]),
+    ([taint(NOT_READY, "NoExecute")], "True", [taint(NOT_READY, "NoExecute")]),
+    (
+        [taint(NOT_READY, "NoExecute")],
+        "False",
+        [taint(NOT_READY, "NoExecute"), taint(NOT_READY, timeAdded=ADDED)],
+    ),
+    ([taint("mine")], "Whatever", [taint("mine")]),
 )
 def test_taints_follow_the_condition_ready(before: list[Obj], status: str, after: list[Obj]) -> None:
     assert taints_for(before, ready(status), NOW) == after
@@ -67,15 +64,12 @@ def test_taints_of_others_stay_in_their_order(before: list[Obj], status: str) ->
     assert others(taints_for(before, ready(status), NOW)) == others(before)
 
 
-@pytest.mark.parametrize(
-    ("taints", "text"),
-    [
-        ([], "cluster now does not have taints"),
-        (
-            [taint("k", "NoExecute"), taint("k2", "NoSchedule", value="v2")],
-            "cluster now has taints([{Key:k,Effect:NoExecute},{Key:k2,Value:v2,Effect:NoSchedule}])",
-        ),
-    ],
+@cases(
+    ([], "cluster now does not have taints"),
+    (
+        [taint("k", "NoExecute"), taint("k2", "NoSchedule", value="v2")],
+        "cluster now has taints([{Key:k,Effect:NoExecute},{Key:k2,Value:v2,Effect:NoSchedule}])",
+    ),
 )
 def test_taints_are_reported(taints: list[Obj], text: str) -> None:
     assert describe(taints) == text

@@ -15,6 +15,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
 from tests.controllers.cluster_status.status_plane import NAMESPACE, FakeMember, Plane, brief, credentials, encoded
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 READY = ("True", "ClusterReady")
@@ -67,11 +68,9 @@ async def test_a_page_of_megabytes_is_no_health(plane: Plane, member: FakeMember
     assert await plane.ready("m1") == ("False", "ClusterNotReachable")
 
 
-@pytest.mark.parametrize(
-    "items", [5, [5], [{"metadata": {"name": "x"}, "versions": [{}]}], [{"metadata": 5, "versions": [{"version": 1}]}]]
-)
+@cases(5, [5], [{"metadata": {"name": "x"}, "versions": [{}]}], [{"metadata": 5, "versions": [{"version": 1}]}])
 async def test_discovery_that_makes_no_sense_does_not_hide_that_a_member_died(
-    plane: Plane, member: FakeMember, items: Any
+    items: Any, plane: Plane, member: FakeMember
 ) -> None:
     answer = member.gate.run
 

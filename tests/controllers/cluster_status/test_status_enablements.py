@@ -10,6 +10,7 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
 from tests.controllers.cluster_status.status_plane import TOKEN, FakeMember
+from tests.support.cases import cases
 
 
 def group(name: str, version: str, *resources: tuple[str, str], stale: bool = False) -> Obj:
@@ -38,14 +39,11 @@ def test_a_stale_version_is_missing_and_makes_the_rest_partial() -> None:
     assert condition(found)["message"] == "might collect partial APIEnablements(1) from the cluster"
 
 
-@pytest.mark.parametrize(
-    ("count", "complete", "status", "reason"),
-    [
-        (0, True, "False", "Empty"),
-        (0, False, "False", "Empty"),
-        (3, False, "False", "Partial"),
-        (3, True, "True", "Complete"),
-    ],
+@cases(
+    (0, True, "False", "Empty"),
+    (0, False, "False", "Empty"),
+    (3, False, "False", "Partial"),
+    (3, True, "True", "Complete"),
 )
 def test_how_complete_it_is(count: int, complete: bool, status: str, reason: str) -> None:
     found = condition(Enablements([{}] * count, complete))

@@ -6,7 +6,6 @@ import itertools
 from collections import Counter
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from karmada.estimator.kept import slim_node, slim_pod
 from karmada.estimator.requests import quantity_text
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 NAMES = ("n0", "n1", "n2", "n3")
 SMALL = [
@@ -177,17 +177,14 @@ def test_each_pod_is_counted_by_itself() -> None:
     assert summary.resources() == {"allocating": {"cpu": "6", "pods": "2"}}
 
 
-@pytest.mark.parametrize(
-    ("where", "phase", "field"),
-    [
-        ("", "Pending", "allocating"),
-        ("", "Failed", "allocating"),
-        ("n0", "Pending", "allocated"),
-        ("n0", "Running", "allocated"),
-        ("n0", "Unknown", "allocated"),
-        ("n0", "Succeeded", None),
-        ("n0", "Failed", None),
-    ],
+@cases(
+    ("", "Pending", "allocating"),
+    ("", "Failed", "allocating"),
+    ("n0", "Pending", "allocated"),
+    ("n0", "Running", "allocated"),
+    ("n0", "Unknown", "allocated"),
+    ("n0", "Succeeded", None),
+    ("n0", "Failed", None),
 )
 def test_where_a_pod_counts(where: str, phase: str, field: str | None) -> None:
     summary = Summary()

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import pytest
-
 from karmada.controllers.cluster_status.thresholds import Memory, Thresholds
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 NOW = 1_000_000.0
 MINUTES = 600.0
@@ -13,24 +12,21 @@ def condition(status: str, origin: str) -> Obj:
     return {"type": "Ready", "status": status, "origin": origin}
 
 
-@pytest.mark.parametrize(
-    ("stored", "remembered", "observed", "counts"),
-    [
-        (None, None, "False", "observed"),
-        ("True", None, "False", "observed"),
-        (None, ("True", 5), "False", "observed"),
-        ("True", ("False", 15), "False", "stored"),
-        ("True", ("False", 29.999), "False", "stored"),
-        ("True", ("False", 30), "False", "observed"),
-        ("False", ("True", 15), "True", "stored"),
-        ("False", ("True", 30), "True", "observed"),
-        ("True", ("True", MINUTES), "False", "stored"),
-        ("True", ("True", MINUTES), "True", "observed"),
-        ("Unknown", ("True", 5), "False", "observed"),
-        ("Unknown", ("False", 5), "False", "observed"),
-        ("Unknown", ("True", MINUTES), "True", "observed"),
-        ("Unknown", ("False", MINUTES), "True", "stored"),
-    ],
+@cases(
+    (None, None, "False", "observed"),
+    ("True", None, "False", "observed"),
+    (None, ("True", 5), "False", "observed"),
+    ("True", ("False", 15), "False", "stored"),
+    ("True", ("False", 29.999), "False", "stored"),
+    ("True", ("False", 30), "False", "observed"),
+    ("False", ("True", 15), "True", "stored"),
+    ("False", ("True", 30), "True", "observed"),
+    ("True", ("True", MINUTES), "False", "stored"),
+    ("True", ("True", MINUTES), "True", "observed"),
+    ("Unknown", ("True", 5), "False", "observed"),
+    ("Unknown", ("False", 5), "False", "observed"),
+    ("Unknown", ("True", MINUTES), "True", "observed"),
+    ("Unknown", ("False", MINUTES), "True", "stored"),
 )
 def test_which_condition_counts(
     stored: str | None, remembered: tuple[str, float] | None, observed: str, counts: str

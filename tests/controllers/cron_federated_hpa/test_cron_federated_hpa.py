@@ -21,6 +21,7 @@ from karmada.kube.objects.gvrs import CRDS, DEPLOYMENTS
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.custom_kinds import definition, version
 from tests.support.objects import kube_object
@@ -152,19 +153,16 @@ async def test_bounds_that_admission_refuses_are_a_failed_execution(plane: Contr
     assert "successfulExecutions" not in entry
 
 
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        ({"target": "gone"}, 'deployments.apps "gone" not found'),
-        ({"kind": "ConfigMap", "api_version": "v1"}, "the server could not find the requested resource"),
-        (
-            {"kind": "Gone", "api_version": "example.io/v1"},
-            'the server doesn\'t have a resource type "example.io/v1, Kind=Gone"',
-        ),
-    ],
+@cases(
+    ({"target": "gone"}, 'deployments.apps "gone" not found'),
+    ({"kind": "ConfigMap", "api_version": "v1"}, "the server could not find the requested resource"),
+    (
+        {"kind": "Gone", "api_version": "example.io/v1"},
+        'the server doesn\'t have a resource type "example.io/v1, Kind=Gone"',
+    ),
 )
 async def test_a_target_that_cannot_be_scaled_is_a_failed_execution(
-    plane: ControlPlane, target: dict[str, str], message: str
+    target: dict[str, str], message: str, plane: ControlPlane
 ) -> None:
     await create(plane, cron(**target))
     await until(plane, "2024-01-02T00:00:00Z")
@@ -252,8 +250,8 @@ async def test_nothing_is_written_between_runs(plane: ControlPlane) -> None:
     assert (await plane.client.get(CRONS, "cron", "default"))["metadata"]["resourceVersion"] == before
 
 
-@pytest.mark.parametrize("jump", [3600.0, 365 * 86400.0, -3600.0, -365 * 86400.0])
-async def test_a_rule_runs_by_the_time_of_day_also_after_it_was_set(plane: ControlPlane, jump: float) -> None:
+@cases(3600.0, 365 * 86400.0, -3600.0, -365 * 86400.0)
+async def test_a_rule_runs_by_the_time_of_day_also_after_it_was_set(jump: float, plane: ControlPlane) -> None:
     assert isinstance(plane.clock, FakeClock)
     await create(plane, cron(rule(schedule="0 */6 * * *", timeZone="UTC")))
     await rest(plane, 120)
@@ -267,16 +265,13 @@ async def test_a_rule_runs_by_the_time_of_day_also_after_it_was_set(plane: Contr
     assert await replicas(plane) == 5
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"schedule": "often"}, "invalid cron format"),
-        ({"timeZone": "Moon/Base"}, "unknown time zone Moon/Base"),
-        ({"targetReplicas": -1}, "targetReplicas should be larger than or equal to 0"),
-        ({"targetReplicas": None}, "targetReplicas cannot be nil if you want to scale Deployment"),
-    ],
+@cases(
+    ({"schedule": "often"}, "invalid cron format"),
+    ({"timeZone": "Moon/Base"}, "unknown time zone Moon/Base"),
+    ({"targetReplicas": -1}, "targetReplicas should be larger than or equal to 0"),
+    ({"targetReplicas": None}, "targetReplicas cannot be nil if you want to scale Deployment"),
 )
-async def test_bad_rules_are_refused(plane: ControlPlane, fields: dict[str, Any], message: str) -> None:
+async def test_bad_rules_are_refused(fields: dict[str, Any], message: str, plane: ControlPlane) -> None:
     with pytest.raises(Forbidden) as refused:
         await plane.client.create(CRONS, cron(rule(**fields)))
     assert message in refused.value.message

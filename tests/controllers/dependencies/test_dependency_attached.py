@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.controllers.dependencies.attached import strategy, with_snapshot, without_snapshot
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from tests.support.cases import cases
 
 
 def needing(conflict: str | None = None, preserve: bool | None = None) -> Obj:
@@ -22,16 +21,13 @@ BY_CONFLICT = "ConflictResolution conflicted (Overwrite vs Abort)"
 BY_PRESERVATION = "PreserveResourcesOnDeletion conflicted (true vs false)"
 
 
-@pytest.mark.parametrize(
-    ("dependents", "conflict", "preserve", "disagreements"),
-    [
-        ([needing()], "Abort", False, ()),
-        ([needing("Overwrite", True)], "Overwrite", True, ()),
-        ([needing("Abort"), needing(None, False)], "Abort", False, ()),
-        ([needing("Overwrite"), needing("Abort")], "Overwrite", False, (BY_CONFLICT,)),
-        ([needing("Abort", True), needing("Abort")], "Abort", True, (BY_PRESERVATION,)),
-        ([needing("Overwrite"), needing("", True)], "Overwrite", True, (BY_CONFLICT, BY_PRESERVATION)),
-    ],
+@cases(
+    ([needing()], "Abort", False, ()),
+    ([needing("Overwrite", True)], "Overwrite", True, ()),
+    ([needing("Abort"), needing(None, False)], "Abort", False, ()),
+    ([needing("Overwrite"), needing("Abort")], "Overwrite", False, (BY_CONFLICT,)),
+    ([needing("Abort", True), needing("Abort")], "Abort", True, (BY_PRESERVATION,)),
+    ([needing("Overwrite"), needing("", True)], "Overwrite", True, (BY_CONFLICT, BY_PRESERVATION)),
 )
 def test_the_bolder_answer_wins(
     dependents: list[Obj], conflict: str, preserve: bool, disagreements: tuple[str, ...]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.controllers.dependencies.references import annotation_of, dependency_index, indexed_under, refers_to, shown
 from karmada.controllers.template_refs import Ref
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 NAMED = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "cm"}
 SELECTOR = {
@@ -41,21 +40,18 @@ def test_events_show_them_as_before() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("dependency", "labels", "refers"),
-    [
-        (NAMED, {}, True),
-        (NAMED, None, True),
-        ({**NAMED, "name": "other"}, {}, False),
-        ({**NAMED, "namespace": "other"}, {}, False),
-        ({**NAMED, "kind": "Secret"}, {}, False),
-        ({**NAMED, "apiVersion": "v2"}, {}, False),
-        ({**NAMED, "name": "", "labelSelector": {"matchLabels": {"a": "1"}}}, {"a": "1"}, True),
-        ({**NAMED, "name": "", "labelSelector": {"matchLabels": {"a": "1"}}}, {"a": "2"}, False),
-        ({**NAMED, "name": "", "labelSelector": {"matchLabels": {"a": "1"}}}, None, False),
-        ({**NAMED, "name": "", "labelSelector": {"matchExpressions": [{"key": "a"}]}}, {"a": "1"}, False),
-        ({**NAMED, "name": "cm", "labelSelector": {"matchLabels": {"a": "1"}}}, {}, True),
-    ],
+@cases(
+    (NAMED, {}, True),
+    (NAMED, None, True),
+    ({**NAMED, "name": "other"}, {}, False),
+    ({**NAMED, "namespace": "other"}, {}, False),
+    ({**NAMED, "kind": "Secret"}, {}, False),
+    ({**NAMED, "apiVersion": "v2"}, {}, False),
+    ({**NAMED, "name": "", "labelSelector": {"matchLabels": {"a": "1"}}}, {"a": "1"}, True),
+    ({**NAMED, "name": "", "labelSelector": {"matchLabels": {"a": "1"}}}, {"a": "2"}, False),
+    ({**NAMED, "name": "", "labelSelector": {"matchLabels": {"a": "1"}}}, None, False),
+    ({**NAMED, "name": "", "labelSelector": {"matchExpressions": [{"key": "a"}]}}, {"a": "1"}, False),
+    ({**NAMED, "name": "cm", "labelSelector": {"matchLabels": {"a": "1"}}}, {}, True),
 )
 def test_what_a_reference_means(dependency: Obj, labels: dict[str, str] | None, refers: bool) -> None:
     assert refers_to(dependency, CM, labels) is refers
@@ -72,6 +68,6 @@ def test_an_object_finds_the_notes_that_may_name_it() -> None:
     assert list(dependency_index(binding(annotation_of([{**NAMED, "name": "", "labelSelector": {}}])))) == [by_labels]
 
 
-@pytest.mark.parametrize("note", [None, "", "null", "[]", "{", "7", '["x"]'])
+@cases(None, "", "null", "[]", "{", "7", '["x"]')
 def test_a_note_that_says_nothing_is_found_nowhere(note: str | None) -> None:
     assert list(dependency_index(binding(note))) == []

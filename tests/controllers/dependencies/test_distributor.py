@@ -18,6 +18,7 @@ from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, EVENTS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
+from tests.support.cases import cases
 from tests.support.control_plane import running
 from tests.support.propagation import BINDINGS, POLICIES, Propagation, config_map, deployment
 from tests.support.propagation import policy as a_policy
@@ -165,8 +166,8 @@ async def test_what_is_needed_no_longer_is_detached(plane: Propagation) -> None:
     assert await followed(plane, "other-configmap") == {"nginx-deployment": ["m1"]}
 
 
-@pytest.mark.parametrize("switched_off", [True, False])
-async def test_everything_is_detached_with_the_dependent(plane: Propagation, switched_off: bool) -> None:
+@cases(True, False)
+async def test_everything_is_detached_with_the_dependent(switched_off: bool, plane: Propagation) -> None:
     await set_up(plane, "settings", "other")
     if switched_off:
         await plane.change(POLICIES, "pp", {"spec": {"propagateDeps": False}})
@@ -221,9 +222,9 @@ async def test_dependents_that_disagree_are_warned_and_the_bolder_wins(plane: Pr
     assert (spec["conflictResolution"], spec["preserveResourcesOnDeletion"]) == ("Abort", False)
 
 
-@pytest.mark.parametrize("policy_first", [True, False])
+@cases(True, False)
 async def test_a_dependency_with_a_policy_of_its_own_has_one_binding_for_both(
-    plane: Propagation, policy_first: bool
+    policy_first: bool, plane: Propagation
 ) -> None:
     own = a_policy("own", named("settings", "ConfigMap"), conflictResolution="Overwrite")
     if policy_first:
@@ -312,23 +313,20 @@ async def test_dependencies_by_labels_come_and_go_with_their_labels(scripted: tu
 NOTHING_NAMED = {"apiVersion": "v1", "kind": "Secret", "namespace": "default"}
 
 
-@pytest.mark.parametrize(
-    ("answer", "subject", "event"),
-    [
-        (InterpreterError("no pods"), "nginx", ("Warning", "GetDependenciesFailed", "no pods")),
+@cases(
+    (InterpreterError("no pods"), "nginx", ("Warning", "GetDependenciesFailed", "no pods")),
+    (
+        [NOTHING_NAMED],
+        "nginx-deployment",
         (
-            [NOTHING_NAMED],
-            "nginx-deployment",
-            (
-                "Warning",
-                "SyncScheduleResultToDependenciesFailed",
-                "the Name and LabelSelector in the DependentObjectReference cannot be empty at the same time",
-            ),
+            "Warning",
+            "SyncScheduleResultToDependenciesFailed",
+            "the Name and LabelSelector in the DependentObjectReference cannot be empty at the same time",
         ),
-    ],
+    ),
 )
 async def test_failures_are_reported(
-    scripted: tuple[Propagation, Scripted], answer: list[Obj] | Exception, subject: str, event: tuple[str, str, str]
+    answer: list[Obj] | Exception, subject: str, event: tuple[str, str, str], scripted: tuple[Propagation, Scripted]
 ) -> None:
     plane, interpreter = scripted
     interpreter.answer = answer

@@ -15,22 +15,20 @@ from karmada.controllers.detector.bindings import (
 )
 from karmada.controllers.detector.claims import CLUSTER_POLICIES, POLICIES, PolicyKind
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.propagation import cluster_policy, cluster_role, config_map, placed, policy
 
 DISPATCHING = {"dispatching": True}
 
 
-@pytest.mark.parametrize(
-    ("by_policy", "current", "merged"),
-    [
-        (None, None, None),
-        (None, DISPATCHING, None),
-        (None, {**DISPATCHING, "scheduling": True}, {"scheduling": True}),
-        (DISPATCHING, None, DISPATCHING),
-        (DISPATCHING, {"dispatchingOnClusters": {"clusterNames": ["m1"]}}, DISPATCHING),
-        (DISPATCHING, {"scheduling": False}, {**DISPATCHING, "scheduling": False}),
-        ({}, {"scheduling": True}, {"scheduling": True}),
-    ],
+@cases(
+    (None, None, None),
+    (None, DISPATCHING, None),
+    (None, {**DISPATCHING, "scheduling": True}, {"scheduling": True}),
+    (DISPATCHING, None, DISPATCHING),
+    (DISPATCHING, {"dispatchingOnClusters": {"clusterNames": ["m1"]}}, DISPATCHING),
+    (DISPATCHING, {"scheduling": False}, {**DISPATCHING, "scheduling": False}),
+    ({}, {"scheduling": True}, {"scheduling": True}),
 )
 def test_a_policy_suspends_dispatching_and_leaves_scheduling_alone(
     by_policy: Obj | None, current: Obj | None, merged: Obj | None
@@ -69,18 +67,15 @@ def test_a_policy_that_says_little_gets_the_defaults() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("affinity", "groups"),
-    [
-        (None, None),
-        ({"affinity": {"groupByLabelKey": "app"}}, {"affinityGroup": "app=a"}),
-        ({"antiAffinity": {"groupByLabelKey": "tier"}}, {"antiAffinityGroup": "tier="}),
-        (
-            {"affinity": {"groupByLabelKey": "app"}, "antiAffinity": {"groupByLabelKey": "no"}},
-            {"affinityGroup": "app=a"},
-        ),
-        ({"affinity": {"groupByLabelKey": "no"}}, None),
-    ],
+@cases(
+    (None, None),
+    ({"affinity": {"groupByLabelKey": "app"}}, {"affinityGroup": "app=a"}),
+    ({"antiAffinity": {"groupByLabelKey": "tier"}}, {"antiAffinityGroup": "tier="}),
+    (
+        {"affinity": {"groupByLabelKey": "app"}, "antiAffinity": {"groupByLabelKey": "no"}},
+        {"affinityGroup": "app=a"},
+    ),
+    ({"affinity": {"groupByLabelKey": "no"}}, None),
 )
 def test_groups_come_from_the_templates_labels(affinity: Obj | None, groups: Obj | None) -> None:
     pp = policy(placement={"workloadAffinity": affinity} if affinity else {})

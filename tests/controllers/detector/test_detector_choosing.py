@@ -11,6 +11,7 @@ from karmada.controllers.detector.policies import Waiting, best
 from karmada.controllers.template_refs import Ref, unqueued
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.propagation import cluster_policy, config_map, policy, selecting
 
 CM = GVK("", "v1", "ConfigMap")
@@ -24,23 +25,20 @@ def deleting(found: Obj) -> Obj:
     return {**found, "metadata": {**found["metadata"], "deletionTimestamp": "2024-01-01T00:00:00Z"}}
 
 
-@pytest.mark.parametrize(
-    ("policies", "winner"),
-    [
-        ([], None),
-        ([policy("a", selecting("ConfigMap", name="other"))], None),
-        ([policy("a", selecting("Secret"))], None),
-        ([policy("b", ALL), policy("a", ALL)], "a"),
-        ([policy("a", ALL), policy("b", EMPTY_SELECTOR)], "b"),
-        ([policy("a", ALL), policy("b", LABELLED)], "b"),
-        ([policy("a", LABELLED), policy("b", NAMED)], "b"),
-        ([policy("a", NAMED), policy("b", ALL, priority=1)], "b"),
-        ([policy("a", NAMED, priority=-1), policy("b", ALL)], "b"),
-        ([policy("a", selecting("Secret"), NAMED), policy("b", LABELLED)], "a"),
-        ([deleting(policy("a", NAMED)), policy("b", ALL)], "b"),
-        ([policy("a", selecting("ConfigMap", labelSelector={"matchExpressions": [{"key": "x"}]}))], None),
-        ([policy("a", selecting("ConfigMap", namespace="elsewhere"))], None),
-    ],
+@cases(
+    ([], None),
+    ([policy("a", selecting("ConfigMap", name="other"))], None),
+    ([policy("a", selecting("Secret"))], None),
+    ([policy("b", ALL), policy("a", ALL)], "a"),
+    ([policy("a", ALL), policy("b", EMPTY_SELECTOR)], "b"),
+    ([policy("a", ALL), policy("b", LABELLED)], "b"),
+    ([policy("a", LABELLED), policy("b", NAMED)], "b"),
+    ([policy("a", NAMED), policy("b", ALL, priority=1)], "b"),
+    ([policy("a", NAMED, priority=-1), policy("b", ALL)], "b"),
+    ([policy("a", selecting("Secret"), NAMED), policy("b", LABELLED)], "a"),
+    ([deleting(policy("a", NAMED)), policy("b", ALL)], "b"),
+    ([policy("a", selecting("ConfigMap", labelSelector={"matchExpressions": [{"key": "x"}]}))], None),
+    ([policy("a", selecting("ConfigMap", namespace="elsewhere"))], None),
 )
 def test_the_policy_that_counts(policies: list[Obj], winner: str | None) -> None:
     template = config_map("a", labels={"app": "a"})
@@ -49,16 +47,13 @@ def test_the_policy_that_counts(policies: list[Obj], winner: str | None) -> None
         assert (found["metadata"]["name"] if found else None) == winner
 
 
-@pytest.mark.parametrize(
-    ("selector", "names"),
-    [
-        (selecting("ConfigMap"), ["a", "b", "c"]),
-        (selecting("ConfigMap", namespace="one"), ["a", "b"]),
-        (selecting("ConfigMap", namespace="one", name="b"), ["b"]),
-        (selecting("ConfigMap", name="c"), ["c"]),
-        (selecting("ConfigMap", name="z"), []),
-        (selecting("Secret"), []),
-    ],
+@cases(
+    (selecting("ConfigMap"), ["a", "b", "c"]),
+    (selecting("ConfigMap", namespace="one"), ["a", "b"]),
+    (selecting("ConfigMap", namespace="one", name="b"), ["b"]),
+    (selecting("ConfigMap", name="c"), ["c"]),
+    (selecting("ConfigMap", name="z"), []),
+    (selecting("Secret"), []),
 )
 def test_waiting_templates_are_found_by_kind_namespace_and_name(selector: Obj, names: list[str]) -> None:
     waiting = Waiting()
@@ -91,16 +86,13 @@ CLUSTER_CLAIM: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("metadata", "owner"),
-    [
-        ({}, None),
-        (POLICY_CLAIM, "default/pp"),
-        (CLUSTER_CLAIM, "cpp"),
-        ({"labels": POLICY_CLAIM["labels"]}, None),
-        ({"annotations": POLICY_CLAIM["annotations"]}, None),
-        ({**POLICY_CLAIM, "annotations": {POLICIES.name_annotation: "pp"}}, None),
-    ],
+@cases(
+    ({}, None),
+    (POLICY_CLAIM, "default/pp"),
+    (CLUSTER_CLAIM, "cpp"),
+    ({"labels": POLICY_CLAIM["labels"]}, None),
+    ({"annotations": POLICY_CLAIM["annotations"]}, None),
+    ({**POLICY_CLAIM, "annotations": {POLICIES.name_annotation: "pp"}}, None),
 )
 def test_a_claim_counts_when_it_is_complete(metadata: Obj, owner: str | None) -> None:
     claim = claim_of(config_map(**metadata))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from karmada.controllers.context import Context
 from karmada.controllers.detector import detector_parts
 from karmada.interpreter.operations import INTERPRET_COMPONENT, INTERPRET_REPLICA, InterpreterError, Replicas
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
+from tests.support.cases import cases
 from tests.support.control_plane import running
 from tests.support.objects import kube_object
 from tests.support.propagation import (
@@ -105,8 +104,8 @@ async def test_quotas_are_estimated_in_the_templates_namespace(folder: Path) -> 
     assert requirements == {"resourceRequest": {"cpu": "1"}, "namespace": "default"}
 
 
-@pytest.mark.parametrize(("gate", "field"), [("true", "components"), ("false", "replicas")])
-async def test_components_take_the_place_of_replicas_behind_a_gate(folder: Path, gate: str, field: str) -> None:
+@cases(("true", "components"), ("false", "replicas"))
+async def test_components_take_the_place_of_replicas_behind_a_gate(gate: str, field: str, folder: Path) -> None:
     interpreter = Scripted(InterpretReplica=Replicas(4, None), InterpretComponent=COMPONENTS)
     gates = f"MultiplePodTemplatesScheduling={gate}"
     specs, events = await bound(folder, interpreter, gates, deployment(), policy())

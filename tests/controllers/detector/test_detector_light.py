@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.controllers.templates import changed, changed_by_user, light_of
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 GUESTBOOK = GVK("webapp.my.domain", "v1", "Guestbook")
 
@@ -43,23 +42,20 @@ def test_those_who_request_the_same_kind_share() -> None:
     assert light_of(GUESTBOOK) is light_of(GVK("webapp.my.domain", "v1", "Guestbook"))
 
 
-@pytest.mark.parametrize(
-    ("new", "counts", "by_user"),
-    [
-        (template(), False, False),
-        (template(status={"ready": True}), False, False),
-        (template(managedFields=[{"manager": "x"}], resourceVersion="2"), False, False),
-        (template(generation=2), True, False),
-        (template(spec={"size": 2}), True, True),
-        (template(labels={"app": "a"}), True, True),
-        (template(annotations={"note": "x"}), True, True),
-        (template(labels={"propagationpolicy.karmada.io/permanent-id": "i"}), True, False),
-        (template(annotations={"clusterpropagationpolicy.karmada.io/name": "p"}), True, False),
-        (template(labels={"namespace.karmada.io/skip-auto-propagation": "true"}), True, True),
-        (template(labels={"karmada.io/managed": "true"}), True, True),
-        (template(finalizers=["x"]), True, True),
-        (template(deletionTimestamp="2024-01-01T00:00:00Z"), True, True),
-    ],
+@cases(
+    (template(), False, False),
+    (template(status={"ready": True}), False, False),
+    (template(managedFields=[{"manager": "x"}], resourceVersion="2"), False, False),
+    (template(generation=2), True, False),
+    (template(spec={"size": 2}), True, True),
+    (template(labels={"app": "a"}), True, True),
+    (template(annotations={"note": "x"}), True, True),
+    (template(labels={"propagationpolicy.karmada.io/permanent-id": "i"}), True, False),
+    (template(annotations={"clusterpropagationpolicy.karmada.io/name": "p"}), True, False),
+    (template(labels={"namespace.karmada.io/skip-auto-propagation": "true"}), True, True),
+    (template(labels={"karmada.io/managed": "true"}), True, True),
+    (template(finalizers=["x"]), True, True),
+    (template(deletionTimestamp="2024-01-01T00:00:00Z"), True, True),
 )
 def test_changes_that_count(new: Obj, counts: bool, by_user: bool) -> None:
     light = light_of(GUESTBOOK)

@@ -9,6 +9,7 @@ from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.propagation import (
     BINDINGS,
     CLUSTER_BINDINGS,
@@ -30,24 +31,17 @@ ALL = selecting("ConfigMap")
 BY_NAME = selecting("ConfigMap", name="settings")
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"placement": placed("m2", "m3")},
-        {
-            "placement": {
-                "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
-            }
-        },
-        {"placement": {"spreadConstraints": [{"spreadByField": "cluster", "maxGroups": 2, "minGroups": 1}]}},
-        {"conflictResolution": "Overwrite"},
-        {"preserveResourcesOnDeletion": True},
-        {"suspension": {"dispatchingOnClusters": {"clusterNames": ["m1"]}}},
-        {"failover": {"cluster": {"purgeMode": "Directly"}}},
-        {"propagateDeps": True},
-    ],
+@cases(
+    {"placement": placed("m2", "m3")},
+    {"placement": {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}}},
+    {"placement": {"spreadConstraints": [{"spreadByField": "cluster", "maxGroups": 2, "minGroups": 1}]}},
+    {"conflictResolution": "Overwrite"},
+    {"preserveResourcesOnDeletion": True},
+    {"suspension": {"dispatchingOnClusters": {"clusterNames": ["m1"]}}},
+    {"failover": {"cluster": {"purgeMode": "Directly"}}},
+    {"propagateDeps": True},
 )
-async def test_a_changed_field_changes_the_binding_with_one_write(plane: Propagation, changes: Obj) -> None:
+async def test_a_changed_field_changes_the_binding_with_one_write(changes: Obj, plane: Propagation) -> None:
     await plane.apply(deployment(), policy())
     plane.writes.clear()
     changed = await plane.change(POLICIES, "pp", {"spec": changes})
@@ -110,8 +104,8 @@ async def test_a_cluster_policy_releases_namespaced_and_cluster_scoped_templates
         assert await plane.claim(kind, name, namespace) is None
 
 
-@pytest.mark.parametrize("selector", [ALL, BY_NAME])
-async def test_a_deleted_policy_leaves_everything_but_its_claim(plane: Propagation, selector: Obj) -> None:
+@cases(ALL, BY_NAME)
+async def test_a_deleted_policy_leaves_everything_but_its_claim(selector: Obj, plane: Propagation) -> None:
     await plane.apply(config_map(), policy("pp", selector))
     before = await plane.get(BINDINGS, "settings-configmap")
     await plane.delete(POLICIES, "pp")

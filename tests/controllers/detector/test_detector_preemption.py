@@ -15,6 +15,7 @@ from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
+from tests.support.cases import cases
 from tests.support.control_plane import running
 from tests.support.propagation import (
     BINDINGS,
@@ -60,36 +61,33 @@ def taking_widely(name: str, priority: int) -> Obj:
     return cluster_policy(name, selector, priority=priority, preemption="Always", placement=placed("m2"))
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "winner", "emitted"),
-    [
-        (
-            policy("old", ALL, priority=1),
-            taking("new", 2),
-            "default/new",
-            "Propagation policy(default/new) preempted propagation policy(default/old) successfully",
-        ),
-        (policy("old", ALL, priority=2), taking("new", 2), "default/old", None),
-        (policy("old", ALL, priority=3), taking("new", 2), "default/old", None),
-        (
-            cluster_policy("old", ALL, priority=9),
-            taking("new", 0),
-            "default/new",
-            "Propagation policy(default/new) preempted cluster propagation policy(old) successfully",
-        ),
-        (
-            cluster_policy("old", ALL, priority=1),
-            taking_widely("new", 2),
-            "new",
-            "Cluster propagation policy(new) preempted cluster propagation policy(old) successfully",
-        ),
-        (cluster_policy("old", ALL, priority=2), taking_widely("new", 2), "old", None),
-        (policy("old", ALL, priority=1), taking_widely("new", 2), "default/old", None),
-        (policy("old", ALL, priority=1), policy("new", BY_NAME, priority=2), "default/old", None),
-    ],
+@cases(
+    (
+        policy("old", ALL, priority=1),
+        taking("new", 2),
+        "default/new",
+        "Propagation policy(default/new) preempted propagation policy(default/old) successfully",
+    ),
+    (policy("old", ALL, priority=2), taking("new", 2), "default/old", None),
+    (policy("old", ALL, priority=3), taking("new", 2), "default/old", None),
+    (
+        cluster_policy("old", ALL, priority=9),
+        taking("new", 0),
+        "default/new",
+        "Propagation policy(default/new) preempted cluster propagation policy(old) successfully",
+    ),
+    (
+        cluster_policy("old", ALL, priority=1),
+        taking_widely("new", 2),
+        "new",
+        "Cluster propagation policy(new) preempted cluster propagation policy(old) successfully",
+    ),
+    (cluster_policy("old", ALL, priority=2), taking_widely("new", 2), "old", None),
+    (policy("old", ALL, priority=1), taking_widely("new", 2), "default/old", None),
+    (policy("old", ALL, priority=1), policy("new", BY_NAME, priority=2), "default/old", None),
 )
 async def test_who_takes_what(
-    preempting: Propagation, first: Obj, second: Obj, winner: str, emitted: str | None
+    first: Obj, second: Obj, winner: str, emitted: str | None, preempting: Propagation
 ) -> None:
     await preempting.apply(config_map(), first)
     await preempting.apply(second)
@@ -116,8 +114,8 @@ async def test_a_lazy_policy_takes_the_claim_and_waits_with_the_rest(preempting:
     assert await preempting.claim(BINDINGS, "settings-configmap") == "default/new"
 
 
-@pytest.mark.parametrize("lowered", [1, 3])
-async def test_when_a_priority_falls_the_highest_of_those_below_it_takes(preempting: Propagation, lowered: int) -> None:
+@cases(1, 3)
+async def test_when_a_priority_falls_the_highest_of_those_below_it_takes(lowered: int, preempting: Propagation) -> None:
     await preempting.apply(policy("top", ALL, priority=9), config_map())
     await preempting.apply(taking("low", 2), taking("high", 5), taking("middle", 4))
     assert await preempting.claim(CONFIG_MAPS, "settings") == "default/top"

@@ -9,6 +9,7 @@ import pytest
 from karmada.controllers.detector.replica_policies import KINDS, best, divided
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.propagation import (
     BINDINGS,
     Propagation,
@@ -57,8 +58,8 @@ async def replicas(plane: Propagation, name: str = "nginx-deployment") -> tuple[
     return found["spec"].get("replicas", 0), found["spec"]["placement"].get("replicaScheduling")
 
 
-@pytest.mark.parametrize("namespace", ["default", ""])
-async def test_replicas_and_weights_of_the_policy_count(plane: Propagation, namespace: str) -> None:
+@cases("default", "")
+async def test_replicas_and_weights_of_the_policy_count(namespace: str, plane: Propagation) -> None:
     await create(plane, rules("nine", selecting(), namespace=namespace, totalReplicas=9, preferences=WEIGHTS))
     await plane.apply(policy(placement=placed("m1", "m2")), deployment(replicas=2))
     assert await replicas(plane) == (9, DIVIDED)
@@ -103,17 +104,14 @@ async def test_a_template_of_no_policy_gets_no_binding_by_it(plane: Propagation)
     assert await plane.find(BINDINGS, "nginx-deployment") is None
 
 
-@pytest.mark.parametrize(
-    ("candidates", "chosen"),
-    [
-        ([], None),
-        ([rules("a", selecting(name="other"), totalReplicas=1)], None),
-        ([rules("a", totalReplicas=1), rules("b", selecting(), totalReplicas=1)], "a"),
-        ([rules("a", selecting(), totalReplicas=1), rules("b", selecting(name="nginx"), totalReplicas=1)], "b"),
-        ([rules("b", selecting(), totalReplicas=1), rules("a", selecting(), totalReplicas=1)], "a"),
-        ([rules("a", selecting(name="nginx"), reschedulePolicy={}), rules("b", preferences=WEIGHTS)], "b"),
-        ([rules("a", selecting(), namespace="elsewhere", totalReplicas=1)], None),
-    ],
+@cases(
+    ([], None),
+    ([rules("a", selecting(name="other"), totalReplicas=1)], None),
+    ([rules("a", totalReplicas=1), rules("b", selecting(), totalReplicas=1)], "a"),
+    ([rules("a", selecting(), totalReplicas=1), rules("b", selecting(name="nginx"), totalReplicas=1)], "b"),
+    ([rules("b", selecting(), totalReplicas=1), rules("a", selecting(), totalReplicas=1)], "a"),
+    ([rules("a", selecting(name="nginx"), reschedulePolicy={}), rules("b", preferences=WEIGHTS)], "b"),
+    ([rules("a", selecting(), namespace="elsewhere", totalReplicas=1)], None),
 )
 async def test_the_most_precise_one_that_says_something_applies(candidates: list[Obj], chosen: str | None) -> None:
     found = best(candidates, deployment())

@@ -9,6 +9,7 @@ import pytest
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 from tests.support.propagation import (
     BINDINGS,
@@ -112,21 +113,18 @@ BY_NAME = selecting("ConfigMap", name="settings")
 BY_LABEL = selecting("ConfigMap", labelSelector={"matchLabels": {"app": "a"}})
 
 
-@pytest.mark.parametrize(
-    ("policies", "winner"),
-    [
-        ([policy("low", ALL), policy("high", ALL, priority=5)], "default/high"),
-        ([policy("a", ALL), policy("labelled", BY_LABEL), policy("b", ALL)], "default/labelled"),
-        ([policy("labelled", BY_LABEL), policy("named", BY_NAME)], "default/named"),
-        ([policy("b", BY_NAME), policy("a", BY_NAME)], "default/a"),
-        ([cluster_policy("wide", BY_NAME, priority=9), policy("small", ALL)], "default/small"),
-        ([cluster_policy("wide", ALL), cluster_policy("named", BY_NAME)], "named"),
-        ([cluster_policy("here", selecting("ConfigMap", namespace="default"))], "here"),
-        ([cluster_policy("there", selecting("ConfigMap", namespace="elsewhere"))], None),
-        ([policy("others", selecting("Secret"))], None),
-    ],
+@cases(
+    ([policy("low", ALL), policy("high", ALL, priority=5)], "default/high"),
+    ([policy("a", ALL), policy("labelled", BY_LABEL), policy("b", ALL)], "default/labelled"),
+    ([policy("labelled", BY_LABEL), policy("named", BY_NAME)], "default/named"),
+    ([policy("b", BY_NAME), policy("a", BY_NAME)], "default/a"),
+    ([cluster_policy("wide", BY_NAME, priority=9), policy("small", ALL)], "default/small"),
+    ([cluster_policy("wide", ALL), cluster_policy("named", BY_NAME)], "named"),
+    ([cluster_policy("here", selecting("ConfigMap", namespace="default"))], "here"),
+    ([cluster_policy("there", selecting("ConfigMap", namespace="elsewhere"))], None),
+    ([policy("others", selecting("Secret"))], None),
 )
-async def test_of_several_policies_one_counts(plane: Propagation, policies: list[Obj], winner: str | None) -> None:
+async def test_of_several_policies_one_counts(policies: list[Obj], winner: str | None, plane: Propagation) -> None:
     await plane.apply(*policies)
     await plane.apply(config_map(labels={"app": "a"}))
     assert await plane.claim(CONFIG_MAPS, "settings") == winner
@@ -160,11 +158,8 @@ async def test_a_claimed_template_stays_with_its_policy_when_a_better_one_comes(
     assert await plane.claim(CONFIG_MAPS, "settings") == "default/first"
 
 
-@pytest.mark.parametrize(
-    ("namespace", "name"),
-    [("kube-system", "a"), ("karmada-system", "a"), ("karmada-cluster", "a"), ("karmada-es-m1", "a")],
-)
-async def test_reserved_and_skipped_namespaces_are_left_alone(plane: Propagation, namespace: str, name: str) -> None:
+@cases(("kube-system", "a"), ("karmada-system", "a"), ("karmada-cluster", "a"), ("karmada-es-m1", "a"))
+async def test_reserved_and_skipped_namespaces_are_left_alone(namespace: str, name: str, plane: Propagation) -> None:
     if await plane.find(NAMESPACES, namespace, "") is None:
         body = kube_object("v1", "Namespace", namespace)
         await plane.client.create(NAMESPACES, body)

@@ -12,6 +12,7 @@ from karmada.api.cluster import Cluster
 from karmada.controllers.detector.replica_policies import KINDS
 from karmada.controllers.detector.rescheduling import is_too_full
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.propagation import BINDINGS, Propagation, deployment, placed, policy
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -32,18 +33,15 @@ def summary(cpu: str, memory: str, waiting: str = "0") -> Obj:
     }
 
 
-@pytest.mark.parametrize(
-    ("used", "threshold", "full"),
-    [
-        (summary("9", "1Gi"), {"cpuUtilization": 80}, True),
-        (summary("8", "1Gi"), {"cpuUtilization": 80}, False),
-        (summary("8", "1Gi", waiting="1"), {"cpuUtilization": 80}, True),
-        (summary("9", "9Gi"), {"memoryUtilization": 95}, False),
-        (summary("1", "9Gi"), {"cpuUtilization": 80, "memoryUtilization": 80}, True),
-        (summary("9", "9Gi"), {}, False),
-        ({}, {"cpuUtilization": 1}, False),
-        (None, {"cpuUtilization": 1}, False),
-    ],
+@cases(
+    (summary("9", "1Gi"), {"cpuUtilization": 80}, True),
+    (summary("8", "1Gi"), {"cpuUtilization": 80}, False),
+    (summary("8", "1Gi", waiting="1"), {"cpuUtilization": 80}, True),
+    (summary("9", "9Gi"), {"memoryUtilization": 95}, False),
+    (summary("1", "9Gi"), {"cpuUtilization": 80, "memoryUtilization": 80}, True),
+    (summary("9", "9Gi"), {}, False),
+    ({}, {"cpuUtilization": 1}, False),
+    (None, {"cpuUtilization": 1}, False),
 )
 async def test_a_cluster_is_too_full_above_a_threshold(used: Obj | None, threshold: Obj, full: bool) -> None:
     cluster = {"status": {"resourceSummary": used}}

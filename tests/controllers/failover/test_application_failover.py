@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.controllers.failover.failing import Failing, failing
 from tests.controllers.failover.test_cluster_failover import on_m1
+from tests.support.cases import cases
 
 PRODUCER = "resource-binding-application-failover-controller"
 
@@ -48,8 +47,8 @@ async def test_the_default_toleration_is_five_minutes(fleet: Failing) -> None:
     assert await fleet.targets() == {"m2": 2}
 
 
-@pytest.mark.parametrize("health", ["Healthy", "Unknown"])
-async def test_any_other_report_begins_anew(fleet: Failing, health: str) -> None:
+@cases("Healthy", "Unknown")
+async def test_any_other_report_begins_anew(health: str, fleet: Failing) -> None:
     await on_m1(fleet, **policy())
     await fleet.health(m1="Unhealthy")
     await fleet.plane.wait(50)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from prometheus_client import CollectorRegistry
 
 from karmada.controllers.failover.taint_manager import TaintManager
 from tests.controllers.failover.failing import KEY, Failing, failing
+from tests.support.cases import cases
 
 TOLERATES = {"clusterTolerations": [{"key": KEY, "operator": "Exists", "tolerationSeconds": 30}]}
 MOVED = {
@@ -74,17 +74,14 @@ async def test_a_taint_that_is_removed_in_time_evicts_nothing(fleet: Failing) ->
     assert await fleet.tasks() == []
 
 
-@pytest.mark.parametrize(
-    ("failover", "default", "mode"),
-    [
-        (None, "Gracefully", "Gracefully"),
-        (None, "Directly", "Directly"),
-        ({"cluster": {"purgeMode": "Directly"}}, "Gracefully", "Directly"),
-        ({"cluster": {}}, "Directly", "Gracefully"),
-    ],
+@cases(
+    (None, "Gracefully", "Gracefully"),
+    (None, "Directly", "Directly"),
+    ({"cluster": {"purgeMode": "Directly"}}, "Gracefully", "Directly"),
+    ({"cluster": {}}, "Directly", "Gracefully"),
 )
 async def test_the_purge_mode_comes_from_the_policy_or_the_flag(
-    folder: Path, failover: dict[str, Any] | None, default: str, mode: str
+    failover: dict[str, Any] | None, default: str, mode: str, folder: Path
 ) -> None:
     async with failing(folder, "m1", "m2", no_execute_taint_eviction_purge_mode=default) as fleet:
         await on_m1(fleet, **({} if failover is None else {"failover": failover}))
@@ -92,15 +89,12 @@ async def test_the_purge_mode_comes_from_the_policy_or_the_flag(
         assert [task["purgeMode"] for task in await fleet.tasks()] == [mode]
 
 
-@pytest.mark.parametrize(
-    ("gates", "settings"),
-    [
-        ("Failover=false", {}),
-        ("Failover=true", {"enable_taint_manager": False}),
-        ("Failover=true", {"enable_no_execute_taint_eviction": False}),
-    ],
+@cases(
+    ("Failover=false", {}),
+    ("Failover=true", {"enable_taint_manager": False}),
+    ("Failover=true", {"enable_no_execute_taint_eviction": False}),
 )
-async def test_nothing_moves_unless_gate_and_flags_say_so(folder: Path, gates: str, settings: dict[str, Any]) -> None:
+async def test_nothing_moves_unless_gate_and_flags_say_so(gates: str, settings: dict[str, Any], folder: Path) -> None:
     async with failing(folder, "m1", "m2", gates=gates, **settings) as fleet:
         await on_m1(fleet)
         await fleet.taint("m1")

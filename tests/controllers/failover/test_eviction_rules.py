@@ -16,6 +16,7 @@ from karmada.controllers.failover.tasks import evict, restore
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 NOW = 1_700_000_000.0
 MINUTE = 60.0
@@ -162,33 +163,27 @@ STATUS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("{ .replicas }", "2"),
-        ("{ .health }", "true"),
-        ("{.half}", "0.5"),
-        ("{.many}", "1e+06"),
-        ("{.none}", "null"),
-        ("{.list}", '[1,{"b":"x"}]'),
-        ("{.id}", "j1"),
-        ("{.replicas}-{.id}", "2-j1"),
-        ("{.list[*]}", '1 {"b":"x"}'),
-    ],
+@cases(
+    ("{ .replicas }", "2"),
+    ("{ .health }", "true"),
+    ("{.half}", "0.5"),
+    ("{.many}", "1e+06"),
+    ("{.none}", "null"),
+    ("{.list}", '[1,{"b":"x"}]'),
+    ("{.id}", "j1"),
+    ("{.replicas}-{.id}", "2-j1"),
+    ("{.list[*]}", '1 {"b":"x"}'),
 )
 def test_state_is_read_from_the_status_of_the_cluster(path: str, text: str) -> None:
     of = {"status": {"aggregatedStatus": [{"clusterName": "m1", "status": STATUS}]}}
     assert preserved_state(of, "m1", [{"aliasLabelName": "key", "jsonPath": path}]) == {"key": text}
 
 
-@pytest.mark.parametrize(
-    ("items", "path", "problem"),
-    [
-        ([], "{.a}", r"the application status has not yet been collected from Cluster\(m1\)"),
-        ([{"clusterName": "m1"}], "{.a}", "has not yet been collected"),
-        ([{"clusterName": "m1", "status": {}}], "{.a}", "{.a}"),
-        ([{"clusterName": "m1", "status": {}}], "{.a", "{.a"),
-    ],
+@cases(
+    ([], "{.a}", r"the application status has not yet been collected from Cluster\(m1\)"),
+    ([{"clusterName": "m1"}], "{.a}", "has not yet been collected"),
+    ([{"clusterName": "m1", "status": {}}], "{.a}", "{.a}"),
+    ([{"clusterName": "m1", "status": {}}], "{.a", "{.a"),
 )
 def test_state_that_cannot_be_read_is_an_error(items: list[Obj], path: str, problem: str) -> None:
     with pytest.raises(ApiError, match=problem):

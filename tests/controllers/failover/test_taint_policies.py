@@ -13,6 +13,7 @@ from karmada.controllers.failover.remedies import actions_by
 from karmada.controllers.failover.taint_policies import holds, taints_by
 from karmada.kube.objects.types import Obj
 from tests.controllers.failover.failing import KEY, Failing, failing
+from tests.support.cases import cases
 
 NOW = 1_700_000_000.0
 
@@ -28,17 +29,14 @@ def match(kind: str, operator: str, *values: str) -> Obj:
 BOTH = [match("Ready", "In", "False", "Unknown"), match("NetworkReady", "NotIn", "True")]
 
 
-@pytest.mark.parametrize(
-    ("found", "matches", "expected"),
-    [
-        (conditions(Ready="Unknown", NetworkReady="False"), BOTH, True),
-        (conditions(Ready="True", NetworkReady="False"), BOTH, False),
-        (conditions(Ready="False"), [match("Ready", "NotIn", "True", "Unknown")], True),
-        ([], [match("Ready", "NotIn", "True")], False),
-        (conditions(Ready="False"), [], False),
-        (conditions(Ready="False"), None, False),
-        (conditions(Ready="False"), [match("Ready", "Is", "False")], False),
-    ],
+@cases(
+    (conditions(Ready="Unknown", NetworkReady="False"), BOTH, True),
+    (conditions(Ready="True", NetworkReady="False"), BOTH, False),
+    (conditions(Ready="False"), [match("Ready", "NotIn", "True", "Unknown")], True),
+    ([], [match("Ready", "NotIn", "True")], False),
+    (conditions(Ready="False"), [], False),
+    (conditions(Ready="False"), None, False),
+    (conditions(Ready="False"), [match("Ready", "Is", "False")], False),
 )
 def test_all_conditions_of_a_list_must_hold(found: list[Obj], matches: list[Obj] | None, expected: bool) -> None:
     assert holds(matches, found) is expected
@@ -122,21 +120,18 @@ def when(operator: str, status: str) -> Obj:
     return {"conditionType": "X", "operator": operator, "conditionStatus": status}
 
 
-@pytest.mark.parametrize(
-    ("remedies", "found", "actions"),
-    [
-        ([remedy("TrafficControl")], conditions(X="True"), ["TrafficControl"]),
-        ([remedy("TrafficControl")], [], ["TrafficControl"]),
-        ([remedy("TrafficControl", decisions=[when("Equal", "False")])], conditions(X="False"), ["TrafficControl"]),
-        ([remedy("TrafficControl", decisions=[when("Equal", "False")])], conditions(X="True"), []),
-        ([remedy("TrafficControl", decisions=[when("Equal", "False")])], conditions(Y="False"), []),
-        ([remedy("TrafficControl", decisions=[when("NotEqual", "True")])], conditions(Y="False"), []),
-        ([remedy("A", decisions=[when("Equal", "True"), when("Equal", "False")])], conditions(X="False"), ["A"]),
-        ([remedy("A", decisions=[])], conditions(X="False"), []),
-        ([remedy("A", names=[])], conditions(X="False"), []),
-        ([remedy("A", names=["m2"])], conditions(X="False"), []),
-        ([remedy("B", "A"), remedy("A", names=["m1"])], [], ["A", "B"]),
-    ],
+@cases(
+    ([remedy("TrafficControl")], conditions(X="True"), ["TrafficControl"]),
+    ([remedy("TrafficControl")], [], ["TrafficControl"]),
+    ([remedy("TrafficControl", decisions=[when("Equal", "False")])], conditions(X="False"), ["TrafficControl"]),
+    ([remedy("TrafficControl", decisions=[when("Equal", "False")])], conditions(X="True"), []),
+    ([remedy("TrafficControl", decisions=[when("Equal", "False")])], conditions(Y="False"), []),
+    ([remedy("TrafficControl", decisions=[when("NotEqual", "True")])], conditions(Y="False"), []),
+    ([remedy("A", decisions=[when("Equal", "True"), when("Equal", "False")])], conditions(X="False"), ["A"]),
+    ([remedy("A", decisions=[])], conditions(X="False"), []),
+    ([remedy("A", names=[])], conditions(X="False"), []),
+    ([remedy("A", names=["m2"])], conditions(X="False"), []),
+    ([remedy("B", "A"), remedy("A", names=["m1"])], [], ["A", "B"]),
 )
 def test_actions_of_all_matching_remedies_are_united(remedies: list[Obj], found: list[Obj], actions: list[str]) -> None:
     assert actions_by(remedies, {"metadata": {"name": "m1"}, "status": {"conditions": found}}) == actions

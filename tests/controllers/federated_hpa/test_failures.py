@@ -11,6 +11,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.controllers.federated_hpa.scaling_plane import CPU, HPAS, POLICY, RPS, ScalingPlane
+from tests.support.cases import cases
 from tests.support.propagation import deployment
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -28,30 +29,24 @@ async def test_an_api_version_that_is_none(two: ScalingPlane) -> None:
     await expect_unable(two, "FailedGetScale", "FailedGetScale", "get the target's current scale", problem)
 
 
-@pytest.mark.parametrize(
-    ("target", "problem"),
-    [
-        ({"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"}, 'deployments.apps "none" not found'),
-        ({"apiVersion": "a.io/v1", "kind": "Gizmo", "name": "g"}, 'no matches for kind "Gizmo" in version "a.io/v1"'),
-    ],
+@cases(
+    ({"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"}, 'deployments.apps "none" not found'),
+    ({"apiVersion": "a.io/v1", "kind": "Gizmo", "name": "g"}, 'no matches for kind "Gizmo" in version "a.io/v1"'),
 )
-async def test_a_template_that_is_not_there(two: ScalingPlane, target: Obj, problem: str) -> None:
+async def test_a_template_that_is_not_there(target: Obj, problem: str, two: ScalingPlane) -> None:
     await two.autoscaler(scaleTargetRef=target)
     what = "get the target reference object"
     await expect_unable(two, "FailedGetScaleTargetRef", "FailedGetScaleTargetRef", what, problem)
     assert two.status()["desiredReplicas"] == 0
 
 
-@pytest.mark.parametrize(
-    ("labels", "problem"),
-    [
-        ({}, "target resource has no label"),
-        ({"app": "web"}, "no label of policy permanent-id found"),
-        ({**POLICY, "propagationpolicy.karmada.io/permanent-id": "another"}, "length of binding list is zero"),
-        (POLICY, "no binding matches the target resource"),
-    ],
+@cases(
+    ({}, "target resource has no label"),
+    ({"app": "web"}, "no label of policy permanent-id found"),
+    ({**POLICY, "propagationpolicy.karmada.io/permanent-id": "another"}, "length of binding list is zero"),
+    (POLICY, "no binding matches the target resource"),
 )
-async def test_a_template_without_a_binding(two: ScalingPlane, labels: dict[str, str], problem: str) -> None:
+async def test_a_template_without_a_binding(labels: dict[str, str], problem: str, two: ScalingPlane) -> None:
     await two.bind("other", ["m1"])
     await two.client.create(DEPLOYMENTS, deployment("web", labels=labels))
     await two.autoscaler()
@@ -67,14 +62,11 @@ async def test_the_binding_of_another_namespace_is_not_used(two: ScalingPlane) -
     assert two.condition("AbleToScale")[2].endswith("no binding matches the target resource")
 
 
-@pytest.mark.parametrize(
-    ("clusters", "problem"),
-    [
-        ([], "binding has no schedulable clusters"),
-        (["m1", "gone"], 'clusters.cluster.karmada.io "gone" not found'),
-    ],
+@cases(
+    ([], "binding has no schedulable clusters"),
+    (["m1", "gone"], 'clusters.cluster.karmada.io "gone" not found'),
 )
-async def test_a_binding_without_clusters(two: ScalingPlane, clusters: list[str], problem: str) -> None:
+async def test_a_binding_without_clusters(clusters: list[str], problem: str, two: ScalingPlane) -> None:
     await two.bind("web", clusters)
     await two.client.create(DEPLOYMENTS, deployment("web", labels=POLICY))
     await two.autoscaler()
@@ -225,15 +217,12 @@ UNPARSABLE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("selector", "event", "text", "message"),
-    [
-        ("", "SelectorRequired", "selector is required", "the HPA target's scale is missing a selector"),
-        ("a in", "InvalidSelector", UNPARSABLE, UNPARSABLE),
-    ],
+@cases(
+    ("", "SelectorRequired", "selector is required", "the HPA target's scale is missing a selector"),
+    ("a in", "InvalidSelector", UNPARSABLE, UNPARSABLE),
 )
 async def test_a_member_whose_scale_has_no_usable_selector(
-    two: ScalingPlane, monkeypatch: pytest.MonkeyPatch, selector: str, event: str, text: str, message: str
+    selector: str, event: str, text: str, message: str, two: ScalingPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await two.workload(m1=2)
     client = two.plane.context.members.get("m1").client

@@ -11,6 +11,7 @@ from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.runtime.keys import Key
 from tests.controllers.federated_hpa.scaling_plane import BINDINGS, CPU, HPAS, RPS, ScalingPlane
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 CPU_NAME = "cpu resource utilization (percentage of request)"
@@ -66,15 +67,12 @@ async def test_the_status_is_written_only_when_it_changes(two: ScalingPlane) -> 
     assert two.metrics.requests["resource default"] == 6
 
 
-@pytest.mark.parametrize(
-    ("spec", "desired", "reason"),
-    [
-        ({"minReplicas": 3}, 3, "Current number of replicas below Spec.MinReplicas"),
-        ({"maxReplicas": 1}, 1, "Current number of replicas above Spec.MaxReplicas"),
-    ],
+@cases(
+    ({"minReplicas": 3}, 3, "Current number of replicas below Spec.MinReplicas"),
+    ({"maxReplicas": 1}, 1, "Current number of replicas above Spec.MaxReplicas"),
 )
 async def test_bounds_hold_at_once_and_without_metrics(
-    two: ScalingPlane, spec: dict[str, Any], desired: int, reason: str
+    spec: dict[str, Any], desired: int, reason: str, two: ScalingPlane
 ) -> None:
     await two.workload(m1=2)
     two.metrics.broken = {"resource"}

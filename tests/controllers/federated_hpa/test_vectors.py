@@ -19,6 +19,7 @@ from karmada.kube.autoscaling.sources import Reading, SourceFailed, Target
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 NOW = 1_700_000_000.0
 SETTINGS = Settings()
@@ -119,7 +120,7 @@ def test_replicas_by_the_value_of_an_object(current: int, calibration: float, ex
     assert by_value(current, [pod(), pod()], 15_000, 10_000, rules).replicas == expected
 
 
-@pytest.mark.parametrize(("existing", "usage", "expected"), [(2, 30, (3, 15)), (3, 32, (3, 11))])
+@cases((2, 30, (3, 15)), (3, 32, (3, 11)))
 def test_replicas_by_the_share_of_an_object(existing: int, usage: int, expected: tuple[int, int]) -> None:
     found = by_share(existing, usage, 10, rules_of(SETTINGS))
     assert (found.replicas, found.usage) == expected
@@ -148,10 +149,7 @@ def sources(metrics: Hits, figures: Figures | None = None) -> FederatedSources:
     return FederatedSources(metrics, figures or Figures(), FakeClock(NOW))
 
 
-@pytest.mark.parametrize(
-    ("existing", "usage", "calibration", "expected", "reported"),
-    [(2, 30_000, 1.0, 3, "15"), (2, 30_000, 0.5, 12, "15"), (3, 32_000, 1.0, 3, "10667m")],
-)
+@cases((2, 30_000, 1.0, 3, "15"), (2, 30_000, 0.5, 12, "15"), (3, 32_000, 1.0, 3, "10667m"))
 async def test_replicas_by_the_share_of_an_object_are_calibrated_twice(
     existing: int, usage: int, calibration: float, expected: int, reported: str
 ) -> None:
@@ -190,14 +188,11 @@ async def test_external_metrics_are_an_unknown_source() -> None:
 # 9 to 11: windows
 
 
-@pytest.mark.parametrize(
-    ("current", "wanted", "bounds", "expected", "reason"),
-    [
-        (3, 20, Bounds(1, 50), 6, "ScaleUpLimit"),
-        (1, 20, Bounds(1, 50), 4, "ScaleUpLimit"),
-        (5, 15, Bounds(1, 10), 10, "TooManyReplicas"),
-        (3, 2, Bounds(3, 10), 3, "TooFewReplicas"),
-    ],
+@cases(
+    (3, 20, Bounds(1, 50), 6, "ScaleUpLimit"),
+    (1, 20, Bounds(1, 50), 4, "ScaleUpLimit"),
+    (5, 15, Bounds(1, 10), 10, "TooManyReplicas"),
+    (3, 2, Bounds(3, 10), 3, "TooFewReplicas"),
 )
 def test_limits_without_a_behavior(current: int, wanted: int, bounds: Bounds, expected: int, reason: str) -> None:
     history = History([Moment(NOW - 3600, wanted)])
@@ -231,12 +226,9 @@ def behavior(up: int, down: int | None) -> Obj:
     return {"scaleUp": {**rules, "stabilizationWindowSeconds": up}, "scaleDown": {**rules, **window}}
 
 
-@pytest.mark.parametrize(
-    ("current", "wanted", "stored", "expected", "reason"),
-    [
-        (5, 10, [(120, 8), (240, 7)], 7, "ScaleUpStabilized"),
-        (8, 3, [(300, 5), (480, 4)], 5, "ScaleDownStabilized"),
-    ],
+@cases(
+    (5, 10, [(120, 8), (240, 7)], 7, "ScaleUpStabilized"),
+    (8, 3, [(300, 5), (480, 4)], 5, "ScaleDownStabilized"),
 )
 def test_windows_of_a_behavior(
     current: int, wanted: int, stored: list[tuple[float, int]], expected: int, reason: str
@@ -262,19 +254,16 @@ def policies(select: str, *given: tuple[str, int]) -> Obj:
     }
 
 
-@pytest.mark.parametrize(
-    ("limit", "current", "rules", "changes", "expected"),
-    [
-        (up_limit, 5, policies("Max", ("Pods", 4)), 0, 9),
-        (up_limit, 5, policies("Max", ("Pods", 4)), 2, 7),
-        (up_limit, 5, policies("Disabled", ("Pods", 4)), 0, 5),
-        (up_limit, 5, policies("Min", ("Pods", 4), ("Pods", 2)), 0, 7),
-        (up_limit, 10, policies("Max", ("Percent", 50)), 0, 15),
-        (down_limit, 10, policies("Max", ("Percent", 20)), 0, 8),
-        (down_limit, 10, policies("Max", ("Percent", 20)), 1, 8),
-        (down_limit, 100, policies("Max", ("Percent", 10), ("Pods", 5)), 0, 90),
-        (down_limit, 100, policies("Min", ("Percent", 10), ("Pods", 15)), 0, 90),
-    ],
+@cases(
+    (up_limit, 5, policies("Max", ("Pods", 4)), 0, 9),
+    (up_limit, 5, policies("Max", ("Pods", 4)), 2, 7),
+    (up_limit, 5, policies("Disabled", ("Pods", 4)), 0, 5),
+    (up_limit, 5, policies("Min", ("Pods", 4), ("Pods", 2)), 0, 7),
+    (up_limit, 10, policies("Max", ("Percent", 50)), 0, 15),
+    (down_limit, 10, policies("Max", ("Percent", 20)), 0, 8),
+    (down_limit, 10, policies("Max", ("Percent", 20)), 1, 8),
+    (down_limit, 100, policies("Max", ("Percent", 10), ("Pods", 5)), 0, 90),
+    (down_limit, 100, policies("Min", ("Percent", 10), ("Pods", 15)), 0, 90),
 )
 def test_rates(
     limit: Callable[[History, int, Obj, float], int], current: int, rules: Obj, changes: int, expected: int
@@ -287,7 +276,7 @@ def test_rates(
 # 14: several metrics
 
 
-@pytest.mark.parametrize(("proposed", "blocked"), [(7, False), (3, True)])
+@cases((7, False), (3, True))
 def test_a_metric_that_fails_blocks_only_fewer_replicas(proposed: int, blocked: bool) -> None:
     failure = SourceFailed("FailedGetPodsMetric", "down", "failed to get pods metric value: down")
     found = Proposals(5, [Reading(proposed, "cpu resource", {}), None], [failure])

@@ -13,6 +13,7 @@ from karmada.controllers.federated_resource_quota.sync import assignments_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from tests.controllers.federated_resource_quota.quota_fleet import QUOTAS, QuotaFleet, quota
+from tests.support.cases import cases
 from tests.support.played_fleet import cleared, started
 
 
@@ -118,13 +119,10 @@ def test_what_clusters_report_is_added_up(quotas: QuotaFleet) -> None:
     assert quotas.status() == {"overall": {"requests.cpu": "5"}, "overallUsed": {}, "aggregatedStatus": []}
 
 
-@pytest.mark.parametrize(
-    ("applied", "reported", "wanted"),
-    [
-        ("True", [{"status": {"hard": {"cpu": "1"}}}], {"clusterName": "m1", "hard": {"cpu": "1"}, "used": {}}),
-        ("True", [], None),
-        ("False", [{"status": {"hard": {"cpu": "1"}}}], None),
-    ],
+@cases(
+    ("True", [{"status": {"hard": {"cpu": "1"}}}], {"clusterName": "m1", "hard": {"cpu": "1"}, "used": {}}),
+    ("True", [], None),
+    ("False", [{"status": {"hard": {"cpu": "1"}}}], None),
 )
 def test_a_cluster_counts_once_its_quota_is_applied_and_reported(
     applied: str, reported: list[Obj], wanted: Obj | None

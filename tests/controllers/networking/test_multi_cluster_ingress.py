@@ -16,6 +16,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import INGRESSES
 from karmada.kube.objects.types import Obj
 from tests.controllers.networking.exporting import ServingFleet, service
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 from tests.support.played_fleet import started
 from tests.support.propagation import placed, policy, selecting
@@ -38,15 +39,12 @@ def ingress(**spec: Any) -> Obj:
     ) | {"spec": spec}
 
 
-@pytest.mark.parametrize(
-    ("spec", "names"),
-    [
-        ({"rules": rules("a", "b", "a")}, ["a", "b"]),
-        ({"template": {"spec": {"rules": rules("a")}}}, ["a"]),
-        ({"defaultBackend": {"service": {"name": "d"}}, "rules": rules("a")}, ["d", "a"]),
-        ({"defaultBackend": {"resource": {"kind": "Bucket", "name": "x"}}}, []),
-        ({}, []),
-    ],
+@cases(
+    ({"rules": rules("a", "b", "a")}, ["a", "b"]),
+    ({"template": {"spec": {"rules": rules("a")}}}, ["a"]),
+    ({"defaultBackend": {"service": {"name": "d"}}, "rules": rules("a")}, ["d", "a"]),
+    ({"defaultBackend": {"resource": {"kind": "Bucket", "name": "x"}}}, []),
+    ({}, []),
 )
 def test_backends_are_the_services_of_either_form(spec: Obj, names: list[str]) -> None:
     assert backends_of(ingress(**spec)) == names
@@ -95,8 +93,8 @@ def condition(fleet: ServingFleet) -> tuple[str, str]:
     return found["status"], found["reason"]
 
 
-@pytest.mark.parametrize("form", ["spec", "template"])
-def test_the_ingress_is_where_its_backends_are(fleet: ServingFleet, form: str) -> None:
+@cases("spec", "template")
+def test_the_ingress_is_where_its_backends_are(form: str, fleet: ServingFleet) -> None:
     async def scenario() -> None:
         await services_in(fleet, front=("m1", "m2"))
         spec: Obj = {"rules": rules("front")}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.api.taints import taint_text
 from karmada.dashboard.pages.cluster_state import Usage, state_of, usage_of, zones_of
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 
 def _cluster(*conditions: Obj, **spec: Any) -> Obj:
@@ -22,18 +21,15 @@ def _ready(status: str, message: str = "m") -> Obj:
 NO_SCHEDULE = {"key": "k", "value": "v", "effect": "NoSchedule"}
 
 
-@pytest.mark.parametrize(
-    ("cluster", "kind", "label"),
-    [
-        (_cluster(), "idle", "Joining"),
-        (_cluster(_ready("True")), "good", "Ready"),
-        (_cluster(_ready("False")), "bad", "Not ready"),
-        (_cluster(_ready("Unknown")), "bad", "Unknown"),
-        (_cluster(_ready("True"), taints=[NO_SCHEDULE]), "warn", "Tainted"),
-        (_cluster(_ready("True"), taints=[{"key": "k", "effect": "PreferNoSchedule"}]), "good", "Ready"),
-        (_cluster(_ready("False"), taints=[NO_SCHEDULE]), "bad", "Not ready"),
-        ({**_cluster(_ready("True")), "metadata": {"name": "a", "deletionTimestamp": "x"}}, "idle", "Leaving"),
-    ],
+@cases(
+    (_cluster(), "idle", "Joining"),
+    (_cluster(_ready("True")), "good", "Ready"),
+    (_cluster(_ready("False")), "bad", "Not ready"),
+    (_cluster(_ready("Unknown")), "bad", "Unknown"),
+    (_cluster(_ready("True"), taints=[NO_SCHEDULE]), "warn", "Tainted"),
+    (_cluster(_ready("True"), taints=[{"key": "k", "effect": "PreferNoSchedule"}]), "good", "Ready"),
+    (_cluster(_ready("False"), taints=[NO_SCHEDULE]), "bad", "Not ready"),
+    ({**_cluster(_ready("True")), "metadata": {"name": "a", "deletionTimestamp": "x"}}, "idle", "Leaving"),
 )
 def test_the_worst_that_holds_is_said(cluster: Obj, kind: str, label: str) -> None:
     state = state_of(cluster)
@@ -53,6 +49,6 @@ def test_what_is_being_allocated_counts_as_used() -> None:
     assert usage_of(cluster, "memory") == usage_of(_cluster(), "cpu") == Usage()
 
 
-@pytest.mark.parametrize(("spec", "zones"), [({}, []), ({"zone": "a"}, ["a"]), ({"zones": ["b", "c"]}, ["b", "c"])])
+@cases(({}, []), ({"zone": "a"}, ["a"]), ({"zones": ["b", "c"]}, ["b", "c"]))
 def test_the_older_form_of_the_zone_is_read(spec: Obj, zones: list[str]) -> None:
     assert list(zones_of(_cluster(**spec))) == zones

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.api.cluster import Cluster
 from karmada.dashboard.pages.clusters import conditions_of, node_of, resources_of
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.dashboard_client import DashboardPlane
 from tests.support.objects import kube_object
 
@@ -37,10 +36,7 @@ def test_conditions_that_are_not_as_they_should_be_come_first() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("ready", "spec", "label"),
-    [("True", {}, "Ready"), ("True", {"unschedulable": True}, "Cordoned"), ("False", {}, "Not ready")],
-)
+@cases(("True", {}, "Ready"), ("True", {"unschedulable": True}, "Cordoned"), ("False", {}, "Not ready"))
 def test_nodes_are_ready_cordoned_or_not_ready(ready: str, spec: Obj, label: str) -> None:
     status = {"conditions": [{"type": "Ready", "status": ready}], "allocatable": {"cpu": "1500m"}}
     node = node_of({"metadata": {"name": "n"}, "spec": spec, "status": status})

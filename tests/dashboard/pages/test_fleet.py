@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.api.cluster import Cluster
 from karmada.dashboard.pages.fleet import CARDS, UNPLACED, fleet_of, ordered, tile_of
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.dashboard_client import DashboardPlane
 from tests.support.objects import kube_object
 
@@ -53,15 +52,12 @@ def test_what_needs_attention_is_the_worst_and_the_latest() -> None:
     assert [tile.name for tile in fleet.attention] == ["bad", "b", "w"]
 
 
-@pytest.mark.parametrize(
-    ("by", "names"),
-    [
-        ("name", ["a", "b", "c"]),
-        ("cpu", ["c", "a", "b"]),
-        ("state", ["b", "a", "c"]),
-        ("region", ["b", "c", "a"]),
-        ("nonsense", ["a", "b", "c"]),
-    ],
+@cases(
+    ("name", ["a", "b", "c"]),
+    ("cpu", ["c", "a", "b"]),
+    ("state", ["b", "a", "c"]),
+    ("region", ["b", "c", "a"]),
+    ("nonsense", ["a", "b", "c"]),
 )
 def test_tables_are_sorted_the_fullest_and_the_worst_first(by: str, names: list[str]) -> None:
     found = [cluster("a", cpu="1", region="z"), cluster("b", ready="False"), cluster("c", cpu="9", region="y")]

@@ -6,8 +6,6 @@ import re
 import time
 from typing import Any
 
-import pytest
-
 from karmada.api.autoscaling import FederatedHPA
 from karmada.api.policy import FederatedResourceQuota
 from karmada.dashboard.object_events import time_of
@@ -16,6 +14,7 @@ from karmada.dashboard.pages.quota import limits_of, quota_of
 from karmada.dashboard.pages.scaling import autoscaler_of, cron_of, number_of, replicas_of
 from karmada.dashboard.pages.search import link_of, query_of
 from karmada.kube.objects.times import rfc3339
+from tests.support.cases import cases
 from tests.support.dashboard_client import DashboardPlane
 from tests.support.objects import kube_object
 
@@ -60,9 +59,7 @@ class Events:
         return {"metadata": {"resourceVersion": "7", **more}, "items": self.events[begin : begin + limit]}
 
 
-@pytest.mark.parametrize(
-    ("count", "read", "cut"), [(0, 0, False), (1500, 1500, False), (2000, 2000, False), (3001, 3000, True)]
-)
+@cases((0, 0, False), (1500, 1500, False), (2000, 2000, False), (3001, 3000, True))
 async def test_all_events_are_read_up_to_a_limit_and_without_what_is_not_shown(
     count: int, read: int, cut: bool
 ) -> None:
@@ -82,14 +79,11 @@ def test_the_newest_events_come_first_and_words_and_type_select_them() -> None:
     assert newest(events, words=["moon"]) == []
 
 
-@pytest.mark.parametrize(
-    ("more", "stamp"),
-    [
-        ({"lastTimestamp": "b"}, "b"),
-        ({"lastTimestamp": None, "eventTime": "c"}, "c"),
-        ({"series": {"lastObservedTime": "d"}, "lastTimestamp": "b"}, "d"),
-        ({"lastTimestamp": None, "metadata": {"creationTimestamp": "a"}}, "a"),
-    ],
+@cases(
+    ({"lastTimestamp": "b"}, "b"),
+    ({"lastTimestamp": None, "eventTime": "c"}, "c"),
+    ({"series": {"lastObservedTime": "d"}, "lastTimestamp": "b"}, "d"),
+    ({"lastTimestamp": None, "metadata": {"creationTimestamp": "a"}}, "a"),
 )
 def test_an_event_has_the_time_it_was_seen_last(more: Any, stamp: str) -> None:
     assert time_of(event(0) | more) == stamp
@@ -122,19 +116,16 @@ def test_metrics_stand_beside_their_targets() -> None:
     assert found.state == ("warn", "Not evaluated yet")
 
 
-@pytest.mark.parametrize(
-    ("conditions", "state"),
-    [
-        ([{"type": "AbleToScale", "status": "True"}], ("good", "Scaling")),
-        ([{"type": "ScalingActive", "status": "False", "reason": "FailedGetMetrics"}], ("bad", "FailedGetMetrics")),
-        ([{"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}], ("warn", "TooManyReplicas")),
-    ],
+@cases(
+    ([{"type": "AbleToScale", "status": "True"}], ("good", "Scaling")),
+    ([{"type": "ScalingActive", "status": "False", "reason": "FailedGetMetrics"}], ("bad", "FailedGetMetrics")),
+    ([{"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}], ("warn", "TooManyReplicas")),
 )
 def test_an_autoscaler_has_the_state_of_its_conditions(conditions: Any, state: tuple[str, str]) -> None:
     assert autoscaler_of({**HPA, "status": {**STATUS, "conditions": conditions}}).state == state
 
 
-@pytest.mark.parametrize(("text", "number"), [("80 %", 80.0), ("1500m", 1.5), ("2k", 2000.0), ("–", None)])
+@cases(("80 %", 80.0), ("1500m", 1.5), ("2k", 2000.0), ("–", None))
 def test_values_become_numbers_of_a_curve(text: str, number: float | None) -> None:
     assert number_of(text) == number
 

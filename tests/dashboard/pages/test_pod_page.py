@@ -2,23 +2,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.dashboard.pages.pods import containers_of
+from tests.support.cases import cases
 from tests.support.dashboard_client import DashboardPlane
 
 
-@pytest.mark.parametrize(
-    ("status", "state", "text"),
-    [
-        ({}, "warn", "Waiting"),
-        ({"ready": True, "state": {"running": {}}}, "good", "Running"),
-        ({"state": {"running": {}}}, "warn", "Running, not ready"),
-        ({"state": {"waiting": {"reason": "ContainerCreating"}}}, "warn", "ContainerCreating"),
-        ({"state": {"waiting": {"reason": "ImagePullBackOff"}}}, "bad", "ImagePullBackOff"),
-        ({"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}, "idle", "Completed (0)"),
-        ({"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}, "bad", "OOMKilled (137)"),
-    ],
+@cases(
+    ({}, "warn", "Waiting"),
+    ({"ready": True, "state": {"running": {}}}, "good", "Running"),
+    ({"state": {"running": {}}}, "warn", "Running, not ready"),
+    ({"state": {"waiting": {"reason": "ContainerCreating"}}}, "warn", "ContainerCreating"),
+    ({"state": {"waiting": {"reason": "ImagePullBackOff"}}}, "bad", "ImagePullBackOff"),
+    ({"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}, "idle", "Completed (0)"),
+    ({"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}, "bad", "OOMKilled (137)"),
 )
 def test_a_container_has_the_state_that_its_node_reports(status: Any, state: str, text: str) -> None:
     pod = {

@@ -15,6 +15,7 @@ from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.prediction.errors import PredictionError
 from tests.dashboard.pages.test_workload_pages import TEMPLATE
+from tests.support.cases import cases
 from tests.support.dashboard_client import DashboardPlane, dashboard_plane
 
 _THEN = "2026-01-01T00:00:00Z"
@@ -92,40 +93,34 @@ async def test_a_policy_is_applied_where_the_dashboard_may_write(tmp_path: Path)
         assert "Deployment other in default" in listed
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("", "and nothing else"),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}", "and nothing else"),
-        ("apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {}", "without a name"),
-        ("a: [", "line"),
-    ],
+@cases(
+    ("", "and nothing else"),
+    ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}", "and nothing else"),
+    ("apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {}", "without a name"),
+    ("a: [", "line"),
 )
 def test_what_is_no_policy_is_refused_with_a_reason(text: str, problem: str) -> None:
     with pytest.raises(PredictionError, match=problem):
         policies_in(text)
 
 
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ({}, "all clusters; Duplicated"),
-        ({"placement": {"clusterAffinity": {"clusterNames": ["a", "b"]}}}, "a, b; Duplicated"),
-        ({"placement": {"clusterAffinity": {"clusterNames": list("abcdef")}}}, "a, b, c, d and 2 more; Duplicated"),
-        ({"placement": {"clusterAffinity": {"labelSelector": {}}}}, "by labels or fields; Duplicated"),
-        ({"placement": {"clusterAffinities": [{"affinityName": "x"}]}}, "groups x; Duplicated"),
-        (
-            {
-                "placement": {
-                    "replicaScheduling": {
-                        "replicaSchedulingType": "Divided",
-                        "replicaDivisionPreference": "Aggregated",
-                    }
+@cases(
+    ({}, "all clusters; Duplicated"),
+    ({"placement": {"clusterAffinity": {"clusterNames": ["a", "b"]}}}, "a, b; Duplicated"),
+    ({"placement": {"clusterAffinity": {"clusterNames": list("abcdef")}}}, "a, b, c, d and 2 more; Duplicated"),
+    ({"placement": {"clusterAffinity": {"labelSelector": {}}}}, "by labels or fields; Duplicated"),
+    ({"placement": {"clusterAffinities": [{"affinityName": "x"}]}}, "groups x; Duplicated"),
+    (
+        {
+            "placement": {
+                "replicaScheduling": {
+                    "replicaSchedulingType": "Divided",
+                    "replicaDivisionPreference": "Aggregated",
                 }
-            },
-            "all clusters; Divided, Aggregated",
-        ),
-    ],
+            }
+        },
+        "all clusters; Divided, Aggregated",
+    ),
 )
 def test_a_placement_is_put_in_words(spec: Obj, words: str) -> None:
     assert places_in_words(spec) == words

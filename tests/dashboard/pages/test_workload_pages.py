@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import orjson
-import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.api.work import ResourceBinding, Work
@@ -13,6 +12,7 @@ from karmada.dashboard.workload import Ref, work_name
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.dashboard_client import DashboardPlane
 from tests.support.objects import kube_object
 from tests.support.workloads import one_container, workload
@@ -116,28 +116,22 @@ async def test_what_rbac_forbids_is_not_shown(plane: DashboardPlane) -> None:
     assert (await plane.browser.get("/workloads/apps/v1/moons/default/web")).status == 404
 
 
-@pytest.mark.parametrize(
-    ("conditions", "clusters", "state"),
-    [
-        ([], [], ("warn", "Not scheduled yet")),
-        ([{**SCHEDULED, "status": "False", "reason": "NoClusterFit"}], [], ("bad", "NoClusterFit")),
-        ([SCHEDULED], [], ("idle", "In no cluster")),
-        ([SCHEDULED], [{"name": "m1"}], ("warn", "Waiting to be applied (m1)")),
-        ([SCHEDULED], [{"name": "m1"}, {"name": "m2"}], ("warn", "Waiting to be applied (2 clusters)")),
-    ],
+@cases(
+    ([], [], ("warn", "Not scheduled yet")),
+    ([{**SCHEDULED, "status": "False", "reason": "NoClusterFit"}], [], ("bad", "NoClusterFit")),
+    ([SCHEDULED], [], ("idle", "In no cluster")),
+    ([SCHEDULED], [{"name": "m1"}], ("warn", "Waiting to be applied (m1)")),
+    ([SCHEDULED], [{"name": "m1"}, {"name": "m2"}], ("warn", "Waiting to be applied (2 clusters)")),
 )
 def test_a_row_has_the_worst_that_is_known(conditions: list[Obj], clusters: list[Obj], state: tuple[str, str]) -> None:
     assert state_of({"spec": {"clusters": clusters}, "status": {"conditions": conditions}}) == state
 
 
-@pytest.mark.parametrize(
-    ("ref", "template", "selector"),
-    [
-        (REF, TEMPLATE, "app=web,tier=a"),
-        (REF, None, ""),
-        (REF._replace(kind="Service"), {"spec": {"selector": {"app": "web"}}}, ""),
-        (REF._replace(gvr=GVR("batch", "v1", "jobs"), kind="Job"), {"spec": {}}, "batch.kubernetes.io/job-name=web"),
-    ],
+@cases(
+    (REF, TEMPLATE, "app=web,tier=a"),
+    (REF, None, ""),
+    (REF._replace(kind="Service"), {"spec": {"selector": {"app": "web"}}}, ""),
+    (REF._replace(gvr=GVR("batch", "v1", "jobs"), kind="Job"), {"spec": {}}, "batch.kubernetes.io/job-name=web"),
 )
 def test_pods_are_selected_as_their_workload_does(ref: Ref, template: Obj | None, selector: str) -> None:
     assert pod_selector(ref, template) == selector

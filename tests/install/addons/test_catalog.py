@@ -16,6 +16,7 @@ from karmada.install.names import CONFIGURED
 from karmada.install.options import Component, InstallError
 from karmada.kube.client.kubeconfig import Kubeconfig
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.restricted import privileges
 
 SETTINGS = Settings(
@@ -36,16 +37,13 @@ def main_container(name: str, settings: Settings = SETTINGS) -> Obj:
     return found
 
 
-@pytest.mark.parametrize(
-    ("names", "cluster", "found", "warned"),
-    [
-        (["karmada-search"], "", ["karmada-search"], False),
-        (["karmada-search", "karmada-descheduler"], "", ["karmada-descheduler", "karmada-search"], False),
-        (["karmada-scheduler-estimator"], "m1", ["karmada-scheduler-estimator"], False),
-        (["all"], "", [name for name in ADDONS if name != "karmada-scheduler-estimator"], True),
-        (["all"], "m1", list(ADDONS), False),
-        (["all", "karmada-search"], "m1", list(ADDONS), False),
-    ],
+@cases(
+    (["karmada-search"], "", ["karmada-search"], False),
+    (["karmada-search", "karmada-descheduler"], "", ["karmada-descheduler", "karmada-search"], False),
+    (["karmada-scheduler-estimator"], "m1", ["karmada-scheduler-estimator"], False),
+    (["all"], "", [name for name in ADDONS if name != "karmada-scheduler-estimator"], True),
+    (["all"], "m1", list(ADDONS), False),
+    (["all", "karmada-search"], "m1", list(ADDONS), False),
 )
 def test_addons_are_chosen_in_their_order(names: list[str], cluster: str, found: list[str], warned: bool) -> None:
     addons, warnings = chosen(names, cluster)
@@ -53,14 +51,11 @@ def test_addons_are_chosen_in_their_order(names: list[str], cluster: str, found:
     assert bool(warnings) is warned
 
 
-@pytest.mark.parametrize(
-    ("names", "cluster", "problem"),
-    [
-        ([], "", "at least one addon must be named"),
-        (["karmada-operator"], "", r"addon karmada-operator is not be supported now \(known: karmada-descheduler, "),
-        (["karmada-scheduler-estimator"], "", r"name the member with --cluster \(-C\)"),
-        (["karmada-search"], "m1", "--cluster is for karmada-scheduler-estimator only"),
-    ],
+@cases(
+    ([], "", "at least one addon must be named"),
+    (["karmada-operator"], "", r"addon karmada-operator is not be supported now \(known: karmada-descheduler, "),
+    (["karmada-scheduler-estimator"], "", r"name the member with --cluster \(-C\)"),
+    (["karmada-search"], "m1", "--cluster is for karmada-scheduler-estimator only"),
 )
 def test_names_that_make_no_sense_are_refused(names: list[str], cluster: str, problem: str) -> None:
     with pytest.raises(InstallError, match=problem):
@@ -154,22 +149,19 @@ def test_the_dashboard_is_known_by_its_names_and_presents_the_certificate_it_is_
     assert privileges(ADDONS["karmada-dashboard"].host(settings)) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "apis"),
-    [
-        ("karmada-dashboard", {}),
-        ("karmada-descheduler", {}),
-        ("karmada-scheduler-estimator", {}),
-        ("karmada-search", {"v1alpha1.search.karmada.io": (2000, 10)}),
-        (
-            "karmada-metrics-adapter",
-            {
-                "v1beta1.metrics.k8s.io": (100, 200),
-                "v1beta1.custom.metrics.k8s.io": (100, 200),
-                "v1beta2.custom.metrics.k8s.io": (100, 200),
-            },
-        ),
-    ],
+@cases(
+    ("karmada-dashboard", {}),
+    ("karmada-descheduler", {}),
+    ("karmada-scheduler-estimator", {}),
+    ("karmada-search", {"v1alpha1.search.karmada.io": (2000, 10)}),
+    (
+        "karmada-metrics-adapter",
+        {
+            "v1beta1.metrics.k8s.io": (100, 200),
+            "v1beta1.custom.metrics.k8s.io": (100, 200),
+            "v1beta2.custom.metrics.k8s.io": (100, 200),
+        },
+    ),
 )
 def test_the_control_plane_is_led_to_what_it_serves(name: str, apis: dict[str, tuple[int, int]]) -> None:
     objects = ADDONS[name].control_plane(SETTINGS)

@@ -11,6 +11,7 @@ import yaml
 
 from karmada.install.addons.member_access import self_contained
 from karmada.install.options import InstallError
+from tests.support.cases import cases
 
 
 @pytest.fixture
@@ -33,8 +34,8 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("context", ["", "here"])
-def test_what_files_hold_is_in_it_and_other_contexts_are_not(path: Path, context: str) -> None:
+@cases("", "here")
+def test_what_files_hold_is_in_it_and_other_contexts_are_not(context: str, path: Path) -> None:
     found: dict[str, Any] = yaml.safe_load(self_contained(path, context))
     authority = base64.b64encode(b"authority").decode()
     assert found["current-context"] == "here"
@@ -45,14 +46,11 @@ def test_what_files_hold_is_in_it_and_other_contexts_are_not(path: Path, context
     assert [each["name"] for each in found["contexts"]] == ["here"]
 
 
-@pytest.mark.parametrize(
-    ("context", "problem"),
-    [
-        ("there", "gets its credentials from the program aws, which a pod does not have"),
-        ("nowhere", 'context "nowhere" does not exist'),
-    ],
+@cases(
+    ("there", "gets its credentials from the program aws, which a pod does not have"),
+    ("nowhere", 'context "nowhere" does not exist'),
 )
-def test_what_a_pod_cannot_use_is_refused(path: Path, context: str, problem: str) -> None:
+def test_what_a_pod_cannot_use_is_refused(context: str, problem: str, path: Path) -> None:
     with pytest.raises(InstallError, match=f"--member-kubeconfig: .*{problem}"):
         self_contained(path, context)
 

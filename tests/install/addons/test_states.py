@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.install.addons.states import state, table
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 
 def deployment(wanted: int, ready: int, available: int) -> Obj:
@@ -19,21 +18,18 @@ def api(status: str) -> Obj:
 RUNS, SERVED = deployment(2, 2, 2), api("True")
 
 
-@pytest.mark.parametrize(
-    ("found", "apis", "expected"),
-    [
-        (RUNS, [], "enabled"),
-        (RUNS, [SERVED, SERVED], "enabled"),
-        (None, [], "disabled"),
-        (None, [SERVED], "disabled"),
-        (RUNS, [SERVED, None], "disabled"),
-        (deployment(2, 1, 2), [], "unhealthy"),
-        (deployment(2, 2, 1), [SERVED], "unhealthy"),
-        (deployment(2, 3, 3), [SERVED], "unhealthy"),
-        ({"spec": {"replicas": 1}}, [], "unhealthy"),
-        (RUNS, [SERVED, api("False")], "unhealthy"),
-        (RUNS, [{}], "unhealthy"),
-    ],
+@cases(
+    (RUNS, [], "enabled"),
+    (RUNS, [SERVED, SERVED], "enabled"),
+    (None, [], "disabled"),
+    (None, [SERVED], "disabled"),
+    (RUNS, [SERVED, None], "disabled"),
+    (deployment(2, 1, 2), [], "unhealthy"),
+    (deployment(2, 2, 1), [SERVED], "unhealthy"),
+    (deployment(2, 3, 3), [SERVED], "unhealthy"),
+    ({"spec": {"replicas": 1}}, [], "unhealthy"),
+    (RUNS, [SERVED, api("False")], "unhealthy"),
+    (RUNS, [{}], "unhealthy"),
 )
 def test_a_state_follows_from_its_deployment_and_its_apis(found: Obj | None, apis: list[Obj], expected: str) -> None:
     assert state(found, apis) == expected

@@ -7,6 +7,7 @@ import pytest
 from karmada.install.addons.stores import is_all_in_one, store_flags
 from karmada.install.options import InstallError
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 
 def running(*command: str, args: tuple[str, ...] = ()) -> Obj:
@@ -36,8 +37,6 @@ def test_without_etcd_it_says_what_to_do() -> None:
         store_flags(running("kube-apiserver", "--storage=sqlite:/x"), None, "n", "d")
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"), [("/bin/karmada", True), ("karmada", True), ("kube-apiserver", False), ("", False)]
-)
+@cases(("/bin/karmada", True), ("karmada", True), ("kube-apiserver", False), ("", False))
 def test_a_whole_control_plane_is_known_by_its_program(command: str, expected: bool) -> None:
     assert is_all_in_one(running(*([command] if command else []))) is expected

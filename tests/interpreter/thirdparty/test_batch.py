@@ -9,6 +9,7 @@ import pytest
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.quantity import Quantity
 from tests.interpreter.thirdparty.cases import NOW, Case, Maker, check, items, load, result
+from tests.support.cases import cases
 
 WORKFLOW = Maker("argoproj.io/v1alpha1", "Workflow")
 VOLCANO = Maker("batch.volcano.sh/v1alpha1", "Job")
@@ -163,15 +164,12 @@ def test_kinds_that_run_to_an_end(case: Case) -> None:
     check(case)
 
 
-@pytest.mark.parametrize(
-    ("spec", "memory"),
-    [
-        ("{type: Python}", "1433.6Mi"),
-        ("{type: R, driver: {memory: 10g}}", "14Gi"),
-        ("{type: JAVA, driver: {memory: 10g}}", "11Gi"),
-        ("{type: Java, driver: {memory: '1048576'}}", "385Mi"),
-        ("{type: Java, driver: {memory: 1g, memoryOverhead: 512k}}", "1049088Ki"),
-    ],
+@cases(
+    ("{type: Python}", "1433.6Mi"),
+    ("{type: R, driver: {memory: 10g}}", "14Gi"),
+    ("{type: JAVA, driver: {memory: 10g}}", "11Gi"),
+    ("{type: Java, driver: {memory: '1048576'}}", "385Mi"),
+    ("{type: Java, driver: {memory: 1g, memoryOverhead: 512k}}", "1049088Ki"),
 )
 def test_memory_of_spark_is_what_it_says_and_an_overhead(spec: str, memory: str) -> None:
     driver = result("get_components", SPARK.make("{spec: " + spec + "}"))[0]
@@ -179,14 +177,11 @@ def test_memory_of_spark_is_what_it_says_and_an_overhead(spec: str, memory: str)
     assert needed.value() == Quantity.parse(memory).value()
 
 
-@pytest.mark.parametrize(
-    ("allocation", "executors"),
-    [
-        ("{enabled: true, initialExecutors: 3, minExecutors: 2}", 3),
-        ("{enabled: true, initialExecutors: 2, minExecutors: 4}", 4),
-        ("{enabled: false, initialExecutors: 3}", 1),
-        ("{enabled: true}", 1),
-    ],
+@cases(
+    ("{enabled: true, initialExecutors: 3, minExecutors: 2}", 3),
+    ("{enabled: true, initialExecutors: 2, minExecutors: 4}", 4),
+    ("{enabled: false, initialExecutors: 3}", 1),
+    ("{enabled: true}", 1),
 )
 def test_executors_that_are_allocated_dynamically_start_with_the_most_that_is_requested(
     allocation: str, executors: int
@@ -202,19 +197,16 @@ def test_a_state_that_has_not_changed_keeps_its_time() -> None:
     assert result("aggregate_status", once, reports) == once
 
 
-@pytest.mark.parametrize(
-    ("operation", "arguments", "message"),
-    [
-        ("get_components", (SPARK.make("{spec: {}}"),), r"spec\.type: required"),
-        ("get_components", (SPARK.make("{spec: {type: R, driver: {memory: x}}}"),), r"spec\.driver\.memory: expected"),
-        ("get_components", (VOLCANO.make("{spec: {tasks: [{name: a}]}}"),), "template: expected an object"),
-        ("get_components", (FLINK.make("{spec: {jobManager: {resource: {memory: -1}}}}"),), "is negative"),
-        (
-            "aggregate_status",
-            (SPARK.make(), items("{m1: {applicationState: {state: ODD}}, m2: null}")),
-            "unknown state 'ODD'",
-        ),
-    ],
+@cases(
+    ("get_components", (SPARK.make("{spec: {}}"),), r"spec\.type: required"),
+    ("get_components", (SPARK.make("{spec: {type: R, driver: {memory: x}}}"),), r"spec\.driver\.memory: expected"),
+    ("get_components", (VOLCANO.make("{spec: {tasks: [{name: a}]}}"),), "template: expected an object"),
+    ("get_components", (FLINK.make("{spec: {jobManager: {resource: {memory: -1}}}}"),), "is negative"),
+    (
+        "aggregate_status",
+        (SPARK.make(), items("{m1: {applicationState: {state: ODD}}, m2: null}")),
+        "unknown state 'ODD'",
+    ),
 )
 def test_what_cannot_be_read_is_an_error(operation: str, arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InterpreterError, match=message):

@@ -6,6 +6,7 @@ import pytest
 
 from karmada.interpreter.operations import InterpreterError
 from tests.interpreter.thirdparty.cases import Case, Maker, check, result
+from tests.support.cases import cases
 
 ALPHA = "apps.kruise.io/v1alpha1"
 CRON, BROADCAST, CLONES = Maker(ALPHA, "AdvancedCronJob"), Maker(ALPHA, "BroadcastJob"), Maker(ALPHA, "CloneSet")
@@ -231,16 +232,13 @@ def test_kinds_of_kruise(case: Case) -> None:
     check(case)
 
 
-@pytest.mark.parametrize(
-    ("operation", "arguments", "message"),
-    [
-        ("get_replicas", (CLONES.make("{spec: {template: {}}}"),), r"spec\.replicas: expected a number, got None"),
-        ("get_replicas", (CLONES.make("{spec: {replicas: 1}}"),), "template: expected an object, got None"),
-        ("aggregate_status", (SIDECARS.make(), []), "no cluster reports a status"),
-        ("aggregate_status", (CRON.make(), [{"clusterName": "m1", "status": 3}]), "m1: expected an object"),
-        ("aggregate_status", (CRON.make(), [{"clusterName": "m1", "status": {"active": 3}}]), "AggregateStatus: "),
-        ("reflect_status", (CLONES.make("{status: 3}"),), "status: expected an object"),
-    ],
+@cases(
+    ("get_replicas", (CLONES.make("{spec: {template: {}}}"),), r"spec\.replicas: expected a number, got None"),
+    ("get_replicas", (CLONES.make("{spec: {replicas: 1}}"),), "template: expected an object, got None"),
+    ("aggregate_status", (SIDECARS.make(), []), "no cluster reports a status"),
+    ("aggregate_status", (CRON.make(), [{"clusterName": "m1", "status": 3}]), "m1: expected an object"),
+    ("aggregate_status", (CRON.make(), [{"clusterName": "m1", "status": {"active": 3}}]), "AggregateStatus: "),
+    ("reflect_status", (CLONES.make("{status: 3}"),), "status: expected an object"),
 )
 def test_what_cannot_be_read_is_an_error(operation: str, arguments: tuple[object, ...], message: str) -> None:
     with pytest.raises(InterpreterError, match=message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.interpreter.thirdparty.cases import NOW, Case, Maker, check, items, result
+from tests.support.cases import cases
 
 NOTEBOOK, TORCH = Maker("kubeflow.org/v1", "Notebook"), Maker("kubeflow.org/v1", "PyTorchJob")
 TENSORFLOW, MPI = Maker("kubeflow.org/v1", "TFJob"), Maker("kubeflow.org/v2beta1", "MPIJob")
@@ -151,12 +152,9 @@ def test_kinds_of_kubeflow(case: Case) -> None:
     check(case)
 
 
-@pytest.mark.parametrize(
-    ("maker", "reported"),
-    [
-        (NOTEBOOK, "{m1: {containerState: {waiting: {reason: W}}}, m2: {containerState: {}}}"),
-        (TENSORFLOW, "{m1: {conditions: [{type: Failed, status: 'True'}]}, m2: null}"),
-    ],
+@cases(
+    (NOTEBOOK, "{m1: {containerState: {waiting: {reason: W}}}, m2: {containerState: {}}}"),
+    (TENSORFLOW, "{m1: {conditions: [{type: Failed, status: 'True'}]}, m2: null}"),
 )
 def test_a_condition_that_has_not_changed_keeps_its_times(maker: Maker, reported: str) -> None:
     once = result("aggregate_status", maker.make(), items(reported))

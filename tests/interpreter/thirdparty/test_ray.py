@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.types import Obj
 from tests.interpreter.thirdparty.cases import Case, Maker, check, result
+from tests.support.cases import cases
 
 CLUSTER, JOB, SERVICE = Maker("ray.io/v1", "RayCluster"), Maker("ray.io/v1", "RayJob"), Maker("ray.io/v1", "RayService")
 ALL = (CLUSTER, JOB, SERVICE)
@@ -132,17 +133,14 @@ def revised(groups: list[int], replicas: int) -> list[int]:
     return [group["replicas"] for group in made["spec"]["rayClusterConfig"]["workerGroupSpecs"]]
 
 
-@pytest.mark.parametrize(
-    ("groups", "replicas", "expected"),
-    [
-        ([3], 7, [6]),
-        ([1, 2, 3], 13, [2, 4, 6]),
-        ([0, 0], 7, [3, 3]),
-        ([0, 0, 0], 6, [2, 2, 1]),
-        ([2, 3], 1, [0, 0]),
-        ([2, 3], 0, [0, 0]),
-        ([1, 1], 2, [1, 0]),
-    ],
+@cases(
+    ([3], 7, [6]),
+    ([1, 2, 3], 13, [2, 4, 6]),
+    ([0, 0], 7, [3, 3]),
+    ([0, 0, 0], 6, [2, 2, 1]),
+    ([2, 3], 1, [0, 0]),
+    ([2, 3], 0, [0, 0]),
+    ([1, 1], 2, [1, 0]),
 )
 def test_workers_are_divided_as_they_are_now(groups: list[int], replicas: int, expected: list[int]) -> None:
     assert revised(groups, replicas) == expected
@@ -153,7 +151,7 @@ def test_no_worker_is_lost_when_replicas_are_revised(groups: list[int], replicas
     assert sum(revised(groups, replicas)) == max(0, replicas - 1)
 
 
-@pytest.mark.parametrize(("group", "problem"), [("x" * 33, "32"), (3, "Expected `str`")])
+@cases(("x" * 33, "32"), (3, "Expected `str`"))
 def test_a_group_whose_name_no_component_can_have_is_an_error(group: object, problem: str) -> None:
     cluster = {**CLUSTER.make(), "spec": {"workerGroupSpecs": [{"groupName": group}]}}
     with pytest.raises(InterpreterError, match=rf"components\[0\]: .*{problem}"):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from karmada.joining.pull.pins import check_pinned, parse_pins, pins_of
 from karmada.kube.server.auth.pki import CertificateAuthority
+from tests.support.cases import cases
 
 ONE, OTHER = (CertificateAuthority.create(name).cert_pem for name in ("one", "other"))
 
@@ -28,14 +29,11 @@ def test_a_pin_is_read_whatever_the_case_of_its_letters(digest: bytes) -> None:
     assert parse_pins([text, f"SHA256:{digest.hex().upper()}"]) == {text}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("abc", 'invalid hash, expected "format:value"'),
-        ("md5:00", 'unknown hash format "md5"'),
-        ("sha256:xx", "could not decode SHA-256 from hex"),
-        ("sha256:00", "expected a 32 byte SHA-256 hash, found 1 bytes"),
-    ],
+@cases(
+    ("abc", 'invalid hash, expected "format:value"'),
+    ("md5:00", 'unknown hash format "md5"'),
+    ("sha256:xx", "could not decode SHA-256 from hex"),
+    ("sha256:00", "expected a 32 byte SHA-256 hash, found 1 bytes"),
 )
 def test_what_is_no_pin_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):

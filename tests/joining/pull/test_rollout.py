@@ -14,6 +14,7 @@ from karmada.kube.client.client import Listing
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 DEPLOYMENT = agent_deployment(Agent(cluster="m1", api_endpoint="", image="i", replicas=2))
 DONE = {"observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
@@ -23,16 +24,13 @@ def deployment(**status: int) -> Obj:
     return {**DEPLOYMENT, "metadata": {**DEPLOYMENT["metadata"], "generation": 3}, "status": status}
 
 
-@pytest.mark.parametrize(
-    ("status", "done"),
-    [
-        (DONE, True),
-        ({}, False),
-        ({**DONE, "observedGeneration": 2}, False),
-        ({**DONE, "replicas": 3}, False),
-        ({**DONE, "updatedReplicas": 1}, False),
-        ({**DONE, "availableReplicas": 1}, False),
-    ],
+@cases(
+    (DONE, True),
+    ({}, False),
+    ({**DONE, "observedGeneration": 2}, False),
+    ({**DONE, "replicas": 3}, False),
+    ({**DONE, "updatedReplicas": 1}, False),
+    ({**DONE, "availableReplicas": 1}, False),
 )
 def test_every_replica_is_new_and_available(status: dict[str, int], done: bool) -> None:
     assert is_rolled_out(deployment(**status)) is done
@@ -63,9 +61,7 @@ def container(**state: Any) -> Obj:
     return {"containerStatuses": [state]}
 
 
-@pytest.mark.parametrize(
-    ("pods", "reason"),
-    [
+@cases(
         ([], "it has no pods"),
         ([pod(**container(state={"waiting": {"reason": "ErrImagePull", "message": "no such image"}}))],
          "pod p: ErrImagePull: no such image"),
@@ -74,8 +70,7 @@ def container(**state: Any) -> Obj:
         ([pod(conditions=[{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}])],
          "pod p: 0/1 nodes are available"),
         ([pod(phase="Running")], "pod p: Running"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 async def test_the_reason_of_the_pods_is_reported(pods: list[Obj], reason: str) -> None:
     clock = FakeClock()
     placed = Placed(DEPLOYMENTS, DEPLOYMENT)

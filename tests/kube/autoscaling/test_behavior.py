@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.autoscaling.behavior import Bounds, History, Moment, decide, down_limit, up_limit
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 NOW = 1_700_000_000.0
 WIDE = Bounds(1, 100)
@@ -22,15 +22,12 @@ def behavior(up: Obj | None = None, down: Obj | None = None) -> Obj:
     }
 
 
-@pytest.mark.parametrize(
-    ("current", "wanted", "bounds", "expected", "reason"),
-    [
-        (5, 7, WIDE, 7, "DesiredWithinRange"),
-        (5, 30, WIDE, 10, "ScaleUpLimit"),
-        (1, 30, WIDE, 4, "ScaleUpLimit"),
-        (5, 30, Bounds(1, 8), 8, "TooManyReplicas"),
-        (5, 5, Bounds(1, 8), 5, "DesiredWithinRange"),
-    ],
+@cases(
+    (5, 7, WIDE, 7, "DesiredWithinRange"),
+    (5, 30, WIDE, 10, "ScaleUpLimit"),
+    (1, 30, WIDE, 4, "ScaleUpLimit"),
+    (5, 30, Bounds(1, 8), 8, "TooManyReplicas"),
+    (5, 5, Bounds(1, 8), 5, "DesiredWithinRange"),
 )
 def test_without_behavior_replicas_at_most_double(
     current: int, wanted: int, bounds: Bounds, expected: int, reason: str
@@ -78,14 +75,11 @@ PODS_2 = {"type": "Pods", "value": 2, "periodSeconds": 60}
 PERCENT_10 = {"type": "Percent", "value": 10, "periodSeconds": 60}
 
 
-@pytest.mark.parametrize(
-    ("select", "policies", "up", "down"),
-    [
-        ("Max", [PODS_2, PERCENT_10], 110, 90),
-        ("Min", [PODS_2, PERCENT_10], 102, 98),
-        ("Max", [PODS_2], 102, 98),
-        ("Disabled", [PODS_2], 100, 100),
-    ],
+@cases(
+    ("Max", [PODS_2, PERCENT_10], 110, 90),
+    ("Min", [PODS_2, PERCENT_10], 102, 98),
+    ("Max", [PODS_2], 102, 98),
+    ("Disabled", [PODS_2], 100, 100),
 )
 def test_policies_bound_the_change(select: str, policies: list[Obj], up: int, down: int) -> None:
     rules = {"selectPolicy": select, "policies": policies}

@@ -14,6 +14,7 @@ from karmada.kube.client.transport import Call, Transport
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 
 class Scripted(Transport):
@@ -59,7 +60,7 @@ async def test_resource_metrics_are_summed_over_containers() -> None:
         await client.resource("ns", "", "cpu", "d")
 
 
-@pytest.mark.parametrize("missing", [NotFound.resource(), ApiError("404 page not found", code=404)])
+@cases(NotFound.resource(), ApiError("404 page not found", code=404))
 async def test_a_missing_metrics_api_is_reported_as_kubernetes_does(missing: ApiError) -> None:
     client, transport = metrics_client({})
     transport.missing = missing
@@ -79,13 +80,10 @@ async def test_custom_metrics_are_read_in_the_preferred_version() -> None:
     assert transport.requests[-1].query == {"labelSelector": "app=web", "metricLabelSelector": "verb=GET"}
 
 
-@pytest.mark.parametrize(
-    ("described", "path"),
-    [
-        ({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "namespaces/ns/deployments.apps/d/m"),
-        ({"kind": "Node", "name": "n"}, "nodes/n/m"),
-        ({"kind": "Namespace", "name": "another"}, "namespaces/ns/metrics/m"),
-    ],
+@cases(
+    ({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "namespaces/ns/deployments.apps/d/m"),
+    ({"kind": "Node", "name": "n"}, "nodes/n/m"),
+    ({"kind": "Namespace", "name": "another"}, "namespaces/ns/metrics/m"),
 )
 async def test_metrics_of_objects_have_paths_by_scope(described: Obj, path: str) -> None:
     client, _ = metrics_client({**GROUP, f"{CUSTOM}/v1beta2/{path}": {"items": [{"value": "7"}]}})

@@ -12,6 +12,7 @@ from karmada.kube.autoscaling.metrics import MetricsError, PodMetric
 from karmada.kube.autoscaling.replicas import Rules, Tolerances, by_average, by_share, by_utilization, by_value
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 NOW = 1_700_000_000.0
 RULES = Rules()
@@ -77,13 +78,10 @@ def test_utilization_is_shown_as_a_percentage_and_an_average() -> None:
     assert (found.usage, found.average) == (60, 600)
 
 
-@pytest.mark.parametrize(
-    ("pods", "metrics", "message"),
-    [
-        ([], {}, "no pods returned by selector while calculating replica count"),
-        (ABC, {}, "did not receive metrics for targeted pods (pods might be unready)"),
-        ([pod("a", request="")], used(a=1), "missing request for cpu in container c of Pod a"),
-    ],
+@cases(
+    ([], {}, "no pods returned by selector while calculating replica count"),
+    (ABC, {}, "did not receive metrics for targeted pods (pods might be unready)"),
+    ([pod("a", request="")], used(a=1), "missing request for cpu in container c of Pod a"),
 )
 def test_without_numbers_there_is_no_proposal(pods: list[Obj], metrics: dict[str, PodMetric], message: str) -> None:
     with pytest.raises(MetricsError) as error:
@@ -91,31 +89,23 @@ def test_without_numbers_there_is_no_proposal(pods: list[Obj], metrics: dict[str
     assert str(error.value) == message
 
 
-@pytest.mark.parametrize(
-    ("metrics", "expected"),
-    [
-        (used(a=20_000, b=10_000, c=30_000), (4, 20_000)),
-        (used(a=15_500, b=15_500, c=15_500), (3, 15_500)),
-        (used(a=5_000, b=5_000, c=5_000), (1, 5_000)),
-        (used(a=5_000, b=5_000), (2, 5_000)),  # c is taken to be at the target
-    ],
+@cases(
+    (used(a=20_000, b=10_000, c=30_000), (4, 20_000)),
+    (used(a=15_500, b=15_500, c=15_500), (3, 15_500)),
+    (used(a=5_000, b=5_000, c=5_000), (1, 5_000)),
+    (used(a=5_000, b=5_000), (2, 5_000)),  # c is taken to be at the target
 )
 def test_replicas_follow_an_average_value(metrics: dict[str, PodMetric], expected: tuple[int, int]) -> None:
     found = by_average(3, named(ABC), metrics, "", 15_000, RULES, NOW)
     assert (found.replicas, found.average) == expected
 
 
-@pytest.mark.parametrize(
-    ("current", "usage", "expected"), [(3, 33_000, 5), (3, 21_000, 3), (3, 10_000, 2), (0, 45_000, 3)]
-)
+@cases((3, 33_000, 5), (3, 21_000, 3), (3, 10_000, 2), (0, 45_000, 3))
 def test_replicas_follow_one_value_for_all(current: int, usage: int, expected: int) -> None:
     assert by_value(current, ABC, usage, 20_000, RULES).replicas == expected
 
 
-@pytest.mark.parametrize(
-    ("existing", "usage", "expected", "share"),
-    [(3, 31_000, 3, 10_334), (3, 60_000, 6, 20_000), (3, 4_000, 1, 1_334), (0, 25_000, 3, 0)],
-)
+@cases((3, 31_000, 3, 10_334), (3, 60_000, 6, 20_000), (3, 4_000, 1, 1_334), (0, 25_000, 3, 0))
 def test_replicas_follow_a_share_of_one_value(existing: int, usage: int, expected: int, share: int) -> None:
     found = by_share(existing, usage, 10_000, RULES)
     assert (found.replicas, found.usage) == (expected, share)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from karmada.kube.autoscaling.selectors import PodSelectors
 from karmada.kube.objects.selectors import parse_labels
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from tests.support.cases import cases
 
 
 def pod(**labels: str) -> Obj:
@@ -19,17 +19,14 @@ def pod(**labels: str) -> Obj:
 A, B = Key("ns", "a"), Key("ns", "b")
 
 
-@pytest.mark.parametrize(
-    ("other", "pods", "found"),
-    [
-        ("app=web", [pod(app="web")], [B]),
-        ("app=db", [pod(app="web")], []),
-        ("tier=front", [pod(app="web"), pod(app="web", tier="front")], [B]),
-        ("app in (web,db)", [pod(app="web")], [B]),
-        ("app notin (db)", [pod(app="web")], [B]),
-        ("app=web,tier=back", [pod(app="web", tier="front")], []),
-        ("app=web", [], []),
-    ],
+@cases(
+    ("app=web", [pod(app="web")], [B]),
+    ("app=db", [pod(app="web")], []),
+    ("tier=front", [pod(app="web"), pod(app="web", tier="front")], [B]),
+    ("app in (web,db)", [pod(app="web")], [B]),
+    ("app notin (db)", [pod(app="web")], [B]),
+    ("app=web,tier=back", [pod(app="web", tier="front")], []),
+    ("app=web", [], []),
 )
 def test_others_that_select_some_of_the_pods(other: str, pods: list[Obj], found: list[Key]) -> None:
     selectors = PodSelectors()

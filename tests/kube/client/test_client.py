@@ -16,6 +16,7 @@ from karmada.kube.objects.errors import AlreadyExists, Conflict, Expired, NotFou
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.gvrs import CONFIG_MAPS, NODES, PODS
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.fake_api import FakeApi, FakeTransport, application
 
 
@@ -38,15 +39,12 @@ def config_map(name: str, **data: str) -> Obj:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "ns"}, "data": data}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "path"),
-    [
-        ((PODS,), "/api/v1/pods"),
-        ((PODS, "ns"), "/api/v1/namespaces/ns/pods"),
-        ((PODS, "ns", "p", "log"), "/api/v1/namespaces/ns/pods/p/log"),
-        ((NODES, "", "n"), "/api/v1/nodes/n"),
-        ((GVR("apps", "v1", "deployments"), "ns", "d"), "/apis/apps/v1/namespaces/ns/deployments/d"),
-    ],
+@cases(
+    ((PODS,), "/api/v1/pods"),
+    ((PODS, "ns"), "/api/v1/namespaces/ns/pods"),
+    ((PODS, "ns", "p", "log"), "/api/v1/namespaces/ns/pods/p/log"),
+    ((NODES, "", "n"), "/api/v1/nodes/n"),
+    ((GVR("apps", "v1", "deployments"), "ns", "d"), "/apis/apps/v1/namespaces/ns/deployments/d"),
 )
 def test_a_resource_has_its_path(arguments: tuple[Any, ...], path: str) -> None:
     assert resource_path(*arguments) == path

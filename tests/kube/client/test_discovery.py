@@ -8,6 +8,7 @@ from karmada.kube.client.discovery import NoMatch, RESTMapper, discover
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVK, GVR, GroupKind, GroupVersion
 from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS
+from tests.support.cases import cases
 from tests.support.fake_api import FakeApi, FakeTransport
 
 WIDGETS = GVR("example.io", "v1", "widgets")
@@ -41,11 +42,8 @@ async def test_a_group_whose_backend_is_down_does_not_hide_the_others(
     assert CONFIG_MAPS in catalog.by_gvr
 
 
-@pytest.mark.parametrize(
-    "word",
-    ["deploy", "deployments", "deployment", "Deployment", "deployments.apps", "deployments.v1.apps", "deploy.apps"],
-)
-async def test_a_resource_answers_to_all_its_names(api: FakeTransport, word: str) -> None:
+@cases("deploy", "deployments", "deployment", "Deployment", "deployments.apps", "deployments.v1.apps", "deploy.apps")
+async def test_a_resource_answers_to_all_its_names(word: str, api: FakeTransport) -> None:
     assert (await RESTMapper(api).named(word)).gvr == DEPLOYMENTS
 
 

@@ -21,6 +21,7 @@ from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable, TooManyRequests
 from karmada.kube.objects.gvrs import PODS
+from tests.support.cases import cases
 
 Serve = Callable[..., Awaitable[str]]
 Open = Callable[..., HttpTransport]
@@ -104,11 +105,8 @@ async def test_an_event_without_an_end_is_given_up(serve: Serve, connect: Open) 
         await anext(transport.watch(GET))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [b"<html>", b"5", b"[]", b"{}", b'{"type": "ADDED", "object": 5}', b'{"type": "ERROR", "object": {"code": "x"}}'],
-)
-async def test_what_is_no_event_breaks_the_watch(serve: Serve, connect: Open, line: bytes) -> None:
+@cases(b"<html>", b"5", b"[]", b"{}", b'{"type": "ADDED", "object": 5}', b'{"type": "ERROR", "object": {"code": "x"}}')
+async def test_what_is_no_event_breaks_the_watch(line: bytes, serve: Serve, connect: Open) -> None:
     async def babble(_request: web.Request) -> web.Response:
         return web.Response(body=line + b"\n")
 
@@ -116,8 +114,8 @@ async def test_what_is_no_event_breaks_the_watch(serve: Serve, connect: Open, li
         await anext(connect(await serve(babble)).watch(GET))
 
 
-@pytest.mark.parametrize("body", [b"{", b'{"items": 5}', b'{"items": [{"metadata": {}}, 5], "kind": "PodList"}'])
-async def test_what_is_not_what_it_says_is_a_failed_connection(serve: Serve, connect: Open, body: bytes) -> None:
+@cases(b"{", b'{"items": 5}', b'{"items": [{"metadata": {}}, 5], "kind": "PodList"}')
+async def test_what_is_not_what_it_says_is_a_failed_connection(body: bytes, serve: Serve, connect: Open) -> None:
     async def babble(_request: web.Request) -> web.Response:
         return web.Response(body=body, content_type="application/json")
 
@@ -125,11 +123,9 @@ async def test_what_is_not_what_it_says_is_a_failed_connection(serve: Serve, con
         await connect(await serve(babble)).call(GET)
 
 
-@pytest.mark.parametrize(
-    "status", [{"code": "x"}, {"code": []}, {"details": 5}, {"details": [1]}, {"metadata": "x"}, {"reason": 5}]
-)
+@cases({"code": "x"}, {"code": []}, {"details": 5}, {"details": [1]}, {"metadata": "x"}, {"reason": 5})
 async def test_a_status_that_makes_no_sense_counts_by_its_code(
-    serve: Serve, connect: Open, status: dict[str, Any]
+    status: dict[str, Any], serve: Serve, connect: Open
 ) -> None:
     async def refuse(_request: web.Request) -> web.Response:
         return web.json_response({"kind": "Status", **status}, status=503)
@@ -181,8 +177,8 @@ async def test_a_call_without_time_out_is_not_sent_again_forever(serve: Serve, c
     assert len(requested) in (2, 3)
 
 
-@pytest.mark.parametrize("value", ["²", "9" * 400, "1e9", "-5", "Wed, 21 Oct 2015 07:28:00 GMT"])
-async def test_a_pause_that_is_no_number_of_seconds_is_none(serve: Serve, connect: Open, value: str) -> None:
+@cases("²", "9" * 400, "1e9", "-5", "Wed, 21 Oct 2015 07:28:00 GMT")
+async def test_a_pause_that_is_no_number_of_seconds_is_none(value: str, serve: Serve, connect: Open) -> None:
     async def later(_request: web.Request) -> web.Response:
         return web.Response(status=429, headers={"Retry-After": value})
 
@@ -221,20 +217,17 @@ async def test_no_request_goes_where_a_server_points(serve: Serve, connect: Open
 # settings that cannot be used
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"server": "https://[bad"},
-        {"server": "https://host:port"},
-        {"server": "https://127.0.0.1:1", "ca": Material(b"\x30\x82\xff\xfe\x00")},
-        {"server": "https://127.0.0.1:1", "ca": Material(b"no certificate")},
-        {"server": "https://127.0.0.1:1", "certificate": Material(b"x"), "key": Material(b"y"), "insecure": True},
-        {"server": "http://127.0.0.1:1", "token": "two\nlines"},
-        {"server": "http://127.0.0.1:1", "token": "a\udcffb"},
-        {"server": "http://127.0.0.1:1", "proxy_url": "socks5://:99999999"},
-    ],
+@cases(
+    {"server": "https://[bad"},
+    {"server": "https://host:port"},
+    {"server": "https://127.0.0.1:1", "ca": Material(b"\x30\x82\xff\xfe\x00")},
+    {"server": "https://127.0.0.1:1", "ca": Material(b"no certificate")},
+    {"server": "https://127.0.0.1:1", "certificate": Material(b"x"), "key": Material(b"y"), "insecure": True},
+    {"server": "http://127.0.0.1:1", "token": "two\nlines"},
+    {"server": "http://127.0.0.1:1", "token": "a\udcffb"},
+    {"server": "http://127.0.0.1:1", "proxy_url": "socks5://:99999999"},
 )
-async def test_settings_that_cannot_be_used_are_a_failed_connection(connect: Open, config: dict[str, Any]) -> None:
+async def test_settings_that_cannot_be_used_are_a_failed_connection(config: dict[str, Any], connect: Open) -> None:
     transport = connect(**config)
     with pytest.raises(ConnectionFailed) as caught:
         await transport.call(GET)
@@ -273,19 +266,16 @@ async def test_a_page_for_people_is_no_object(serve: Serve, connect: Open) -> No
 GROUPS = "APIGroupDiscoveryList"
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "text",
-        {"kind": GROUPS},
-        {"kind": GROUPS, "items": [5]},
-        {"kind": GROUPS, "items": [{"metadata": {"name": "x"}, "versions": [{}]}]},
-        {"kind": GROUPS, "items": [{"metadata": 5, "versions": [{"version": "v1"}]}]},
-        {"kind": "APIGroupList", "groups": [{}], "versions": 5},
-        {"kind": "APIGroupList", "groups": [{"versions": [{}]}]},
-    ],
+@cases(
+    "text",
+    {"kind": GROUPS},
+    {"kind": GROUPS, "items": [5]},
+    {"kind": GROUPS, "items": [{"metadata": {"name": "x"}, "versions": [{}]}]},
+    {"kind": GROUPS, "items": [{"metadata": 5, "versions": [{"version": "v1"}]}]},
+    {"kind": "APIGroupList", "groups": [{}], "versions": 5},
+    {"kind": "APIGroupList", "groups": [{"versions": [{}]}]},
 )
-async def test_discovery_that_makes_no_sense_is_an_error_of_the_server(serve: Serve, connect: Open, page: Any) -> None:
+async def test_discovery_that_makes_no_sense_is_an_error_of_the_server(page: Any, serve: Serve, connect: Open) -> None:
     async def answer(_request: web.Request) -> web.Response:
         return web.json_response(page)
 

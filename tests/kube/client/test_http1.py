@@ -14,6 +14,7 @@ from karmada.kube.client.config import RestConfig
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.errors import Fenced
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT
 
 GET = Call("GET", "/x")
@@ -66,42 +67,36 @@ async def send(url: str, call: Call = GET) -> object:
         await transport.close()
 
 
-@pytest.mark.parametrize(
-    ("answer", "value"),
-    [
-        (OK + b"Content-Length: 7\r\n\r\n" + b'{"a":1}', {"a": 1}),
-        (OK + b"\r\n" + b'{"a":1}', {"a": 1}),
-        (OK + b'transfer-encoding: chunked\r\n\r\n3\r\n{"a\r\n4;x=y\r\n":1}\r\n0\r\nX: y\r\n\r\n', {"a": 1}),
-        (b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\n{}", {}),
-        (b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nok", "ok"),
-        (b"HTTP/1.1 204 No Content\r\n\r\n", None),
-        (b"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", None),
-    ],
+@cases(
+    (OK + b"Content-Length: 7\r\n\r\n" + b'{"a":1}', {"a": 1}),
+    (OK + b"\r\n" + b'{"a":1}', {"a": 1}),
+    (OK + b'transfer-encoding: chunked\r\n\r\n3\r\n{"a\r\n4;x=y\r\n":1}\r\n0\r\nX: y\r\n\r\n', {"a": 1}),
+    (b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\n{}", {}),
+    (b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nok", "ok"),
+    (b"HTTP/1.1 204 No Content\r\n\r\n", None),
+    (b"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", None),
 )
 async def test_an_answer_is_understood_however_it_is_framed(answer: bytes, value: object) -> None:
     async with listening(saying(answer)) as here:
         assert await send(here.url) == value
 
 
-@pytest.mark.parametrize(
-    ("answer", "error"),
-    [
-        (b"", "the server closed the connection without a response"),
-        (b"SSH-2.0-OpenSSH\r\n\r\n", "the server does not speak HTTP/1.1"),
-        (b"HTTP/1.1 200 OK\r\nContent-Le", "the response ended within its head"),
-        (b"HTTP/1.1 200 OK\r\n: x\r\n\r\n", "the head of the response makes no sense"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 300_000 + b"\r\n\r\n", "the head of the response is too large"),
-        (OK + b"Content-Length: 9\r\n\r\n{}", "the connection broke within the response"),
-        (OK + b"Content-Length: -1\r\n\r\n{}", "a length that makes no sense"),
-        (OK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "a length that makes no sense"),
-        (OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "a piece without a size"),
-        (OK + b"Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n", "a piece without a size"),
-        (OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n", "a piece of another size"),
-        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}", "the connection broke within the response"),
-        (OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n", "encoded as gzip, chunked"),
-        (OK + b"Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}", "packed as br"),
-        (OK + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", "cannot be unpacked"),
-    ],
+@cases(
+    (b"", "the server closed the connection without a response"),
+    (b"SSH-2.0-OpenSSH\r\n\r\n", "the server does not speak HTTP/1.1"),
+    (b"HTTP/1.1 200 OK\r\nContent-Le", "the response ended within its head"),
+    (b"HTTP/1.1 200 OK\r\n: x\r\n\r\n", "the head of the response makes no sense"),
+    (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 300_000 + b"\r\n\r\n", "the head of the response is too large"),
+    (OK + b"Content-Length: 9\r\n\r\n{}", "the connection broke within the response"),
+    (OK + b"Content-Length: -1\r\n\r\n{}", "a length that makes no sense"),
+    (OK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "a length that makes no sense"),
+    (OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "a piece without a size"),
+    (OK + b"Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n", "a piece without a size"),
+    (OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n", "a piece of another size"),
+    (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}", "the connection broke within the response"),
+    (OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n", "encoded as gzip, chunked"),
+    (OK + b"Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}", "packed as br"),
+    (OK + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", "cannot be unpacked"),
 )
 async def test_what_is_no_answer_is_a_failed_connection(answer: bytes, error: str) -> None:
     async with listening(saying(answer)) as here:

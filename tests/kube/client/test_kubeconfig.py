@@ -9,6 +9,7 @@ import yaml
 from karmada.kube.client.incluster import NotInCluster, in_cluster_config
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError, load_config
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 
 def document(name: str, cluster: Obj | None = None, user: Obj | None = None, **context: str) -> Obj:
@@ -98,28 +99,23 @@ def test_several_files_merge_and_the_first_wins(tmp_path: Path, monkeypatch: pyt
     assert merged.resolve("two", cluster="one").server == "https://one.example"
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"current-context": "nope"}, r'context "nope" does not exist \(known: one\)'),
-        ({"contexts": [], "current-context": ""}, "no cluster chosen"),
-        ({"clusters": []}, 'cluster "one" does not exist'),
-        ({"users": []}, 'user "one" does not exist'),
-        ({"users": [{"name": "one", "user": {"auth-provider": {"name": "gcp"}}}]}, '"gcp" is no longer supported'),
-        ({"users": [{"name": "one", "user": {"exec": {"command": "x", "apiVersion": "v0"}}}]}, 'apiVersion "v0"'),
-        ({"clusters": [{"name": "one", "cluster": {}}]}, "the cluster has no server"),
-    ],
+@cases(
+    ({"current-context": "nope"}, r'context "nope" does not exist \(known: one\)'),
+    ({"contexts": [], "current-context": ""}, "no cluster chosen"),
+    ({"clusters": []}, 'cluster "one" does not exist'),
+    ({"users": []}, 'user "one" does not exist'),
+    ({"users": [{"name": "one", "user": {"auth-provider": {"name": "gcp"}}}]}, '"gcp" is no longer supported'),
+    ({"users": [{"name": "one", "user": {"exec": {"command": "x", "apiVersion": "v0"}}}]}, 'apiVersion "v0"'),
+    ({"clusters": [{"name": "one", "cluster": {}}]}, "the cluster has no server"),
 )
-def test_what_is_wrong_is_said(tmp_path: Path, change: Obj, message: str) -> None:
+def test_what_is_wrong_is_said(change: Obj, message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "config", {**document("one"), **change})
     with pytest.raises(KubeconfigError, match=message):
         load_config(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"), [("a: [", "error converting YAML to JSON"), ("just text", "not a kubeconfig")]
-)
-def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str, message: str) -> None:
+@cases(("a: [", "error converting YAML to JSON"), ("just text", "not a kubeconfig"))
+def test_a_file_that_is_no_kubeconfig_is_named(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(text)
     with pytest.raises(KubeconfigError, match=f"{path}: {message}"):

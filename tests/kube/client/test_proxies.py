@@ -16,6 +16,7 @@ from karmada.kube.client.proxies import proxy_for
 from karmada.kube.client.transport import Call, ConnectionFailed
 from tests.kube.client.test_http1 import listening, saying
 from tests.kube.client.test_http_transport import server_context
+from tests.support.cases import cases
 from tests.support.certificates import Authority
 from tests.support.fake_member import connect_proxy, socks_proxy
 
@@ -104,9 +105,9 @@ async def test_a_proxy_may_itself_be_reached_over_tls(
             await connect(server, proxy_url=proxy.url, ca=Material(Authority().pem)).call(GET)
 
 
-@pytest.mark.parametrize("secure", [False, True])
+@cases(False, True)
 async def test_a_socks_proxy_opens_tunnels_to_both(
-    serve: Serve, connect: Open, authority: Authority, tls: ssl.SSLContext, secure: bool
+    secure: bool, serve: Serve, connect: Open, authority: Authority, tls: ssl.SSLContext
 ) -> None:
     server = await serve(version, tls if secure else None)
     async with socks_proxy("me", "s:cret") as proxy:
@@ -120,22 +121,19 @@ async def test_a_socks_proxy_opens_tunnels_to_both(
 ENDLESS_HEAD = b"HTTP/1.1 200 OK\r\nX: " + b"y" * 300_000
 
 
-@pytest.mark.parametrize(
-    ("response", "error"),
-    [
-        (b"", "closed the connection without a response"),
-        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "the proxy responded with 407"),
-        (b"HTTP/1.1 302 Found\r\nLocation: http://other\r\n\r\n", "the proxy responded with 302"),
-        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "the proxy responded with 101"),
-        (b"HTTP/1.1 200 OK\r\n\r\nhello", "the proxy sent something before the server could"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "a length that makes no sense"),
-        (b"HTTP/1.1 200 OK\r\n\r\n", "."),
-        (b"SSH-2.0-OpenSSH\r\n\r\n", "does not speak HTTP"),
-        (ENDLESS_HEAD, "the head of the response is too large"),
-        (b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, "without a response"),
-    ],
+@cases(
+    (b"", "closed the connection without a response"),
+    (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "the proxy responded with 407"),
+    (b"HTTP/1.1 302 Found\r\nLocation: http://other\r\n\r\n", "the proxy responded with 302"),
+    (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "the proxy responded with 101"),
+    (b"HTTP/1.1 200 OK\r\n\r\nhello", "the proxy sent something before the server could"),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "a length that makes no sense"),
+    (b"HTTP/1.1 200 OK\r\n\r\n", "."),
+    (b"SSH-2.0-OpenSSH\r\n\r\n", "does not speak HTTP"),
+    (ENDLESS_HEAD, "the head of the response is too large"),
+    (b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, "without a response"),
 )
-async def test_what_a_proxy_responds_is_not_believed(connect: Open, response: bytes, error: str) -> None:
+async def test_what_a_proxy_responds_is_not_believed(response: bytes, error: str, connect: Open) -> None:
     async with listening(saying(response)) as here:
         transport = connect("https://cluster.internal", proxy_url=here.url)
         with pytest.raises(ConnectionFailed, match=error):
@@ -143,11 +141,8 @@ async def test_what_a_proxy_responds_is_not_believed(connect: Open, response: by
         assert transport.limiter.in_flight == 0
 
 
-@pytest.mark.parametrize(
-    "response",
-    [b"", b"HTTP/1.1 200 OK\r\n\r\n", b"\x05\x00\x05\x01", b"\x05\x00\x05\x00\x00\x09", b"\x05\xff", b"\x04" * 9],
-)
-async def test_what_a_socks_proxy_responds_is_not_believed(connect: Open, response: bytes) -> None:
+@cases(b"", b"HTTP/1.1 200 OK\r\n\r\n", b"\x05\x00\x05\x01", b"\x05\x00\x05\x00\x00\x09", b"\x05\xff", b"\x04" * 9)
+async def test_what_a_socks_proxy_responds_is_not_believed(response: bytes, connect: Open) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(response)
@@ -159,8 +154,8 @@ async def test_what_a_socks_proxy_responds_is_not_believed(connect: Open, respon
             await transport.call(GET)
 
 
-@pytest.mark.parametrize("scheme", ["http", "socks5"])
-async def test_a_silent_proxy_is_given_up(connect: Open, scheme: str) -> None:
+@cases("http", "socks5")
+async def test_a_silent_proxy_is_given_up(scheme: str, connect: Open) -> None:
     async def silent(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await reader.read()
 

@@ -15,6 +15,7 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.transport import Call, ConnectionFailed, Socket, UpgradeRefused
 from karmada.kube.objects.errors import ApiError
 from tests.kube.client.test_http1 import Talk, listening, saying
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 Serve = Callable[..., Awaitable[str]]
@@ -106,18 +107,15 @@ async def test_pings_are_answered_and_pieces_put_together(connect: Open) -> None
         await eventually(lambda: got[:1] == b"\x8a")  # a pong
 
 
-@pytest.mark.parametrize(
-    ("frames", "error"),
-    [
-        ((b"\x02" + NINE_MB, b"\x80" + NINE_MB), "a message is larger than 16 MB"),
-        ((b"\x82\x7f" + (1 << 40).to_bytes(8, "big"), bytes(17 << 20)), "a message is larger than 16 MB"),
-        ((b"\xf2\x01a",), "broke"),
-        ((b"\x80\x01a",), "broke"),
-        ((b"\x81\x02\xff\xfe",), "broke"),
-        ((b"HTTP/1.1 400 Bad Request\r\n\r\n",), "broke"),
-    ],
+@cases(
+    ((b"\x02" + NINE_MB, b"\x80" + NINE_MB), "a message is larger than 16 MB"),
+    ((b"\x82\x7f" + (1 << 40).to_bytes(8, "big"), bytes(17 << 20)), "a message is larger than 16 MB"),
+    ((b"\xf2\x01a",), "broke"),
+    ((b"\x80\x01a",), "broke"),
+    ((b"\x81\x02\xff\xfe",), "broke"),
+    ((b"HTTP/1.1 400 Bad Request\r\n\r\n",), "broke"),
 )
-async def test_what_is_no_message_breaks_the_socket(connect: Open, frames: tuple[bytes, ...], error: str) -> None:
+async def test_what_is_no_message_breaks_the_socket(frames: tuple[bytes, ...], error: str, connect: Open) -> None:
     async with listening(opening(*frames)) as here:
         socket = await dial(connect(here.url))
         with pytest.raises(ConnectionFailed, match=error):
@@ -143,10 +141,8 @@ async def test_an_end_without_a_word_is_an_end(connect: Open) -> None:
 UPGRADE = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
 
 
-@pytest.mark.parametrize(
-    "response", [UPGRADE + b"\r\n", UPGRADE + b"Upgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n"]
-)
-async def test_an_upgrade_to_something_else_is_refused(connect: Open, response: bytes) -> None:
+@cases(UPGRADE + b"\r\n", UPGRADE + b"Upgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n")
+async def test_an_upgrade_to_something_else_is_refused(response: bytes, connect: Open) -> None:
     async with listening(saying(response)) as here:
         with pytest.raises(ConnectionFailed, match="something else than a WebSocket"):
             await dial(connect(here.url))

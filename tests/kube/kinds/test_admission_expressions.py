@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.kinds.admissionregistration import validate_mutating_policy, validate_policy, validate_webhooks
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 RULE: Obj = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
 
@@ -32,51 +31,45 @@ def texts(obj: Obj) -> list[str]:
     return [str(error) for error in check(obj)]
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "object.spec.replicas < 3",
-        "request.userInfo.groups.exists(g, g == 'x') && request.kind.group == ''",
-        "authorizer.group('').resource('pods').namespace('x').check('get').allowed()",
-        "authorizer.requestResource.check('get').reason() == ''",
-        "namespaceObject.metadata.name != 'x' && oldObject == null",
-    ],
+@cases(
+    "object.spec.replicas < 3",
+    "request.userInfo.groups.exists(g, g == 'x') && request.kind.group == ''",
+    "authorizer.group('').resource('pods').namespace('x').check('get').allowed()",
+    "authorizer.requestResource.check('get').reason() == ''",
+    "namespaceObject.metadata.name != 'x' && oldObject == null",
 )
 def test_expressions_over_the_write_compile(expression: str) -> None:
     assert texts(policy(validations=[{"expression": expression}])) == []
 
 
-@pytest.mark.parametrize(
-    ("expression", "why"),
-    [
-        (
-            "object.odd +",
-            "compilation failed: ERROR: <input>:1:13: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', "
-            "'.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n"
-            " | object.odd +\n | ............^",
-        ),
-        ("'x'", "must evaluate to bool but got string"),
-        ("object.ready", "must evaluate to bool but got dyn"),
-        (
-            "request.odd == 1",
-            "compilation failed: ERROR: <input>:1:8: undefined field 'odd'\n | request.odd == 1\n | .......^",
-        ),
-        (
-            "params.x == 1",
-            "compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '')\n"
-            " | params.x == 1\n | ^",
-        ),
-        (
-            "1 + 'x' == 2",
-            "compilation failed: ERROR: <input>:1:3: found no matching overload for '_+_' applied to '(int, string)'\n"
-            " | 1 + 'x' == 2\n | ..^",
-        ),
-        (
-            "Object{} == object",
-            "compilation failed: ERROR: <input>:1:7: undeclared reference to 'Object' (in container '')\n"
-            " | Object{} == object\n | ......^",
-        ),
-    ],
+@cases(
+    (
+        "object.odd +",
+        "compilation failed: ERROR: <input>:1:13: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', "
+        "'.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n"
+        " | object.odd +\n | ............^",
+    ),
+    ("'x'", "must evaluate to bool but got string"),
+    ("object.ready", "must evaluate to bool but got dyn"),
+    (
+        "request.odd == 1",
+        "compilation failed: ERROR: <input>:1:8: undefined field 'odd'\n | request.odd == 1\n | .......^",
+    ),
+    (
+        "params.x == 1",
+        "compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '')\n"
+        " | params.x == 1\n | ^",
+    ),
+    (
+        "1 + 'x' == 2",
+        "compilation failed: ERROR: <input>:1:3: found no matching overload for '_+_' applied to '(int, string)'\n"
+        " | 1 + 'x' == 2\n | ..^",
+    ),
+    (
+        "Object{} == object",
+        "compilation failed: ERROR: <input>:1:7: undeclared reference to 'Object' (in container '')\n"
+        " | Object{} == object\n | ......^",
+    ),
 )
 def test_an_expression_that_is_wrong_is_an_invalid_value(expression: str, why: str) -> None:
     [text] = texts(policy(validations=[{"expression": expression}]))
@@ -132,42 +125,36 @@ def test_match_conditions_of_webhooks_are_compiled() -> None:
     assert third == 'webhooks[0].matchConditions[1].name: Duplicate value: "a"'
 
 
-@pytest.mark.parametrize(
-    ("mutation", "expected"),
-    [
-        ({}, ["spec.mutations[0].patchType: Required value"]),
-        (
-            {"patchType": "Odd"},
-            [
-                'spec.mutations[0].patchType: Unsupported value: "Odd": supported values: '
-                '"ApplyConfiguration", "JSONPatch"'
-            ],
-        ),
-        (
-            {"patchType": "JSONPatch", "applyConfiguration": {"expression": "Object{}"}},
-            [
-                "spec.mutations[0].jsonPatch: Required value: must be specified when patchType is JSONPatch",
-                'spec.mutations[0].applyConfiguration: Invalid value: "{applyConfiguration}": must not be specified '
-                "when patchType is JSONPatch",
-            ],
-        ),
-        (
-            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object.spec{}"}},
-            [
-                'spec.mutations[0].applyConfiguration.expression: Invalid value: "Object.spec{}": must evaluate to '
-                "Object but got Object.spec"
-            ],
-        ),
-        (
-            {"patchType": "JSONPatch", "jsonPatch": {"expression": "[1]"}},
-            [
-                'spec.mutations[0].jsonPatch.expression: Invalid value: "[1]": must evaluate to list(JSONPatch) '
-                "but got list(int)"
-            ],
-        ),
-        ({"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}, []),
-        ({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{any: Object.any{}}"}}, []),
-    ],
+@cases(
+    ({}, ["spec.mutations[0].patchType: Required value"]),
+    (
+        {"patchType": "Odd"},
+        ['spec.mutations[0].patchType: Unsupported value: "Odd": supported values: "ApplyConfiguration", "JSONPatch"'],
+    ),
+    (
+        {"patchType": "JSONPatch", "applyConfiguration": {"expression": "Object{}"}},
+        [
+            "spec.mutations[0].jsonPatch: Required value: must be specified when patchType is JSONPatch",
+            'spec.mutations[0].applyConfiguration: Invalid value: "{applyConfiguration}": must not be specified '
+            "when patchType is JSONPatch",
+        ],
+    ),
+    (
+        {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object.spec{}"}},
+        [
+            'spec.mutations[0].applyConfiguration.expression: Invalid value: "Object.spec{}": must evaluate to '
+            "Object but got Object.spec"
+        ],
+    ),
+    (
+        {"patchType": "JSONPatch", "jsonPatch": {"expression": "[1]"}},
+        [
+            'spec.mutations[0].jsonPatch.expression: Invalid value: "[1]": must evaluate to list(JSONPatch) '
+            "but got list(int)"
+        ],
+    ),
+    ({"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}, []),
+    ({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{any: Object.any{}}"}}, []),
 )
 def test_a_mutation_has_the_patch_that_its_type_names(mutation: Obj, expected: list[str]) -> None:
     assert texts(mutating(mutation)) == expected

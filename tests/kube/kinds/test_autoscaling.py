@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.kinds import autoscaling_v1 as v1
 from karmada.kube.kinds.autoscaling import HORIZONTAL_POD_AUTOSCALER as V2
 from karmada.kube.objects.copying import copy_json
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 TARGET = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
@@ -56,25 +56,22 @@ def test_behavior_is_filled_in_once_it_is_given() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("spec", "wanted"),
-    [
-        ({"minReplicas": 6}, "spec.maxReplicas: Invalid value: 5: must be greater than or equal to `minReplicas`"),
-        ({"minReplicas": 0}, "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"),
-        ({"maxReplicas": 0}, "spec.maxReplicas: Invalid value: 0: must be greater than 0"),
-        ({"scaleTargetRef": {"kind": "Deployment"}}, "spec.scaleTargetRef.name: Required value"),
-        ({"metrics": [{"type": "Odd"}]}, 'spec.metrics[0].type: Unsupported value: "Odd"'),
-        ({"metrics": [{"type": "Pods"}]}, "spec.metrics[0].pods: Required value: must populate information"),
-        (
-            {"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]},
-            "must set either a target raw value or a target utilization",
-        ),
-        (
-            {"behavior": {"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 1801}]}}},
-            "spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: 1801: must be less than or equal to 1800",
-        ),
-        ({"behavior": {"scaleDown": {"stabilizationWindowSeconds": 3601}}}, "must be less than or equal to 3600"),
-    ],
+@cases(
+    ({"minReplicas": 6}, "spec.maxReplicas: Invalid value: 5: must be greater than or equal to `minReplicas`"),
+    ({"minReplicas": 0}, "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"),
+    ({"maxReplicas": 0}, "spec.maxReplicas: Invalid value: 0: must be greater than 0"),
+    ({"scaleTargetRef": {"kind": "Deployment"}}, "spec.scaleTargetRef.name: Required value"),
+    ({"metrics": [{"type": "Odd"}]}, 'spec.metrics[0].type: Unsupported value: "Odd"'),
+    ({"metrics": [{"type": "Pods"}]}, "spec.metrics[0].pods: Required value: must populate information"),
+    (
+        {"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]},
+        "must set either a target raw value or a target utilization",
+    ),
+    (
+        {"behavior": {"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 1801}]}}},
+        "spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: 1801: must be less than or equal to 1800",
+    ),
+    ({"behavior": {"scaleDown": {"stabilizationWindowSeconds": 3601}}}, "must be less than or equal to 3600"),
 )
 def test_rules(spec: dict[str, Any], wanted: str) -> None:
     found = texts(V2.validate(hpa(**spec)))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.kinds.batch import CONTROLLER_UID, CRONJOB, JOB, JOB_NAME
 from karmada.kube.kinds.schedule import schedule_problem
 from karmada.kube.objects.copying import copy_json
+from tests.support.cases import cases
 
 
 def job(**spec: Any) -> dict[str, Any]:
@@ -75,17 +74,14 @@ def test_a_manual_selector_is_left_alone() -> None:
     assert JOB.validate(found) == []
 
 
-@pytest.mark.parametrize(
-    ("spec", "wanted"),
-    [
-        ({"selector": {"matchLabels": {"x": "y"}}}, "`selector` not auto-generated"),
-        (
-            {"completionMode": "Indexed", "parallelism": 1},
-            "spec.completions: Required value: when completion mode is Indexed",
-        ),
-        ({"backoffLimit": -1}, "spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0"),
-        ({"manualSelector": True}, "spec.selector: Required value"),
-    ],
+@cases(
+    ({"selector": {"matchLabels": {"x": "y"}}}, "`selector` not auto-generated"),
+    (
+        {"completionMode": "Indexed", "parallelism": 1},
+        "spec.completions: Required value: when completion mode is Indexed",
+    ),
+    ({"backoffLimit": -1}, "spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0"),
+    ({"manualSelector": True}, "spec.selector: Required value"),
 )
 def test_job_rules(spec: dict[str, Any], wanted: str) -> None:
     assert any(wanted in text for text in texts(JOB.validate(job(**spec))))
@@ -143,23 +139,20 @@ def test_cronjob_defaults() -> None:
     assert CRONJOB.validate(cronjob()) == []
 
 
-@pytest.mark.parametrize(
-    ("spec", "wanted"),
-    [
-        ({"schedule": ""}, "spec.schedule: Required value"),
-        (
-            {"schedule": "* * * *"},
-            'spec.schedule: Invalid value: "* * * *": expected exactly 5 fields, found 4: [* * * *]',
-        ),
-        ({"schedule": "TZ=UTC * * * * *"}, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"),
-        ({"timeZone": ""}, 'spec.timeZone: Invalid value: "": timeZone must be nil or non-empty string'),
-        ({"timeZone": "Mars/Base"}, 'spec.timeZone: Invalid value: "Mars/Base": unknown time zone Mars/Base'),
-        ({"timeZone": "local"}, "timeZone must be an explicit time zone"),
-        (
-            {"concurrencyPolicy": "Maybe"},
-            'spec.concurrencyPolicy: Unsupported value: "Maybe": supported values: "Allow", "Forbid", "Replace"',
-        ),
-    ],
+@cases(
+    ({"schedule": ""}, "spec.schedule: Required value"),
+    (
+        {"schedule": "* * * *"},
+        'spec.schedule: Invalid value: "* * * *": expected exactly 5 fields, found 4: [* * * *]',
+    ),
+    ({"schedule": "TZ=UTC * * * * *"}, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"),
+    ({"timeZone": ""}, 'spec.timeZone: Invalid value: "": timeZone must be nil or non-empty string'),
+    ({"timeZone": "Mars/Base"}, 'spec.timeZone: Invalid value: "Mars/Base": unknown time zone Mars/Base'),
+    ({"timeZone": "local"}, "timeZone must be an explicit time zone"),
+    (
+        {"concurrencyPolicy": "Maybe"},
+        'spec.concurrencyPolicy: Unsupported value: "Maybe": supported values: "Allow", "Forbid", "Replace"',
+    ),
 )
 def test_cronjob_rules(spec: dict[str, Any], wanted: str) -> None:
     found = cronjob()
@@ -173,35 +166,29 @@ def test_a_cronjobs_name_leaves_room_for_its_jobs_names() -> None:
     assert "must be no more than 52 characters" in texts(CRONJOB.validate(found))[0]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "* * * * *",
-        "0 0 1 1 0",
-        "*/15 0-6,22 1-31/2 JAN-mar SUN",
-        "5/10 * ? * *",
-        "@daily",
-        "@every 1h30m",
-        "  0 0 * * *  ",
-    ],
+@cases(
+    "* * * * *",
+    "0 0 1 1 0",
+    "*/15 0-6,22 1-31/2 JAN-mar SUN",
+    "5/10 * ? * *",
+    "@daily",
+    "@every 1h30m",
+    "  0 0 * * *  ",
 )
 def test_schedules_that_are_fine(text: str) -> None:
     assert schedule_problem(text) == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("60 * * * *", "end of range (60) above maximum (59): 60"),
-        ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
-        ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
-        ("*/0 * * * *", "step of range should be a positive number: */0"),
-        ("a * * * *", 'failed to parse int from a: strconv.Atoi: parsing "a": invalid syntax'),
-        ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
-        ("1/2/3 * * * *", "too many slashes: 1/2/3"),
-        ("@often", "unrecognized descriptor: @often"),
-        ("@every soon", "failed to parse duration @every soon"),
-    ],
+@cases(
+    ("60 * * * *", "end of range (60) above maximum (59): 60"),
+    ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
+    ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
+    ("*/0 * * * *", "step of range should be a positive number: */0"),
+    ("a * * * *", 'failed to parse int from a: strconv.Atoi: parsing "a": invalid syntax'),
+    ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+    ("1/2/3 * * * *", "too many slashes: 1/2/3"),
+    ("@often", "unrecognized descriptor: @often"),
+    ("@every soon", "failed to parse duration @every soon"),
 )
 def test_schedules_that_are_not(text: str, wanted: str) -> None:
     assert wanted in schedule_problem(text)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.kinds import claims, storage
 from karmada.kube.kinds import workloads as w
 from karmada.kube.kinds.volume_rules import volumes
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import FieldError
+from tests.support.cases import cases
 
 Spec = dict[str, Any]
 _CLAIM = {"apiGroup": "", "kind": "PersistentVolumeClaim", "name": "other"}
@@ -28,23 +27,18 @@ def errors_of(found: Spec) -> list[str]:
     return [str(error) for error in errors]
 
 
-@pytest.mark.parametrize(
-    "valid",
-    [
-        spec(),
-        spec(dataSource=_CLAIM),
-        spec(dataSource=_SNAPSHOT, dataSourceRef=_SNAPSHOT),
-        spec(dataSourceRef={**_SNAPSHOT, "namespace": "elsewhere"}),
-        spec(storageClassName="", volumeAttributesClassName=""),
-    ],
+@cases(
+    spec(),
+    spec(dataSource=_CLAIM),
+    spec(dataSource=_SNAPSHOT, dataSourceRef=_SNAPSHOT),
+    spec(dataSourceRef={**_SNAPSHOT, "namespace": "elsewhere"}),
+    spec(storageClassName="", volumeAttributesClassName=""),
 )
 def test_valid_claims(valid: Spec) -> None:
     assert errors_of(valid) == []
 
 
-@pytest.mark.parametrize(
-    ("found", "wanted"),
-    [
+@cases(
         ({"resources": {}}, ["spec.accessModes: Required value: at least 1 access mode is required",
                              "spec.resources[storage]: Required value"]),
         (spec(accessModes=["Odd"]), [f'spec.accessModes: Unsupported value: "Odd": supported values: {_MODES}']),
@@ -60,13 +54,12 @@ def test_valid_claims(valid: Spec) -> None:
         (spec(dataSource={"kind": "PersistentVolumeClaim"}), ["spec.dataSource.name: Required value"]),
         (spec(dataSource=_CLAIM, dataSourceRef=_SNAPSHOT),
          ['spec: Invalid value: "spec.dataSource": must match dataSourceRef']),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_invalid_claims(found: Spec, wanted: list[str]) -> None:
     assert errors_of(found) == wanted
 
 
-@pytest.mark.parametrize("key", ["storageClassName", "volumeAttributesClassName"])
+@cases("storageClassName", "volumeAttributesClassName")
 def test_class_names_are_subdomains(key: str) -> None:
     [error] = errors_of(spec(**{key: "A B"}))
     assert error.startswith(f'spec.{key}: Invalid value: "A B": a lowercase RFC 1123 subdomain must consist of')

@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-import pytest
-
 from karmada.kube.kinds import config, limits, namespaces, nodes, scheduling, storage
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects.copying import copy_json
+from tests.support.cases import cases
 
 
 def texts(errors: list[Any]) -> list[str]:
@@ -23,14 +22,11 @@ def b64(text: str) -> str:
 # --- ConfigMaps and Secrets
 
 
-@pytest.mark.parametrize(
-    ("fields", "wanted"),
-    [
-        ({"data": {"a b": "x"}}, 'data[a b]: Invalid value: "a b": a valid config key must consist of'),
-        ({"data": {"..": "x"}}, "must not be '..'"),
-        ({"data": {"k": "x"}, "binaryData": {"k": "eA=="}}, 'data[k]: Invalid value: "k": duplicate of key present'),
-        ({"data": {"k": "x" * (1 << 20), "l": "y"}}, "[]: Too long: may not be more than 1048576 bytes"),
-    ],
+@cases(
+    ({"data": {"a b": "x"}}, 'data[a b]: Invalid value: "a b": a valid config key must consist of'),
+    ({"data": {"..": "x"}}, "must not be '..'"),
+    ({"data": {"k": "x"}, "binaryData": {"k": "eA=="}}, 'data[k]: Invalid value: "k": duplicate of key present'),
+    ({"data": {"k": "x" * (1 << 20), "l": "y"}}, "[]: Too long: may not be more than 1048576 bytes"),
 )
 def test_config_map_rules(fields: dict[str, Any], wanted: str) -> None:
     assert any(wanted in text for text in texts(config.CONFIG_MAP.validate({"metadata": {}, **fields})))
@@ -54,23 +50,20 @@ def test_string_data_becomes_data() -> None:
     assert secret == {"metadata": {}, "type": "Opaque", "data": {"a": b64("1"), "b": b64("3"), "c": b64("4")}}
 
 
-@pytest.mark.parametrize(
-    ("kind", "data", "wanted"),
-    [
-        ("kubernetes.io/tls", {}, ["data[tls.crt]: Required value", "data[tls.key]: Required value"]),
-        ("kubernetes.io/tls", {"tls.crt": "", "tls.key": ""}, []),
-        ("kubernetes.io/ssh-auth", {}, ["data[ssh-privatekey]: Required value"]),
-        ("kubernetes.io/dockerconfigjson", {}, ["data[.dockerconfigjson]: Required value"]),
-        ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": b64("{}")}, []),
-        ("kubernetes.io/basic-auth", {"username": ""}, []),
-        ("kubernetes.io/basic-auth", {}, ["data[username]: Required value", "data[password]: Required value"]),
-        (
-            "kubernetes.io/service-account-token",
-            {},
-            ["metadata.annotations[kubernetes.io/service-account.name]: Required value"],
-        ),
-        ("example.com/own", {}, []),
-    ],
+@cases(
+    ("kubernetes.io/tls", {}, ["data[tls.crt]: Required value", "data[tls.key]: Required value"]),
+    ("kubernetes.io/tls", {"tls.crt": "", "tls.key": ""}, []),
+    ("kubernetes.io/ssh-auth", {}, ["data[ssh-privatekey]: Required value"]),
+    ("kubernetes.io/dockerconfigjson", {}, ["data[.dockerconfigjson]: Required value"]),
+    ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": b64("{}")}, []),
+    ("kubernetes.io/basic-auth", {"username": ""}, []),
+    ("kubernetes.io/basic-auth", {}, ["data[username]: Required value", "data[password]: Required value"]),
+    (
+        "kubernetes.io/service-account-token",
+        {},
+        ["metadata.annotations[kubernetes.io/service-account.name]: Required value"],
+    ),
+    ("example.com/own", {}, []),
 )
 def test_secrets_have_the_keys_of_their_type(kind: str, data: dict[str, str], wanted: list[str]) -> None:
     assert texts(config.SECRET.validate({"metadata": {}, "type": kind, "data": data})) == wanted
@@ -108,14 +101,11 @@ def test_a_claim_starts_pending() -> None:
     assert storage.PERSISTENT_VOLUME_CLAIM.validate(found) == []
 
 
-@pytest.mark.parametrize(
-    ("spec", "wanted"),
-    [
-        ({"accessModes": []}, "spec.accessModes: Required value: at least 1 access mode is required"),
-        ({"accessModes": ["Any"]}, 'spec.accessModes: Unsupported value: "Any"'),
-        ({"resources": {}}, "spec.resources[storage]: Required value"),
-        ({"resources": {"requests": {"storage": "0"}}}, "must be greater than zero"),
-    ],
+@cases(
+    ({"accessModes": []}, "spec.accessModes: Required value: at least 1 access mode is required"),
+    ({"accessModes": ["Any"]}, 'spec.accessModes: Unsupported value: "Any"'),
+    ({"resources": {}}, "spec.resources[storage]: Required value"),
+    ({"resources": {"requests": {"storage": "0"}}}, "must be greater than zero"),
 )
 def test_claim_rules(spec: dict[str, Any], wanted: str) -> None:
     assert any(wanted in text for text in texts(storage.PERSISTENT_VOLUME_CLAIM.validate(claim(**spec))))
@@ -166,36 +156,33 @@ def test_a_volumes_source_is_fixed() -> None:
     assert "spec.persistentvolumesource is immutable after creation" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "old", "new", "wanted"),
-    [
-        (
-            storage.STORAGE_CLASS,
-            {"provisioner": "a"},
-            {"provisioner": "b"},
-            "provisioner: Forbidden: updates to provisioner are forbidden.",
-        ),
-        (
-            storage.STORAGE_CLASS,
-            {"parameters": {"a": "b"}},
-            {},
-            "parameters: Forbidden: updates to parameters are forbidden.",
-        ),
-        (
-            storage.STORAGE_CLASS,
-            {"volumeBindingMode": "Immediate"},
-            {"volumeBindingMode": "WaitForFirstConsumer"},
-            'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
-        ),
-        (nodes.RUNTIME_CLASS, {"handler": "a"}, {"handler": "b"}, 'handler: Invalid value: "b": field is immutable'),
-        (scheduling.PRIORITY_CLASS, {"value": 1}, {"value": 2}, "value: Forbidden: may not be changed in an update."),
-        (
-            limits.RESOURCE_QUOTA,
-            {"spec": {"scopes": ["BestEffort"]}},
-            {"spec": {"scopes": []}},
-            "spec.scopes: Invalid value: []: field is immutable",
-        ),
-    ],
+@cases(
+    (
+        storage.STORAGE_CLASS,
+        {"provisioner": "a"},
+        {"provisioner": "b"},
+        "provisioner: Forbidden: updates to provisioner are forbidden.",
+    ),
+    (
+        storage.STORAGE_CLASS,
+        {"parameters": {"a": "b"}},
+        {},
+        "parameters: Forbidden: updates to parameters are forbidden.",
+    ),
+    (
+        storage.STORAGE_CLASS,
+        {"volumeBindingMode": "Immediate"},
+        {"volumeBindingMode": "WaitForFirstConsumer"},
+        'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
+    ),
+    (nodes.RUNTIME_CLASS, {"handler": "a"}, {"handler": "b"}, 'handler: Invalid value: "b": field is immutable'),
+    (scheduling.PRIORITY_CLASS, {"value": 1}, {"value": 2}, "value: Forbidden: may not be changed in an update."),
+    (
+        limits.RESOURCE_QUOTA,
+        {"spec": {"scopes": ["BestEffort"]}},
+        {"spec": {"scopes": []}},
+        "spec.scopes: Invalid value: []: field is immutable",
+    ),
 )
 def test_what_cannot_change(strategy: Strategy, old: dict[str, Any], new: dict[str, Any], wanted: str) -> None:
     errors = strategy.validate_update({"metadata": {}, **new}, {"metadata": {}, **old})
@@ -225,20 +212,17 @@ def test_limit_range_defaults_follow_from_max_and_min() -> None:
     assert limits.LIMIT_RANGE.validate(found) == []
 
 
-@pytest.mark.parametrize(
-    ("item", "wanted"),
-    [
-        (
-            {"min": {"cpu": "2"}, "max": {"cpu": "1"}},
-            'spec.limits[0].min[cpu]: Invalid value: "2": min value 2 is greater than max value 1',
-        ),
-        ({"default": {"cpu": "3"}, "max": {"cpu": "1"}}, "default value 3 is greater than max value 1"),
-        (
-            {"defaultRequest": {"cpu": "3"}, "default": {"cpu": "1"}},
-            "default request value 3 is greater than default limit value 1",
-        ),
-        ({"maxLimitRequestRatio": {"cpu": "500m"}}, "ratio 500m is less than 1"),
-    ],
+@cases(
+    (
+        {"min": {"cpu": "2"}, "max": {"cpu": "1"}},
+        'spec.limits[0].min[cpu]: Invalid value: "2": min value 2 is greater than max value 1',
+    ),
+    ({"default": {"cpu": "3"}, "max": {"cpu": "1"}}, "default value 3 is greater than max value 1"),
+    (
+        {"defaultRequest": {"cpu": "3"}, "default": {"cpu": "1"}},
+        "default request value 3 is greater than default limit value 1",
+    ),
+    ({"maxLimitRequestRatio": {"cpu": "500m"}}, "ratio 500m is less than 1"),
 )
 def test_limits_make_sense(item: dict[str, Any], wanted: str) -> None:
     found = {"metadata": {}, "spec": {"limits": [{"type": "Container", **item}]}}
@@ -306,14 +290,11 @@ def test_a_node_can_use_what_it_has() -> None:
     assert nodes.NODE.keeps_status_on_create
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "wanted"),
-    [
-        ("mine", 1_000_000_000, None),
-        ("mine", 1_000_000_001, "value: Forbidden: maximum allowed value of a user defined priority is 1000000000"),
-        ("system-x", 1, "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved"),
-        ("system-node-critical", 2_000_001_000, None),
-    ],
+@cases(
+    ("mine", 1_000_000_000, None),
+    ("mine", 1_000_000_001, "value: Forbidden: maximum allowed value of a user defined priority is 1000000000"),
+    ("system-x", 1, "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved"),
+    ("system-node-critical", 2_000_001_000, None),
 )
 def test_priorities(name: str, value: int, wanted: str | None) -> None:
     found = {"metadata": {"name": name}, "value": value}

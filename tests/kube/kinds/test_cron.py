@@ -3,13 +3,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karmada.kube.kinds.cron import MANY, missed, next_time, upcoming
 from karmada.kube.kinds.schedule import parse_schedule
 from karmada.kube.objects.times import parse_time, rfc3339
+from tests.support.cases import cases
 
 
 def at(schedule: str, after: str, zone: str = "UTC") -> str | None:
@@ -17,36 +17,30 @@ def at(schedule: str, after: str, zone: str = "UTC") -> str | None:
     return None if found is None else datetime.fromtimestamp(found, ZoneInfo(zone)).isoformat()
 
 
-@pytest.mark.parametrize(
-    ("schedule", "after", "expected"),
-    [
-        ("* * * * *", "2026-01-01T00:00:00Z", "2026-01-01T00:01:00+00:00"),
-        ("* * * * *", "2026-01-01T00:00:59Z", "2026-01-01T00:01:00+00:00"),
-        ("*/15 * * * *", "2026-01-01T00:46:00Z", "2026-01-01T01:00:00+00:00"),
-        ("5-10/2 3 * * *", "2026-01-01T03:07:00Z", "2026-01-01T03:09:00+00:00"),
-        ("5-10/2 3 * * *", "2026-01-01T03:09:00Z", "2026-01-02T03:05:00+00:00"),
-        ("0 9 * * mon-fri", "2026-01-02T09:00:00Z", "2026-01-05T09:00:00+00:00"),
-        ("0 0 29 feb *", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00+00:00"),
-        ("0 0 31 4,6 *", "2026-01-01T00:00:00Z", None),
-        ("@yearly", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00+00:00"),
-        ("@weekly", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00+00:00"),
-        ("@hourly", "2026-01-01T00:59:59Z", "2026-01-01T01:00:00+00:00"),
-        ("@every 90s", "2026-01-01T00:00:10Z", "2026-01-01T00:01:40+00:00"),
-    ],
+@cases(
+    ("* * * * *", "2026-01-01T00:00:00Z", "2026-01-01T00:01:00+00:00"),
+    ("* * * * *", "2026-01-01T00:00:59Z", "2026-01-01T00:01:00+00:00"),
+    ("*/15 * * * *", "2026-01-01T00:46:00Z", "2026-01-01T01:00:00+00:00"),
+    ("5-10/2 3 * * *", "2026-01-01T03:07:00Z", "2026-01-01T03:09:00+00:00"),
+    ("5-10/2 3 * * *", "2026-01-01T03:09:00Z", "2026-01-02T03:05:00+00:00"),
+    ("0 9 * * mon-fri", "2026-01-02T09:00:00Z", "2026-01-05T09:00:00+00:00"),
+    ("0 0 29 feb *", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00+00:00"),
+    ("0 0 31 4,6 *", "2026-01-01T00:00:00Z", None),
+    ("@yearly", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00+00:00"),
+    ("@weekly", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00+00:00"),
+    ("@hourly", "2026-01-01T00:59:59Z", "2026-01-01T01:00:00+00:00"),
+    ("@every 90s", "2026-01-01T00:00:10Z", "2026-01-01T00:01:40+00:00"),
 )
 def test_the_next_time_of_a_schedule(schedule: str, after: str, expected: str | None) -> None:
     assert at(schedule, after) == expected
 
 
-@pytest.mark.parametrize(
-    ("schedule", "expected"),
-    [
-        ("0 0 13 * fri", "2026-01-02T00:00:00+00:00"),  # both restricted: either is enough
-        ("0 0 13 * *", "2026-01-13T00:00:00+00:00"),
-        ("0 0 * * fri", "2026-01-02T00:00:00+00:00"),
-        ("0 0 */2 * fri", "2026-01-02T00:00:00+00:00"),  # a star with a step restricts
-        ("0 0 */1 * fri", "2026-01-02T00:00:00+00:00"),
-    ],
+@cases(
+    ("0 0 13 * fri", "2026-01-02T00:00:00+00:00"),  # both restricted: either is enough
+    ("0 0 13 * *", "2026-01-13T00:00:00+00:00"),
+    ("0 0 * * fri", "2026-01-02T00:00:00+00:00"),
+    ("0 0 */2 * fri", "2026-01-02T00:00:00+00:00"),  # a star with a step restricts
+    ("0 0 */1 * fri", "2026-01-02T00:00:00+00:00"),
 )
 def test_day_of_month_and_day_of_week_are_alternatives_when_both_are_given(schedule: str, expected: str) -> None:
     assert at(schedule, "2026-01-01T12:00:00Z") == expected
@@ -80,7 +74,7 @@ def test_nothing_is_missed_before_the_first_time() -> None:
     assert missed(parse_schedule("0 * * * *"), start, start + 3599) == (None, 0)
 
 
-@pytest.mark.parametrize("schedule", ["* * * * *", "@every 1m"])
+@cases("* * * * *", "@every 1m")
 def test_missed_times_are_counted_up_to_a_bound_and_the_latest_is_exact(schedule: str) -> None:
     start = parse_time("2026-01-01T00:00:00Z")
     parsed = parse_schedule(schedule)

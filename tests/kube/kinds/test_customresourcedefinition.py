@@ -16,6 +16,7 @@ from karmada.kube.kinds.customresourcedefinition import (
 )
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 AT = "spec.versions[0]"
@@ -279,14 +280,11 @@ def protected(value: str | None) -> Obj:
     return crd
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (None, ": Required value: protected groups must have approval annotation"),
-        ("yes", ': Invalid value: "yes": protected groups must have approval annotation'),
-        ("unapproved, testing", None),
-        ("https://github.com/kubernetes/kubernetes/pull/1", None),
-    ],
+@cases(
+    (None, ": Required value: protected groups must have approval annotation"),
+    ("yes", ': Invalid value: "yes": protected groups must have approval annotation'),
+    ("unapproved, testing", None),
+    ("https://github.com/kubernetes/kubernetes/pull/1", None),
 )
 def test_groups_of_kubernetes_need_an_approval(value: str | None, expected: str | None) -> None:
     found = texts(protected(value))
@@ -355,19 +353,16 @@ def test_a_version_that_may_still_be_stored_cannot_be_removed() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("stored", "expected"),
-    [
-        (["v1"], []),
-        ([], ["status.storedVersions: Invalid value: []: must have at least one stored version"]),
-        (
-            ["v2"],
-            [
-                "status.storedVersions[0]",
-                'status.storedVersions: Invalid value: ["v2"]: must have the storage version v1',
-            ],
-        ),
-    ],
+@cases(
+    (["v1"], []),
+    ([], ["status.storedVersions: Invalid value: []: must have at least one stored version"]),
+    (
+        ["v2"],
+        [
+            "status.storedVersions[0]",
+            'status.storedVersions: Invalid value: ["v2"]: must have the storage version v1',
+        ],
+    ),
 )
 def test_the_status_must_keep_the_storage_version(stored: list[str], expected: list[str]) -> None:
     crd = created()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.kinds import events
 from karmada.kube.objects.copying import copy_json
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 CORE = kube_object("v1", "Event", "e", "ns") | {
@@ -71,17 +70,14 @@ def test_a_new_event_is_complete() -> None:
     assert events.EVENT_V1.validate(NEW) == []
 
 
-@pytest.mark.parametrize(
-    ("fields", "wanted"),
-    [
-        ({"eventTime": None}, "eventTime: Required value"),
-        ({"reportingController": ""}, "reportingController: Required value"),
-        ({"reportingInstance": ""}, "reportingInstance: Required value"),
-        ({"action": ""}, "action: Required value"),
-        ({"reason": "x" * 129}, 'reason: Invalid value: "": can have at most 128 characters'),
-        ({"type": "Odd"}, 'type: Invalid value: "": has invalid value: Odd'),
-        ({"note": "x" * 1025}, 'note: Invalid value: "": can have at most 1024 characters'),
-    ],
+@cases(
+    ({"eventTime": None}, "eventTime: Required value"),
+    ({"reportingController": ""}, "reportingController: Required value"),
+    ({"reportingInstance": ""}, "reportingInstance: Required value"),
+    ({"action": ""}, "action: Required value"),
+    ({"reason": "x" * 129}, 'reason: Invalid value: "": can have at most 128 characters'),
+    ({"type": "Odd"}, 'type: Invalid value: "": has invalid value: Odd'),
+    ({"note": "x" * 1025}, 'note: Invalid value: "": can have at most 1024 characters'),
 )
 def test_the_required_fields_of_a_new_event(fields: dict[str, Any], wanted: str) -> None:
     assert wanted in texts(events.EVENT_V1.validate({**NEW, **fields}))

@@ -13,6 +13,7 @@ from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.decode import normalize
 from karmada.kube.server.addresses.allocator import Allocator
 from karmada.kube.server.bootstrap.objects import default_objects
+from tests.support.cases import cases
 from tests.support.reader import FakeReader
 
 
@@ -25,37 +26,31 @@ def find(resources: dict[GVK, Resource], version: str, kind: str) -> Resource:
     return resources[GVK.parse(version, kind)]
 
 
-@pytest.mark.parametrize(
-    ("version", "kind", "plural", "short"),
-    [
-        ("v1", "Endpoints", "endpoints", ("ep",)),
-        ("v1", "ComponentStatus", "componentstatuses", ("cs",)),
-        ("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", ("netpol",)),
-        ("networking.k8s.io/v1", "Ingress", "ingresses", ("ing",)),
-        ("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities", ()),
-        ("storage.k8s.io/v1", "StorageClass", "storageclasses", ("sc",)),
-        ("networking.k8s.io/v1", "IPAddress", "ipaddresses", ("ip",)),
-        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", ("crd", "crds")),
-        ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", ()),
-        ("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", ()),
-    ],
+@cases(
+    ("v1", "Endpoints", "endpoints", ("ep",)),
+    ("v1", "ComponentStatus", "componentstatuses", ("cs",)),
+    ("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", ("netpol",)),
+    ("networking.k8s.io/v1", "Ingress", "ingresses", ("ing",)),
+    ("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities", ()),
+    ("storage.k8s.io/v1", "StorageClass", "storageclasses", ("sc",)),
+    ("networking.k8s.io/v1", "IPAddress", "ipaddresses", ("ip",)),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", ("crd", "crds")),
+    ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", ()),
+    ("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", ()),
 )
-def test_names(resources: dict[GVK, Resource], version: str, kind: str, plural: str, short: tuple[str, ...]) -> None:
+def test_names(version: str, kind: str, plural: str, short: tuple[str, ...], resources: dict[GVK, Resource]) -> None:
     found = find(resources, version, kind)
     assert (found.plural, found.short_names, found.singular) == (plural, short, kind.lower())
 
 
-@pytest.mark.parametrize(
-    ("version", "kind", "subresource", "fields", "left"),
-    [
-        ("apps/v1", "Deployment", "", {"f:spec": {}, "f:status": {}}, {"f:spec": {}}),
-        ("apps/v1", "Deployment", "status", {"f:metadata": {"f:labels": {}}, "f:status": {}}, {"f:status": {}}),
-        ("apps/v1", "Deployment", "scale", {"f:spec": {}, "f:status": {}}, {"f:spec": {}, "f:status": {}}),
-        ("v1", "ConfigMap", "", {"f:data": {}, "f:status": {}}, {"f:data": {}, "f:status": {}}),
-    ],
+@cases(
+    ("apps/v1", "Deployment", "", {"f:spec": {}, "f:status": {}}, {"f:spec": {}}),
+    ("apps/v1", "Deployment", "status", {"f:metadata": {"f:labels": {}}, "f:status": {}}, {"f:status": {}}),
+    ("apps/v1", "Deployment", "scale", {"f:spec": {}, "f:status": {}}, {"f:spec": {}, "f:status": {}}),
+    ("v1", "ConfigMap", "", {"f:data": {}, "f:status": {}}, {"f:data": {}, "f:status": {}}),
 )
 def test_an_endpoint_owns_the_fields_that_it_writes(
-    resources: dict[GVK, Resource], version: str, kind: str, subresource: str, fields: Obj, left: Obj
+    version: str, kind: str, subresource: str, fields: Obj, left: Obj, resources: dict[GVK, Resource]
 ) -> None:
     reset = find(resources, version, kind).reset_of(subresource)
     assert (fields if reset is None else reset.keep(fields)) == left
@@ -186,7 +181,7 @@ async def test_the_first_objects_of_a_cluster_are_valid() -> None:
     assert service["spec"]["clusterIPs"] == ["10.96.0.1"]
 
 
-@pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", True), ("0.0.0.0", False), ("api.example", False)])
+@cases(("127.0.0.1", True), ("0.0.0.0", False), ("api.example", False))
 def test_only_an_address_can_be_an_endpoint(host: str, shown: bool) -> None:
     kinds = {obj["kind"] for obj in default_objects(host=host, port=6443)}
     assert ({"Endpoints", "EndpointSlice"} <= kinds) is shown

@@ -8,6 +8,7 @@ import pytest
 
 from karmada.kube.kinds.job_policies import count_indexes, job_policies
 from karmada.kube.objects.errors import FieldError
+from tests.support.cases import cases
 
 _CODES = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1, 2]}}
 _R = "spec.podFailurePolicy.rules[0]"
@@ -25,9 +26,7 @@ def codes(**rule: Any) -> dict[str, Any]:
     return {**_CODES, "onExitCodes": {**_CODES["onExitCodes"], **rule}}  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize(
-    ("rule", "wanted"),
-    [
+@cases(
         (_CODES, []),
         ({"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}, []),
         ({"action": "Odd"}, [
@@ -45,15 +44,12 @@ def codes(**rule: Any) -> dict[str, Any]:
             f"{_R}.onExitCodes.values[2]: Duplicate value: 2",
             f"{_R}.onExitCodes.values: Invalid value: [0,2,2,1]: must be ordered"]),
         (codes(values=[]), [f"{_R}.onExitCodes.values: Invalid value: []: at least one value is required"]),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_failure_policies(rule: dict[str, Any], wanted: list[str]) -> None:
     assert errors_of(podFailurePolicy={"rules": [rule]}) == wanted
 
 
-@pytest.mark.parametrize(
-    ("rules", "wanted"),
-    [
+@cases(
         ([{"succeededIndexes": "0,2-3", "succeededCount": 2}], []),
         ([], [f"{_S}: Required value: at least one rules must be specified when the successPolicy is specified"]),
         ([{}], [f"{_S}[0]: Required value: at least one of succeededCount or succeededIndexes must be specified"]),
@@ -65,8 +61,7 @@ def test_failure_policies(rule: dict[str, Any], wanted: list[str]) -> None:
             "specified succeededIndexes field)"]),
         ([{"succeededIndexes": "9"}], [
             f'{_S}[0].succeededIndexes: Invalid value: "9": error parsing succeededIndexes: too large index: "9"']),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_success_policies(rules: list[dict[str, Any]], wanted: list[str]) -> None:
     assert errors_of(successPolicy={"rules": rules}, completionMode="Indexed", completions=5) == wanted
 
@@ -82,12 +77,12 @@ def test_pods_that_failed_by_a_policy_are_replaced_when_they_have_failed() -> No
     assert errors_of(podReplacementPolicy="TerminatingOrFailed") == []
 
 
-@pytest.mark.parametrize(("text", "count"), [("", 0), ("3", 1), ("0-4", 5), ("0,2-3,5", 4)])
+@cases(("", 0), ("3", 1), ("0-4", 5), ("0,2-3,5", 4))
 def test_indexes_are_counted(text: str, count: int) -> None:
     assert count_indexes(text, 6) == count
 
 
-@pytest.mark.parametrize("text", ["a", "1,", "1-2-3", "2,1", "3-3", "6", "0-6", "-1"])
+@cases("a", "1,", "1-2-3", "2,1", "3-3", "6", "0-6", "-1")
 def test_what_names_no_indexes_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"index|order|fragment"):
         count_indexes(text, 6)

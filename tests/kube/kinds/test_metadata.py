@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.kinds.metadata import MAX_ANNOTATIONS, metadata_errors, metadata_update_errors
 from karmada.kube.objects import names
+from tests.support.cases import cases
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u1"}
 
@@ -28,39 +27,36 @@ def test_an_ordinary_object_passes() -> None:
     assert texts(meta, builtin=True) == []
 
 
-@pytest.mark.parametrize(
-    ("meta", "wanted"),
-    [
-        ({}, "metadata.name: Required value: name or generateName is required"),
-        ({"name": "A"}, 'metadata.name: Invalid value: "A": a lowercase RFC 1123 subdomain must consist of'),
-        ({"name": "a", "generateName": "A-"}, 'metadata.generateName: Invalid value: "A-": a lowercase RFC 1123'),
-        ({"name": "a", "labels": {"a b": "x"}}, 'metadata.labels: Invalid value: "a b": name part must consist of'),
-        ({"name": "a", "labels": {"a": "x y"}}, 'metadata.labels: Invalid value: "x y": a valid label must be'),
-        ({"name": "a", "annotations": {"a b": ""}}, 'metadata.annotations: Invalid value: "a b": name part must'),
-        (
-            {"name": "a", "annotations": {"a": "x" * MAX_ANNOTATIONS}},
-            "metadata.annotations: Too long: may not be more than 262144 bytes",
-        ),
-        (
-            {"name": "a", "ownerReferences": [{**OWNER, "uid": ""}]},
-            'metadata.ownerReferences.uid: Invalid value: "": uid must not be empty',
-        ),
-        (
-            {"name": "a", "ownerReferences": [{**OWNER, "apiVersion": ""}]},
-            'metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty',
-        ),
-        (
-            {"name": "a", "finalizers": ["orphan", "foregroundDeletion"]},
-            "finalizer orphan and foregroundDeletion cannot be both set",
-        ),
-        ({"name": "a", "finalizers": ["x/a b"]}, 'metadata.finalizers: Invalid value: "x/a b": name part must'),
-        (
-            {"name": "a", "finalizers": ["plain"]},
-            'metadata.finalizers[0]: Invalid value: "plain": name is neither a standard finalizer name nor is it '
-            "fully qualified",
-        ),
-        ({"name": "a", "namespace": ""}, "metadata.namespace: Required value"),
-    ],
+@cases(
+    ({}, "metadata.name: Required value: name or generateName is required"),
+    ({"name": "A"}, 'metadata.name: Invalid value: "A": a lowercase RFC 1123 subdomain must consist of'),
+    ({"name": "a", "generateName": "A-"}, 'metadata.generateName: Invalid value: "A-": a lowercase RFC 1123'),
+    ({"name": "a", "labels": {"a b": "x"}}, 'metadata.labels: Invalid value: "a b": name part must consist of'),
+    ({"name": "a", "labels": {"a": "x y"}}, 'metadata.labels: Invalid value: "x y": a valid label must be'),
+    ({"name": "a", "annotations": {"a b": ""}}, 'metadata.annotations: Invalid value: "a b": name part must'),
+    (
+        {"name": "a", "annotations": {"a": "x" * MAX_ANNOTATIONS}},
+        "metadata.annotations: Too long: may not be more than 262144 bytes",
+    ),
+    (
+        {"name": "a", "ownerReferences": [{**OWNER, "uid": ""}]},
+        'metadata.ownerReferences.uid: Invalid value: "": uid must not be empty',
+    ),
+    (
+        {"name": "a", "ownerReferences": [{**OWNER, "apiVersion": ""}]},
+        'metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty',
+    ),
+    (
+        {"name": "a", "finalizers": ["orphan", "foregroundDeletion"]},
+        "finalizer orphan and foregroundDeletion cannot be both set",
+    ),
+    ({"name": "a", "finalizers": ["x/a b"]}, 'metadata.finalizers: Invalid value: "x/a b": name part must'),
+    (
+        {"name": "a", "finalizers": ["plain"]},
+        'metadata.finalizers[0]: Invalid value: "plain": name is neither a standard finalizer name nor is it '
+        "fully qualified",
+    ),
+    ({"name": "a", "namespace": ""}, "metadata.namespace: Required value"),
 )
 def test_what_is_wrong_is_reported(meta: dict[str, Any], wanted: str) -> None:
     found = texts(meta, builtin=True)
@@ -114,7 +110,7 @@ def test_no_finalizers_are_added_to_what_is_being_deleted() -> None:
     assert metadata_update_errors({"metadata": {**old["metadata"], "finalizers": []}}, old) == []
 
 
-@pytest.mark.parametrize("key", ["name", "namespace", "uid", "creationTimestamp"])
+@cases("name", "namespace", "uid", "creationTimestamp")
 def test_identity_does_not_change(key: str) -> None:
     [error] = metadata_update_errors({"metadata": {**BEFORE, key: "x"}}, {"metadata": BEFORE})
     assert str(error) == f'metadata.{key}: Invalid value: "x": field is immutable'

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.kinds import admissionregistration as webhooks
 from karmada.kube.kinds import networking
 from karmada.kube.kinds.apiregistration import API_SERVICE
+from tests.support.cases import cases
 
 
 def texts(errors: list[Any]) -> list[str]:
@@ -29,26 +28,23 @@ def test_a_plain_ingress_is_valid() -> None:
     assert networking.INGRESS.validate(ingress()) == []
 
 
-@pytest.mark.parametrize(
-    ("found", "wanted"),
-    [
-        (ingress(rules=[]), "either `defaultBackend` or `rules` must be specified"),
-        (
-            ingress(path(pathType=None)),
-            "spec.rules[0].http.paths[0].pathType: Required value: pathType must be specified",
-        ),
-        (
-            ingress(path(pathType="Odd")),
-            'Unsupported value: "Odd": supported values: "Exact", "ImplementationSpecific", "Prefix"',
-        ),
-        (ingress(path(path="x")), 'spec.rules[0].http.paths[0].path: Invalid value: "x": must be an absolute path'),
-        (ingress(path(path="/a//b")), "must not contain '//'"),
-        (ingress(path(backend={})), "resource or service backend is required"),
-        (ingress(path(backend={"service": {"name": "web"}})), "port name or number is required"),
-        (ingress(rules=[{"host": "1.2.3.4"}]), "must be a DNS name, not an IP address"),
-        (ingress(rules=[{"host": "a.*.b"}]), "a wildcard DNS-1123 subdomain must start with '*.'"),
-        (ingress(rules=[{"http": {"paths": []}}]), "spec.rules[0].http.paths: Required value"),
-    ],
+@cases(
+    (ingress(rules=[]), "either `defaultBackend` or `rules` must be specified"),
+    (
+        ingress(path(pathType=None)),
+        "spec.rules[0].http.paths[0].pathType: Required value: pathType must be specified",
+    ),
+    (
+        ingress(path(pathType="Odd")),
+        'Unsupported value: "Odd": supported values: "Exact", "ImplementationSpecific", "Prefix"',
+    ),
+    (ingress(path(path="x")), 'spec.rules[0].http.paths[0].path: Invalid value: "x": must be an absolute path'),
+    (ingress(path(path="/a//b")), "must not contain '//'"),
+    (ingress(path(backend={})), "resource or service backend is required"),
+    (ingress(path(backend={"service": {"name": "web"}})), "port name or number is required"),
+    (ingress(rules=[{"host": "1.2.3.4"}]), "must be a DNS name, not an IP address"),
+    (ingress(rules=[{"host": "a.*.b"}]), "a wildcard DNS-1123 subdomain must start with '*.'"),
+    (ingress(rules=[{"http": {"paths": []}}]), "spec.rules[0].http.paths: Required value"),
 )
 def test_ingress_rules(found: dict[str, Any], wanted: str) -> None:
     messages = texts(networking.INGRESS.validate(found))
@@ -79,22 +75,19 @@ def test_a_network_policy_is_about_ingress_unless_it_says_more() -> None:
     assert networking.NETWORK_POLICY.validate(found) == []
 
 
-@pytest.mark.parametrize(
-    ("spec", "wanted"),
-    [
-        ({"ingress": [{"from": [{}]}]}, "spec.ingress[0].from[0]: Required value: must specify a peer"),
-        (
-            {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}]}]},
-            "may not specify both ipBlock and another peer",
-        ),
-        ({"ingress": [{"from": [{"ipBlock": {"cidr": "ten"}}]}]}, "must be a valid CIDR value"),
-        (
-            {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["11.0.0.0/9"]}}]}]},
-            "must be a strict subset of `cidr`",
-        ),
-        ({"ingress": [{"ports": [{"port": 80, "endPort": 70}]}]}, "must be greater than or equal to `port`"),
-        ({"policyTypes": ["Odd"]}, 'Unsupported value: "Odd"'),
-    ],
+@cases(
+    ({"ingress": [{"from": [{}]}]}, "spec.ingress[0].from[0]: Required value: must specify a peer"),
+    (
+        {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}]}]},
+        "may not specify both ipBlock and another peer",
+    ),
+    ({"ingress": [{"from": [{"ipBlock": {"cidr": "ten"}}]}]}, "must be a valid CIDR value"),
+    (
+        {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["11.0.0.0/9"]}}]}]},
+        "must be a strict subset of `cidr`",
+    ),
+    ({"ingress": [{"ports": [{"port": 80, "endPort": 70}]}]}, "must be greater than or equal to `port`"),
+    ({"policyTypes": ["Odd"]}, 'Unsupported value: "Odd"'),
 )
 def test_network_policy_rules(spec: dict[str, Any], wanted: str) -> None:
     assert any(wanted in text for text in texts(networking.NETWORK_POLICY.validate(policy(**spec))))
@@ -131,27 +124,24 @@ def test_webhook_defaults() -> None:
     assert webhooks.MUTATING_WEBHOOKS.validate(webhook()) == []
 
 
-@pytest.mark.parametrize(
-    ("fields", "wanted"),
-    [
-        ({"name": "a.b"}, "should be a domain with at least three segments separated by dots"),
-        ({"sideEffects": None}, "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun"),
-        (
-            {"admissionReviewVersions": []},
-            "webhooks[0].admissionReviewVersions: Required value: must specify one of v1, v1beta1",
-        ),
-        ({"timeoutSeconds": 31}, "the timeout value must be between 1 and 30 seconds"),
-        ({"clientConfig": {}}, "webhooks[0].clientConfig: Required value: exactly one of url or service is required"),
-        (
-            {"clientConfig": {"url": "http://x"}},
-            "'https' is the only allowed URL scheme; desired format: https://host[/path]",
-        ),
-        (
-            {"rules": [{"operations": ["*", "CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}]},
-            "if '*' is present, must not specify other operations",
-        ),
-        ({"failurePolicy": "Maybe"}, 'Unsupported value: "Maybe": supported values: "Fail", "Ignore"'),
-    ],
+@cases(
+    ({"name": "a.b"}, "should be a domain with at least three segments separated by dots"),
+    ({"sideEffects": None}, "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun"),
+    (
+        {"admissionReviewVersions": []},
+        "webhooks[0].admissionReviewVersions: Required value: must specify one of v1, v1beta1",
+    ),
+    ({"timeoutSeconds": 31}, "the timeout value must be between 1 and 30 seconds"),
+    ({"clientConfig": {}}, "webhooks[0].clientConfig: Required value: exactly one of url or service is required"),
+    (
+        {"clientConfig": {"url": "http://x"}},
+        "'https' is the only allowed URL scheme; desired format: https://host[/path]",
+    ),
+    (
+        {"rules": [{"operations": ["*", "CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}]},
+        "if '*' is present, must not specify other operations",
+    ),
+    ({"failurePolicy": "Maybe"}, 'Unsupported value: "Maybe": supported values: "Fail", "Ignore"'),
 )
 def test_webhook_rules(fields: dict[str, Any], wanted: str) -> None:
     messages = texts(webhooks.MUTATING_WEBHOOKS.validate(webhook(**fields)))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.kinds.address_warnings import cidr_warnings, ip_warnings
 from karmada.kube.kinds.batch import CRONJOB
 from karmada.kube.kinds.networking import INGRESS
@@ -14,6 +12,7 @@ from karmada.kube.kinds.services import SERVICE
 from karmada.kube.kinds.storage import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from karmada.kube.kinds.workloads import DEPLOYMENT, STATEFULSET
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 
 def pod(annotations: Obj | None = None, **spec: Any) -> Obj:
@@ -31,83 +30,75 @@ SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/c"
 
 
-@pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        (pod(), []),
-        (
-            pod(nodeSelector={"beta.kubernetes.io/os": "linux"}),
-            ['spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead'],
+@cases(
+    (pod(), []),
+    (
+        pod(nodeSelector={"beta.kubernetes.io/os": "linux"}),
+        ['spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead'],
+    ),
+    (
+        pod(topologySpreadConstraints=[{"topologyKey": "failure-domain.beta.kubernetes.io/zone"}]),
+        [
+            "spec.topologySpreadConstraints[0].topologyKey: failure-domain.beta.kubernetes.io/zone is deprecated "
+            'since v1.17; use "topology.kubernetes.io/zone" instead',
+            "spec.topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching no pod",
+        ],
+    ),
+    (
+        pod({SECCOMP: "x", APPARMOR: "runtime/default"}),
+        [
+            f'metadata.annotations[{SECCOMP}]: non-functional in v1.27+; use the "seccompProfile" field instead',
+            f'metadata.annotations[{APPARMOR}]: deprecated since v1.30; use the "appArmorProfile" field instead',
+        ],
+    ),
+    (
+        pod(volumes=[{"name": "v", "gitRepo": {}}, {"name": "w", "storageos": {}}]),
+        [
+            "spec.volumes[0].gitRepo: deprecated in v1.11",
+            "spec.volumes[1].storageOS: deprecated in v1.22, non-functional in v1.25+",
+        ],
+    ),
+    (
+        pod(volumes=[{"name": "v", "configMap": {"name": "m", "items": [{"path": "a"}, {"path": "a/b"}]}}]),
+        ['volume "v" (ConfigMap "m"): overlapping paths: "a/b" with "a"'],
+    ),
+    (
+        pod(imagePullSecrets=[{"name": "a"}, {"name": "a"}, {"name": ""}]),
+        [
+            'spec.imagePullSecrets[1].name: duplicate name "a"',
+            'spec.imagePullSecrets[2].name: invalid empty name ""',
+        ],
+    ),
+    (
+        pod(containers=container(resources={"limits": {"memory": "1500m"}, "requests": {"memory": "1"}})),
+        ['spec.containers[0].resources.limits[memory]: fractional byte value "1500m" is invalid, must be an integer'],
+    ),
+    (
+        pod(containers=container(env=[{"name": "A"}, {"name": "A", "value": "$(A)x"}, {"name": "A", "value": "y"}])),
+        ['spec.containers[0].env[2]: hides previous definition of "A", which may be dropped when using apply'],
+    ),
+    (
+        pod(
+            initContainers=container(ports=[{"containerPort": 80, "protocol": "TCP"}]),
+            containers=container(ports=[{"containerPort": 80, "protocol": "TCP", "hostIP": "1.2.3.4"}]),
         ),
-        (
-            pod(topologySpreadConstraints=[{"topologyKey": "failure-domain.beta.kubernetes.io/zone"}]),
-            [
-                "spec.topologySpreadConstraints[0].topologyKey: failure-domain.beta.kubernetes.io/zone is deprecated "
-                'since v1.17; use "topology.kubernetes.io/zone" instead',
-                "spec.topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching no pod",
-            ],
-        ),
-        (
-            pod({SECCOMP: "x", APPARMOR: "runtime/default"}),
-            [
-                f'metadata.annotations[{SECCOMP}]: non-functional in v1.27+; use the "seccompProfile" field instead',
-                f'metadata.annotations[{APPARMOR}]: deprecated since v1.30; use the "appArmorProfile" field instead',
-            ],
-        ),
-        (
-            pod(volumes=[{"name": "v", "gitRepo": {}}, {"name": "w", "storageos": {}}]),
-            [
-                "spec.volumes[0].gitRepo: deprecated in v1.11",
-                "spec.volumes[1].storageOS: deprecated in v1.22, non-functional in v1.25+",
-            ],
-        ),
-        (
-            pod(volumes=[{"name": "v", "configMap": {"name": "m", "items": [{"path": "a"}, {"path": "a/b"}]}}]),
-            ['volume "v" (ConfigMap "m"): overlapping paths: "a/b" with "a"'],
-        ),
-        (
-            pod(imagePullSecrets=[{"name": "a"}, {"name": "a"}, {"name": ""}]),
-            [
-                'spec.imagePullSecrets[1].name: duplicate name "a"',
-                'spec.imagePullSecrets[2].name: invalid empty name ""',
-            ],
-        ),
-        (
-            pod(containers=container(resources={"limits": {"memory": "1500m"}, "requests": {"memory": "1"}})),
-            [
-                'spec.containers[0].resources.limits[memory]: fractional byte value "1500m" is invalid, must be an '
-                "integer"
-            ],
-        ),
-        (
-            pod(
-                containers=container(env=[{"name": "A"}, {"name": "A", "value": "$(A)x"}, {"name": "A", "value": "y"}])
-            ),
-            ['spec.containers[0].env[2]: hides previous definition of "A", which may be dropped when using apply'],
-        ),
-        (
-            pod(
-                initContainers=container(ports=[{"containerPort": 80, "protocol": "TCP"}]),
-                containers=container(ports=[{"containerPort": 80, "protocol": "TCP", "hostIP": "1.2.3.4"}]),
-            ),
-            [
-                "spec.containers[0].ports[0]: hostIP set without hostPort: {Name: HostPort:0 ContainerPort:80 "
-                "Protocol:TCP HostIP:1.2.3.4}",
-                "spec.containers[0].ports[0]: overlapping port definition with spec.initContainers[0].ports[0]",
-            ],
-        ),
-        (
-            pod(terminationGracePeriodSeconds=-1),
-            ["spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"],
-        ),
-        (
-            pod(affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "x"}]}}),
-            [
-                "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: a null "
-                "labelSelector results in matching no pod"
-            ],
-        ),
-    ],
+        [
+            "spec.containers[0].ports[0]: hostIP set without hostPort: {Name: HostPort:0 ContainerPort:80 "
+            "Protocol:TCP HostIP:1.2.3.4}",
+            "spec.containers[0].ports[0]: overlapping port definition with spec.initContainers[0].ports[0]",
+        ],
+    ),
+    (
+        pod(terminationGracePeriodSeconds=-1),
+        ["spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"],
+    ),
+    (
+        pod(affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "x"}]}}),
+        [
+            "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: a null "
+            "labelSelector results in matching no pod"
+        ],
+    ),
 )
 def test_a_pod_is_created_with_warnings(found: Obj, expected: list[str]) -> None:
     assert for_pods(found, None) == expected
@@ -181,9 +172,7 @@ def test_services_and_ingresses_are_warned_of() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("check", "text", "expected"),
-    [
+@cases(
         (ip_warnings, "10.0.0.1", []),
         (
             ip_warnings,
@@ -203,7 +192,6 @@ def test_services_and_ingresses_are_warned_of() -> None:
              '"10.0.0.0/8"'],
         ),
         (cidr_warnings, "10.0.0.0/8", []),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_addresses_that_are_not_in_their_usual_form(check: Any, text: str, expected: list[str]) -> None:
     assert list(check("p", text)) == expected

@@ -11,6 +11,7 @@ from karmada.kube.kinds import pod_subresources as subs
 from karmada.kube.kinds.pods import POD, UPDATE_FORBIDDEN, grace_period, validate_update
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import Conflict, FieldError
+from tests.support.cases import cases
 
 NOW = 1_700_000_000.0
 
@@ -46,65 +47,56 @@ def test_images_may_change() -> None:
     assert validate_update(new, old) == []
 
 
-@pytest.mark.parametrize(
-    ("before", "fields", "wanted"),
-    [
-        ({}, {"nodeName": "n"}, f"spec: Forbidden: {UPDATE_FORBIDDEN}"),
-        ({}, {"containers": []}, "spec.containers: Forbidden: pod updates may not add or remove containers"),
-        (
-            {"activeDeadlineSeconds": 10},
-            {"activeDeadlineSeconds": 20},
-            "spec.activeDeadlineSeconds: Invalid value: 20: must be less than or equal to previous value",
-        ),
-        (
-            {"activeDeadlineSeconds": 10},
-            {"activeDeadlineSeconds": None},
-            "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value",
-        ),
-        (
-            {"tolerations": [{"key": "a", "operator": "Exists"}]},
-            {"tolerations": []},
-            "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds",
-        ),
-        (
-            {"schedulingGates": [{"name": "a"}]},
-            {"schedulingGates": [{"name": "a"}, {"name": "b"}]},
-            "spec.schedulingGates[1].name: Forbidden: only deletion is allowed, but found new scheduling gate 'b'",
-        ),
-    ],
+@cases(
+    ({}, {"nodeName": "n"}, f"spec: Forbidden: {UPDATE_FORBIDDEN}"),
+    ({}, {"containers": []}, "spec.containers: Forbidden: pod updates may not add or remove containers"),
+    (
+        {"activeDeadlineSeconds": 10},
+        {"activeDeadlineSeconds": 20},
+        "spec.activeDeadlineSeconds: Invalid value: 20: must be less than or equal to previous value",
+    ),
+    (
+        {"activeDeadlineSeconds": 10},
+        {"activeDeadlineSeconds": None},
+        "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value",
+    ),
+    (
+        {"tolerations": [{"key": "a", "operator": "Exists"}]},
+        {"tolerations": []},
+        "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds",
+    ),
+    (
+        {"schedulingGates": [{"name": "a"}]},
+        {"schedulingGates": [{"name": "a"}, {"name": "b"}]},
+        "spec.schedulingGates[1].name: Forbidden: only deletion is allowed, but found new scheduling gate 'b'",
+    ),
 )
 def test_what_an_update_may_not_do(before: dict[str, Any], fields: dict[str, Any], wanted: str) -> None:
     old = pod(**before)
     assert texts(validate_update(changed(old, **fields), old)) == [wanted]
 
 
-@pytest.mark.parametrize(
-    ("before", "fields"),
-    [
-        ({}, {"activeDeadlineSeconds": 5}),
-        ({"activeDeadlineSeconds": 10}, {"activeDeadlineSeconds": 5}),
-        ({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "a", "tolerationSeconds": 3}, {"key": "b"}]}),
-        ({"schedulingGates": [{"name": "a"}]}, {"schedulingGates": []}),
-        ({"schedulingGates": [{"name": "a"}]}, {"nodeSelector": {"zone": "x"}}),
-        ({"terminationGracePeriodSeconds": -1}, {"terminationGracePeriodSeconds": 1}),
-    ],
+@cases(
+    ({}, {"activeDeadlineSeconds": 5}),
+    ({"activeDeadlineSeconds": 10}, {"activeDeadlineSeconds": 5}),
+    ({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "a", "tolerationSeconds": 3}, {"key": "b"}]}),
+    ({"schedulingGates": [{"name": "a"}]}, {"schedulingGates": []}),
+    ({"schedulingGates": [{"name": "a"}]}, {"nodeSelector": {"zone": "x"}}),
+    ({"terminationGracePeriodSeconds": -1}, {"terminationGracePeriodSeconds": 1}),
 )
 def test_what_an_update_may_do(before: dict[str, Any], fields: dict[str, Any]) -> None:
     old = pod(**before)
     assert validate_update(changed(old, **fields), old) == []
 
 
-@pytest.mark.parametrize(
-    ("node", "phase", "requested", "wanted"),
-    [
-        ("n", "Running", None, 30),
-        ("n", "Running", 5, 5),
-        ("n", "Running", 0, 0),
-        ("n", "Running", -3, 1),
-        ("", "Pending", None, 0),
-        ("n", "Succeeded", None, 0),
-        ("n", "Failed", 5, 0),
-    ],
+@cases(
+    ("n", "Running", None, 30),
+    ("n", "Running", 5, 5),
+    ("n", "Running", 0, 0),
+    ("n", "Running", -3, 1),
+    ("", "Pending", None, 0),
+    ("n", "Succeeded", None, 0),
+    ("n", "Failed", 5, 0),
 )
 def test_how_long_a_deletion_waits(node: str, phase: str, requested: int | None, wanted: int) -> None:
     found = pod(nodeName=node)
@@ -137,15 +129,12 @@ def test_a_binding_schedules_the_pod() -> None:
     assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
 
 
-@pytest.mark.parametrize(
-    ("fields", "wanted"),
-    [
-        (
-            {"nodeName": "n0"},
-            'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n0"',
-        ),
-        ({"schedulingGates": [{"name": "g"}]}, "pod p has non-empty .spec.schedulingGates"),
-    ],
+@cases(
+    (
+        {"nodeName": "n0"},
+        'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n0"',
+    ),
+    ({"schedulingGates": [{"name": "g"}]}, "pod p has non-empty .spec.schedulingGates"),
 )
 def test_a_pod_that_cannot_be_bound_is_a_conflict(fields: dict[str, Any], wanted: str) -> None:
     with pytest.raises(Conflict) as caught:
@@ -196,8 +185,8 @@ def test_an_evicted_pod_is_marked() -> None:
     assert condition["reason"] == "EvictionByEvictionAPI"
 
 
-@pytest.mark.parametrize(("name", "fine"), [("kernel.shm_rmid_forced", True), ("a/b-c_d", True), ("foo-", False),
-                                            ("bar..", False), ("a" * 254, False)])  # fmt: skip
+@cases(("kernel.shm_rmid_forced", True), ("a/b-c_d", True), ("foo-", False),
+                                            ("bar..", False), ("a" * 254, False))  # fmt: skip
 def test_sysctls_have_names_that_a_kernel_could_know(name: str, fine: bool) -> None:
     errors: list[FieldError] = []
     spec = {"containers": [], "securityContext": {"sysctls": [{"name": name}]}}

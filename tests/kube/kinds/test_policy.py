@@ -8,6 +8,7 @@ import pytest
 
 from karmada.kube.kinds.policy import POD_DISRUPTION_BUDGET, evict
 from karmada.kube.objects.errors import ApiError, TooManyRequests
+from tests.support.cases import cases
 
 NOW = 1_700_000_000.0
 READY = [{"type": "Ready", "status": "True"}]
@@ -57,16 +58,13 @@ def test_the_last_disruption_shows_in_the_condition() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("found", "why"),
-    [
-        (budget(allowed=0), "The disruption budget b needs 2 healthy pods and has 2 currently"),
-        (budget(observedGeneration=0), "The disruption budget b is still being processed by the server."),
-        (
-            budget(allowed=0, conditions=[{"type": "DisruptionAllowed", "reason": "SyncFailed", "message": "oops"}]),
-            "The disruption budget b does not allow evicting pods currently because it failed sync: oops",
-        ),
-    ],
+@cases(
+    (budget(allowed=0), "The disruption budget b needs 2 healthy pods and has 2 currently"),
+    (budget(observedGeneration=0), "The disruption budget b is still being processed by the server."),
+    (
+        budget(allowed=0, conditions=[{"type": "DisruptionAllowed", "reason": "SyncFailed", "message": "oops"}]),
+        "The disruption budget b does not allow evicting pods currently because it failed sync: oops",
+    ),
 )
 def test_a_spent_budget_says_try_again(found: dict[str, Any], why: str) -> None:
     with pytest.raises(TooManyRequests) as caught:
@@ -88,7 +86,7 @@ def test_two_budgets_are_one_too_many() -> None:
     )
 
 
-@pytest.mark.parametrize("found", [pod("Pending"), pod("Succeeded"), pod("Failed"), pod(deletionTimestamp="t")])
+@cases(pod("Pending"), pod("Succeeded"), pod("Failed"), pod(deletionTimestamp="t"))
 def test_pods_that_serve_nobody_need_no_budget(found: dict[str, Any]) -> None:
     assert evict(found, [budget(allowed=0)], NOW) is None
 
@@ -102,17 +100,14 @@ def test_unready_pods_may_go_while_the_others_suffice() -> None:
     assert evict(pod(ready=False), [lax], NOW) is None
 
 
-@pytest.mark.parametrize(
-    ("spec", "wanted"),
-    [
-        ({"minAvailable": 1, "maxUnavailable": 1}, "minAvailable and maxUnavailable cannot be both set"),
-        ({"minAvailable": "120%"}, "must not be greater than 100%"),
-        ({"maxUnavailable": -1}, "spec.maxUnavailable: Invalid value: -1: must be greater than or equal to 0"),
-        (
-            {"unhealthyPodEvictionPolicy": "x"},
-            'Unsupported value: "x": supported values: "AlwaysAllow", "IfHealthyBudget"',
-        ),
-    ],
+@cases(
+    ({"minAvailable": 1, "maxUnavailable": 1}, "minAvailable and maxUnavailable cannot be both set"),
+    ({"minAvailable": "120%"}, "must not be greater than 100%"),
+    ({"maxUnavailable": -1}, "spec.maxUnavailable: Invalid value: -1: must be greater than or equal to 0"),
+    (
+        {"unhealthyPodEvictionPolicy": "x"},
+        'Unsupported value: "x": supported values: "AlwaysAllow", "IfHealthyBudget"',
+    ),
 )
 def test_budget_rules(spec: dict[str, Any], wanted: str) -> None:
     assert any(wanted in str(error) for error in POD_DISRUPTION_BUDGET.validate({"metadata": {}, "spec": spec}))

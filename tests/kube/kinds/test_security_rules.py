@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.kinds.container_rules import containers
 from karmada.kube.kinds.security_rules import app_armor, seccomp
 from karmada.kube.objects.errors import FieldError
+from tests.support.cases import cases
 
 _PROFILES = '"Localhost", "RuntimeDefault", "Unconfined"'
 
 
-@pytest.mark.parametrize(
-    ("context", "wanted"),
-    [
+@cases(
         ({"runAsUser": 0, "allowPrivilegeEscalation": False}, []),
         ({"privileged": True, "allowPrivilegeEscalation": True}, []),
         ({"runAsUser": -1}, ["c[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, "
@@ -28,8 +25,7 @@ _PROFILES = '"Localhost", "RuntimeDefault", "Unconfined"'
         ({"allowPrivilegeEscalation": False, "capabilities": {"add": ["CAP_SYS_ADMIN"]}},
          ['c[0].securityContext: Invalid value: {"allowPrivilegeEscalation":false,"capabilities":{"add":'
           '["CAP_SYS_ADMIN"]}}: cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN']),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_containers(context: dict[str, Any], wanted: list[str]) -> None:
     errors: list[FieldError] = []
     container = {
@@ -40,9 +36,7 @@ def test_containers(context: dict[str, Any], wanted: list[str]) -> None:
     assert [str(error) for error in errors] == wanted
 
 
-@pytest.mark.parametrize(
-    ("rule", "profile", "wanted"),
-    [
+@cases(
         (seccomp, None, []),
         (seccomp, {"type": "RuntimeDefault"}, []),
         (seccomp, {"type": "Localhost", "localhostProfile": "a/b.json"}, []),
@@ -59,8 +53,7 @@ def test_containers(context: dict[str, Any], wanted: list[str]) -> None:
         (app_armor, {"type": "RuntimeDefault", "localhostProfile": "x"},
          ['p.localhostProfile: Invalid value: "x": can only be set when AppArmor type is Localhost']),
         (app_armor, {"type": "Odd"}, [f'p.type: Unsupported value: "Odd": supported values: {_PROFILES}']),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_profiles(rule: Any, profile: dict[str, Any] | None, wanted: list[str]) -> None:
     errors: list[FieldError] = []
     rule(errors, "p", profile)

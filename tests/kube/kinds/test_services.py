@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.kinds.endpoints import ENDPOINT_SLICE, ENDPOINTS
 from karmada.kube.kinds.services import SERVICE
 from karmada.kube.objects.copying import copy_json
+from tests.support.cases import cases
 
 
 def service(**spec: Any) -> dict[str, Any]:
@@ -45,46 +44,43 @@ def test_load_balancers_and_affinity_have_more_defaults() -> None:
     assert "internalTrafficPolicy" not in service(type="ExternalName", externalName="x.y")["spec"]
 
 
-@pytest.mark.parametrize(
-    ("spec", "wanted"),
-    [
-        ({"ports": []}, "spec.ports: Required value"),
-        (
-            {"ports": [{"port": 0}]},
-            "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
-        ),
-        ({"ports": [{"port": 1}, {"port": 2}]}, "spec.ports[0].name: Required value"),
-        (
-            {"ports": [{"port": 1, "nodePort": 30000}]},
-            "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'",
-        ),
-        (
-            {"type": "Other"},
-            'spec.type: Unsupported value: "Other": supported values: "ClusterIP", "ExternalName", "LoadBalancer", '
-            '"NodePort"',
-        ),
-        ({"type": "ExternalName"}, "spec.externalName: Required value"),
-        (
-            {"type": "ExternalName", "externalName": "a", "clusterIP": "10.96.0.5"},
-            "spec.clusterIPs: Forbidden: may not be set for ExternalName services",
-        ),
-        ({"type": "NodePort", "clusterIP": "None"}, "may not be set to 'None' for NodePort services"),
-        ({"clusterIP": "10.96.0.5", "clusterIPs": ["10.96.0.6"]}, "first value must match `clusterIP`"),
-        ({"clusterIP": "ten"}, 'spec.clusterIPs[0]: Invalid value: "ten": must be a valid IP address'),
-        ({"externalTrafficPolicy": "Local"}, "may only be set for externally-accessible services"),
-        (
-            {"healthCheckNodePort": 30000},
-            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
-        ),
-        (
-            {"loadBalancerClass": "a/b"},
-            "spec.loadBalancerClass: Forbidden: may only be used when `type` is 'LoadBalancer'",
-        ),
-        (
-            {"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 90000}}},
-            "must be greater than 0 and less than 86400",
-        ),
-    ],
+@cases(
+    ({"ports": []}, "spec.ports: Required value"),
+    (
+        {"ports": [{"port": 0}]},
+        "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+    ),
+    ({"ports": [{"port": 1}, {"port": 2}]}, "spec.ports[0].name: Required value"),
+    (
+        {"ports": [{"port": 1, "nodePort": 30000}]},
+        "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'",
+    ),
+    (
+        {"type": "Other"},
+        'spec.type: Unsupported value: "Other": supported values: "ClusterIP", "ExternalName", "LoadBalancer", '
+        '"NodePort"',
+    ),
+    ({"type": "ExternalName"}, "spec.externalName: Required value"),
+    (
+        {"type": "ExternalName", "externalName": "a", "clusterIP": "10.96.0.5"},
+        "spec.clusterIPs: Forbidden: may not be set for ExternalName services",
+    ),
+    ({"type": "NodePort", "clusterIP": "None"}, "may not be set to 'None' for NodePort services"),
+    ({"clusterIP": "10.96.0.5", "clusterIPs": ["10.96.0.6"]}, "first value must match `clusterIP`"),
+    ({"clusterIP": "ten"}, 'spec.clusterIPs[0]: Invalid value: "ten": must be a valid IP address'),
+    ({"externalTrafficPolicy": "Local"}, "may only be set for externally-accessible services"),
+    (
+        {"healthCheckNodePort": 30000},
+        "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
+    ),
+    (
+        {"loadBalancerClass": "a/b"},
+        "spec.loadBalancerClass: Forbidden: may only be used when `type` is 'LoadBalancer'",
+    ),
+    (
+        {"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 90000}}},
+        "must be greater than 0 and less than 86400",
+    ),
 )
 def test_service_rules(spec: dict[str, Any], wanted: str) -> None:
     found = texts(SERVICE.validate(service(**spec)))
@@ -187,22 +183,19 @@ def test_slices_have_named_ports() -> None:
     assert ENDPOINT_SLICE.validate(endpoint_slice()) == []
 
 
-@pytest.mark.parametrize(
-    ("fields", "wanted"),
-    [
-        ({"addressType": "IPX"}, 'addressType: Unsupported value: "IPX": supported values: "FQDN", "IPv4", "IPv6"'),
-        ({"endpoints": [{"addresses": ["::1:2"]}]}, "endpoints[0].addresses[0]: Invalid value"),
-        (
-            {"endpoints": [{"addresses": ["169.254.0.1"]}]},
-            "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
-        ),
-        ({"endpoints": [{"addresses": []}]}, "endpoints[0].addresses: Required value: must contain at least 1 address"),
-        (
-            {"endpoints": [{"addresses": ["10.0.0.1"]}] * 1001},
-            "endpoints: Too many: 1001: must have at most 1000 items",
-        ),
-        ({"ports": [{"port": 1}, {"port": 2}]}, 'ports[1].name: Duplicate value: ""'),
-    ],
+@cases(
+    ({"addressType": "IPX"}, 'addressType: Unsupported value: "IPX": supported values: "FQDN", "IPv4", "IPv6"'),
+    ({"endpoints": [{"addresses": ["::1:2"]}]}, "endpoints[0].addresses[0]: Invalid value"),
+    (
+        {"endpoints": [{"addresses": ["169.254.0.1"]}]},
+        "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
+    ),
+    ({"endpoints": [{"addresses": []}]}, "endpoints[0].addresses: Required value: must contain at least 1 address"),
+    (
+        {"endpoints": [{"addresses": ["10.0.0.1"]}] * 1001},
+        "endpoints: Too many: 1001: must have at most 1000 items",
+    ),
+    ({"ports": [{"port": 1}, {"port": 2}]}, 'ports[1].name: Duplicate value: ""'),
 )
 def test_slice_rules(fields: dict[str, Any], wanted: str) -> None:
     assert any(wanted in text for text in texts(ENDPOINT_SLICE.validate(endpoint_slice(**fields))))

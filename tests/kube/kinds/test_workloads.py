@@ -9,6 +9,7 @@ import pytest
 from karmada.kube.kinds import workloads as w
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects.copying import copy_json
+from tests.support.cases import cases
 
 ALL = [w.DEPLOYMENT, w.REPLICASET, w.STATEFULSET, w.DAEMONSET]
 
@@ -103,36 +104,33 @@ def test_pods_of_a_workload_always_restart(strategy: Strategy) -> None:
     assert texts(strategy.validate(found)) == [wanted]
 
 
-@pytest.mark.parametrize("strategy", [w.DEPLOYMENT, w.REPLICASET, w.STATEFULSET])
+@cases(w.DEPLOYMENT, w.REPLICASET, w.STATEFULSET)
 def test_replicas_are_not_negative(strategy: Strategy) -> None:
     wanted = "spec.replicas: Invalid value: -1: must be greater than or equal to 0"
     assert texts(strategy.validate(workload(strategy, replicas=-1))) == [wanted]
 
 
-@pytest.mark.parametrize(
-    ("spec", "wanted"),
-    [
-        (
-            {"strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}}},
-            "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0",
-        ),
-        (
-            {"strategy": {"rollingUpdate": {"maxUnavailable": "101%"}}},
-            'spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "101%": must not be greater than 100%',
-        ),
-        (
-            {"strategy": {"rollingUpdate": {"maxUnavailable": "many"}}},
-            'spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "many": a valid percent string must be',
-        ),
-        (
-            {"strategy": {"type": "Recreate", "rollingUpdate": {}}},
-            "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'",
-        ),
-        (
-            {"progressDeadlineSeconds": 5, "minReadySeconds": 5},
-            "spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds",
-        ),
-    ],
+@cases(
+    (
+        {"strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}}},
+        "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0",
+    ),
+    (
+        {"strategy": {"rollingUpdate": {"maxUnavailable": "101%"}}},
+        'spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "101%": must not be greater than 100%',
+    ),
+    (
+        {"strategy": {"rollingUpdate": {"maxUnavailable": "many"}}},
+        'spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "many": a valid percent string must be',
+    ),
+    (
+        {"strategy": {"type": "Recreate", "rollingUpdate": {}}},
+        "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'",
+    ),
+    (
+        {"progressDeadlineSeconds": 5, "minReadySeconds": 5},
+        "spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds",
+    ),
 )
 def test_deployment_rules(spec: dict[str, Any], wanted: str) -> None:
     assert any(wanted in text for text in texts(w.DEPLOYMENT.validate(workload(**spec))))
@@ -146,7 +144,7 @@ def test_claims_of_a_statefulset_can_be_mounted() -> None:
     assert w.STATEFULSET.validate(found) == []
 
 
-@pytest.mark.parametrize("strategy", [w.DEPLOYMENT, w.REPLICASET, w.DAEMONSET])
+@cases(w.DEPLOYMENT, w.REPLICASET, w.DAEMONSET)
 def test_the_selector_is_immutable(strategy: Strategy) -> None:
     old = workload(strategy)
     new = copy_json(old)
@@ -166,9 +164,7 @@ def test_most_of_a_statefulset_is_fixed() -> None:
 _OVER = "cannot be greater than status.replicas"
 
 
-@pytest.mark.parametrize(
-    ("strategy", "status", "wanted"),
-    [
+@cases(
         (w.DEPLOYMENT, {"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}, []),
         (w.DEPLOYMENT, {"replicas": 1, "updatedReplicas": 2, "availableReplicas": 1, "readyReplicas": 1}, [
             f"status.updatedReplicas: Invalid value: 2: {_OVER}"]),
@@ -188,13 +184,12 @@ _OVER = "cannot be greater than status.replicas"
             "status.numberReady: Invalid value: -1: must be greater than or equal to 0"]),
         (w.REPLICATION_CONTROLLER, {"replicas": 0, "readyReplicas": 1}, [
             f"status.readyReplicas: Invalid value: 1: {_OVER}"]),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_status_rules(strategy: Strategy, status: dict[str, Any], wanted: list[str]) -> None:
     assert texts(strategy.validate_status({"status": status}, {})) == wanted
 
 
-@pytest.mark.parametrize("strategy", [w.DEPLOYMENT, w.STATEFULSET, w.DAEMONSET])
+@cases(w.DEPLOYMENT, w.STATEFULSET, w.DAEMONSET)
 def test_collisions_are_only_counted_up(strategy: Strategy) -> None:
     [error] = strategy.validate_status({"status": {"replicas": 0}}, {"status": {"collisionCount": 2}})
     assert str(error) == "status.collisionCount: Invalid value: 0: cannot be decremented"

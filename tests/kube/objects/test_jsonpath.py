@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.jsonpath import JSONPathError, compile_path
+from tests.support.cases import cases
 
 OBJECT: dict[str, Any] = {
     "metadata": {"name": "web", "labels": {"a.b/c": "dotted", "plain": "x"}},
@@ -22,9 +23,7 @@ OBJECT: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("path", "found"),
-    [
+@cases(
         (".metadata.name", ["web"]), ("metadata.name", ["web"]), ("$.metadata.name", ["web"]),
         ("{.metadata.name}", ["web"]),
         ("$", [OBJECT]), (".", [OBJECT]), ("", [OBJECT]), ("['metadata']['name']", ["web"]),
@@ -46,38 +45,29 @@ OBJECT: dict[str, Any] = {
         (r".status.conditions[?(@.type=='Quo\'ted')].status", ["Unknown"]),
         (".spec.ports[?(@.port==@.port)].name", ["http", "https"]), (".spec[?(@.x==1)]", []),
         (".status.null", [None]), (".status.absent", []), (".metadata.name.deeper", []), (".spec.replicas[0]", []),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_a_path_finds_its_values(path: str, found: list[Any]) -> None:
     compiled = compile_path(path)
     assert compiled.find(OBJECT) == found
     assert compiled.first(OBJECT) == (found[0] if found else None)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+@cases(
         ".a[", ".a]", ".a[x]", ".a[?@.b==1]", ".a[::0]", ".a[::-1]", "{.a", ".a['b",
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_bad_syntax_is_a_value_error(path: str) -> None:
     with pytest.raises(JSONPathError):
         compile_path(path)
 
 
-@pytest.mark.parametrize(
-    "path", [".metadata name", ".spec.ports[5]", ".spec.ports[?(@.port>'a')]", "..[0].type", ".spec.ports[0:9]"]
-)
+@cases(".metadata name", ".spec.ports[5]", ".spec.ports[?(@.port>'a')]", "..[0].type", ".spec.ports[0:9]")
 def test_a_path_that_cannot_be_followed_finds_nothing(path: str) -> None:
     assert compile_path(path).find(OBJECT) == []
 
 
-@pytest.mark.parametrize(
-    ("path", "fields"),
-    [
+@cases(
         (".spec.replicas", ("spec", "replicas")), (r".a['b\.c']", ("a", "b.c")), (".a[0]", None), (".a.*", None),
         ("$", ()),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_a_path_of_plain_fields_returns_them(path: str, fields: tuple[str, ...] | None) -> None:
     assert compile_path(path).fields == fields

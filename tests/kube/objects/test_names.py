@@ -8,9 +8,8 @@ import sys
 import uuid
 from collections.abc import Callable
 
-import pytest
-
 from karmada.kube.objects import names
+from tests.support.cases import cases
 
 Check = Callable[[str], list[str]]
 
@@ -36,9 +35,7 @@ QUALIFIED = (
 )
 
 
-@pytest.mark.parametrize(
-    ("check", "name"),
-    [
+@cases(
         (names.dns1123_subdomain, "a"), (names.dns1123_subdomain, "a.b-c.9"), (names.dns1123_subdomain, "a" * 253),
         (names.dns1123_label, "9-a"), (names.dns1123_label, "a" * 63), (names.dns1035_label, "a-9"),
         (names.path_segment, "system:node"), (names.path_segment, "..."),
@@ -46,15 +43,12 @@ QUALIFIED = (
         (names.label_value, ""), (names.label_value, "A.b_c-9"), (names.label_value, "v" * 63),
         (names.config_key, "a.B_c-1"), (names.config_key, ".hidden"), (names.port_name, "http-2"),
         (names.wildcard_dns1123_subdomain, "*.example.com"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_good_names_have_no_messages(check: Check, name: str) -> None:
     assert check(name) == []
 
 
-@pytest.mark.parametrize(
-    ("check", "name", "messages"),
-    [
+@cases(
         (names.dns1123_subdomain, "", [SUBDOMAIN]), (names.dns1123_subdomain, "A", [SUBDOMAIN]),
         (names.dns1123_subdomain, "a..b", [SUBDOMAIN]), (names.dns1123_subdomain, "a\n", [SUBDOMAIN]),
         (names.dns1123_subdomain, "a" * 254, ["must be no more than 253 bytes"]),
@@ -76,8 +70,7 @@ def test_good_names_have_no_messages(check: Check, name: str) -> None:
         (names.port_name, "a--b-", ["must not contain consecutive hyphens", "must not begin or end with a hyphen"]),
         (names.port_name, "80", ["must contain at least one letter (a-z)"]),
         (names.port_name, "abcdefghijklmnop", ["must be no more than 15 bytes"]),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_bad_names_have_kubernetes_messages(check: Check, name: str, messages: list[str]) -> None:
     assert check(name) == messages
 
@@ -116,10 +109,7 @@ def test_a_forked_process_makes_uuids_of_its_own() -> None:
     assert child != parent
 
 
-@pytest.mark.parametrize(
-    ("data", "fnv1a"),
-    [("", 0x811C9DC5), ("a", 0xE40C292C), ("foobar", 0xBF9CF968)],
-)
+@cases(("", 0x811C9DC5), ("a", 0xE40C292C), ("foobar", 0xBF9CF968))
 def test_fnv_has_its_published_vectors(data: str, fnv1a: int) -> None:
     assert (names.fnv32a(data), names.fnv32a(data.encode())) == (fnv1a, fnv1a)
 

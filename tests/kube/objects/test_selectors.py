@@ -20,6 +20,7 @@ from karmada.kube.objects.selectors import (
     parse_fields,
     parse_labels,
 )
+from tests.support.cases import cases
 from tests.support.counting import counted_calls
 
 VALUE = (
@@ -29,9 +30,7 @@ VALUE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "printed"),
-    [
+@cases(
         ("", ""), ("a", "a"), ("!a", "!a"), ("a=b", "a=b"), ("a==b", "a==b"), ("a!=b", "a!=b"), ("a=", "a="),
         ("a!=", "a!="),
         ("a=,b", "a=,b"), ("a in (x,y)", "a in (x,y)"), ("a notin (y,x)", "a notin (x,y)"), ("a in (x)", "a in (x)"),
@@ -41,15 +40,12 @@ VALUE = (
         ("z=1,a=2,m", "a=2,m,z=1"), ("example.com/app=web", "example.com/app=web"),
         ("in in (in,notin)", "in in (in,notin)"),
         ("a=in", "a=in"), ("! a", "!a"), ("a in(x)", "a in (x)"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_a_label_selector_prints_as_kubernetes_prints_it(text: str, printed: str) -> None:
     assert str(parse_labels(text)) == printed
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+@cases(
         ("=b", "found '=', expected: !, identifier, or 'end of string'"),
         ("(", "found '(', expected: !, identifier, or 'end of string'"),
         (",a", "found ',', expected: !, identifier, or 'end of string'"),
@@ -75,8 +71,7 @@ def test_a_label_selector_prints_as_kubernetes_prints_it(text: str, printed: str
          "characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
          "'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
          "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_a_bad_label_selector_is_refused_with_kubernetes_text(text: str, message: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_labels(text)
@@ -86,9 +81,7 @@ def test_a_bad_label_selector_is_refused_with_kubernetes_text(text: str, message
 LABELS = {"app": "web", "tier": "front", "size": "10", "empty": ""}
 
 
-@pytest.mark.parametrize(
-    ("text", "matches"),
-    [
+@cases(
         ("", True), ("app", True), ("nope", False), ("!nope", True), ("!app", False), ("app=web", True),
         ("app==api", False),
         ("app!=api", True), ("nope!=x", True), ("app!=web", False), ("app in (web,api)", True), ("app in (api)", False),
@@ -97,8 +90,7 @@ LABELS = {"app": "web", "tier": "front", "size": "10", "empty": ""}
         ("size<11", True), ("app>1", False), ("nope<1", False), ("empty=", True), ("nope=", False),
         ("nope in (,a)", False),
         ("empty in (,a)", True), ("app=web,tier=front", True), ("app=web,tier=back", False),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_label_selectors_match(text: str, matches: bool) -> None:
     assert parse_labels(text).matches(LABELS) is matches
 
@@ -110,20 +102,17 @@ def test_an_object_without_labels_matches_only_requirements_of_absence() -> None
     assert not NOTHING.matches({"a": "b"})
 
 
-@pytest.mark.parametrize(
-    ("selector", "printed"),
-    [
-        ({}, ""),
-        ({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2"),
-        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]}, "a in (x,y)"),
-        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}]}, "a notin (x)"),
-        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, "a"),
-        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, "!a"),
-        (
-            {"matchLabels": {"b": "2"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["x"]}]},
-            "a in (x),b=2",
-        ),
-    ],
+@cases(
+    ({}, ""),
+    ({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2"),
+    ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]}, "a in (x,y)"),
+    ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}]}, "a notin (x)"),
+    ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, "a"),
+    ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, "!a"),
+    (
+        {"matchLabels": {"b": "2"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["x"]}]},
+        "a in (x),b=2",
+    ),
 )
 def test_a_selector_object_becomes_a_selector(selector: dict[str, Any], printed: str) -> None:
     assert str(labels_from(selector)) == printed
@@ -136,19 +125,16 @@ def test_no_selector_object_selects_nothing_and_an_empty_one_everything() -> Non
     assert labels_from_map({"a": "b"}).matches({"a": "b", "c": "d"})
 
 
-@pytest.mark.parametrize(
-    ("expression", "message"),
-    [
-        ({"key": "a", "operator": "Gt", "values": ["1"]}, '"Gt" is not a valid label selector operator'),
-        (
-            {"key": "a", "operator": "In"},
-            "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
-        ),
-        (
-            {"key": "a", "operator": "Exists", "values": ["b"]},
-            'values: Invalid value: ["b"]: values set must be empty for exists and does not exist',
-        ),
-    ],
+@cases(
+    ({"key": "a", "operator": "Gt", "values": ["1"]}, '"Gt" is not a valid label selector operator'),
+    (
+        {"key": "a", "operator": "In"},
+        "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
+    ),
+    (
+        {"key": "a", "operator": "Exists", "values": ["b"]},
+        'values: Invalid value: ["b"]: values set must be empty for exists and does not exist',
+    ),
 )
 def test_a_bad_selector_object_is_refused(expression: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as caught:
@@ -205,9 +191,7 @@ def test_any_text_either_parses_or_is_a_value_error(text: str) -> None:
     assert parse_labels(str(selector)) == selector
 
 
-@pytest.mark.parametrize(
-    ("text", "requirements"),
-    [
+@cases(
         ("", []),
         ("metadata.name=a", [("metadata.name", "=", "a")]),
         ("metadata.name==a", [("metadata.name", "=", "a")]),
@@ -217,21 +201,17 @@ def test_any_text_either_parses_or_is_a_value_error(text: str) -> None:
         (",a=1,", [("a", "=", "1")]),
         (r"a=x\,y\=z\\", [("a", "=", r"x,y=z" + "\\")]),
         ("a=!b", [("a", "=", "!b")]),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_a_field_selector_parses(text: str, requirements: list[tuple[str, str, str]]) -> None:
     assert list(parse_fields(text).requirements) == [FieldRequirement(*each) for each in requirements]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a", "invalid selector: 'a'; can't understand 'a'"),
-        ("b=1,a", "invalid selector: 'b=1,a'; can't understand 'a'"),
-        ("a=b=c", "invalid field selector: unescaped character in value: 61"),
-        (r"a=\x", r"invalid field selector: invalid escape sequence: \x"),
-        ("a=b\\", "invalid field selector: invalid escape sequence: \\"),
-    ],
+@cases(
+    ("a", "invalid selector: 'a'; can't understand 'a'"),
+    ("b=1,a", "invalid selector: 'b=1,a'; can't understand 'a'"),
+    ("a=b=c", "invalid field selector: unescaped character in value: 61"),
+    (r"a=\x", r"invalid field selector: invalid escape sequence: \x"),
+    ("a=b\\", "invalid field selector: invalid escape sequence: \\"),
 )
 def test_a_bad_field_selector_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError) as caught:
@@ -257,7 +237,7 @@ def test_a_printed_field_selector_parses_back(parts: list[tuple[str, str, str]])
     assert parse_fields(str(parsed)) == parsed
 
 
-@pytest.mark.parametrize("parse", [parse_labels, parse_fields])
+@cases(parse_labels, parse_fields)
 def test_a_selector_has_at_most_64_requirements_and_8_kb(parse: Callable[[str], object]) -> None:
     assert len(parse(",".join(f"a{n}=b" for n in range(64))).requirements) == 64  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="at most 64 are allowed"):

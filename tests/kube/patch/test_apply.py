@@ -15,6 +15,7 @@ from karmada.kube.patch.apply import LAST_APPLIED, apply
 from karmada.kube.patch.managedfields import MAIN, entries_of, status_reset, update_managers, with_entries
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.node import Node
+from tests.support.cases import cases
 
 DEFINITIONS = Definitions.load("1.36")
 DEPLOYMENT = DEFINITIONS.node_for(GVK("apps", "v1", "Deployment"))
@@ -230,18 +231,15 @@ def test_the_first_apply_on_an_unowned_object_credits_what_is_there() -> None:
     assert fields_of(result, "before-first-apply", "Update") == {"f:data": {".": {}, "f:b": {}}}
 
 
-@pytest.mark.parametrize(
-    ("live", "config", "merged"),
-    [
-        ("abc", "b", "abc"),
-        ("abc", "bd", "abcd"),
-        ("abc", "da", "dabc"),
-        ("ab", "ba", "ba"),
-        ("bax", "ab", "axb"),
-        ("abc", "cxa", "bcxa"),
-        ("", "ba", "ba"),
-        ("ab", "", "ab"),
-    ],
+@cases(
+    ("abc", "b", "abc"),
+    ("abc", "bd", "abcd"),
+    ("abc", "da", "dabc"),
+    ("ab", "ba", "ba"),
+    ("bax", "ab", "axb"),
+    ("abc", "cxa", "bcxa"),
+    ("", "ba", "ba"),
+    ("ab", "", "ab"),
 )
 def test_items_keep_the_order_of_the_configuration_and_their_neighbours(live: str, config: str, merged: str) -> None:
     def containers(names: str) -> list[Obj]:
@@ -274,46 +272,43 @@ def test_null_removes_a_field_but_not_the_members_of_a_map() -> None:
 CONTAINERS = ".spec.template.spec.containers"
 
 
-@pytest.mark.parametrize(
-    ("config", "problem"),
-    [
-        (deployment(foo=1), ".spec.foo: field not declared in schema"),
-        ({**deployment(), "bar": 1}, ".bar: field not declared in schema"),
-        (
-            {**deployment(), "metadata": {"name": "d", "namespace": "ns", "x": 1}},
-            ".metadata.x: field not declared in schema",
-        ),
-        (deployment(selector={"x": 1}), ".spec.selector.x: field not declared in schema"),
-        (
-            deployment({"containers": [{"name": "c"}, {"name": "c"}]}),
-            f'{CONTAINERS}: duplicate entries for key [name="c"]',
-        ),
-        (
-            deployment({"containers": [None]}),
-            f"{CONTAINERS}: element 0: associative list with keys may not have a null element",
-        ),
-        (
-            deployment({"containers": ["a"]}),
-            f"{CONTAINERS}: element 0: associative list with keys may not have non-map elements",
-        ),
-        (deployment({"containers": {}}), f"{CONTAINERS}: expected list, got &{{map[]}}"),
-        (deployment(replicas="1"), ".spec.replicas: expected numeric (int or float), got string"),
-        (deployment(paused="yes"), ".spec.paused: expected boolean, got &{yes}"),
-        (deployment(template=[]), ".spec.template: expected map, got &{[]}"),
-        (
-            deployment({"containers": [{"name": "c", "env": [{"name": "E", "value": 8080}]}]}),
-            f'{CONTAINERS}[name="c"].env[name="E"].value: expected string, got &value.valueUnstructured{{Value:8080}}',
-        ),
-        (
-            deployment(strategy={"rollingUpdate": {"maxSurge": {}}}),
-            ".spec.strategy.rollingUpdate.maxSurge: expected any scalar, got &{map[]}",
-        ),
-        (
-            deployment(replicas="1", paused=1),
-            "errors:\n  .spec.replicas: expected numeric (int or float), got string\n"
-            "  .spec.paused: expected boolean, got &{1}",
-        ),
-    ],
+@cases(
+    (deployment(foo=1), ".spec.foo: field not declared in schema"),
+    ({**deployment(), "bar": 1}, ".bar: field not declared in schema"),
+    (
+        {**deployment(), "metadata": {"name": "d", "namespace": "ns", "x": 1}},
+        ".metadata.x: field not declared in schema",
+    ),
+    (deployment(selector={"x": 1}), ".spec.selector.x: field not declared in schema"),
+    (
+        deployment({"containers": [{"name": "c"}, {"name": "c"}]}),
+        f'{CONTAINERS}: duplicate entries for key [name="c"]',
+    ),
+    (
+        deployment({"containers": [None]}),
+        f"{CONTAINERS}: element 0: associative list with keys may not have a null element",
+    ),
+    (
+        deployment({"containers": ["a"]}),
+        f"{CONTAINERS}: element 0: associative list with keys may not have non-map elements",
+    ),
+    (deployment({"containers": {}}), f"{CONTAINERS}: expected list, got &{{map[]}}"),
+    (deployment(replicas="1"), ".spec.replicas: expected numeric (int or float), got string"),
+    (deployment(paused="yes"), ".spec.paused: expected boolean, got &{yes}"),
+    (deployment(template=[]), ".spec.template: expected map, got &{[]}"),
+    (
+        deployment({"containers": [{"name": "c", "env": [{"name": "E", "value": 8080}]}]}),
+        f'{CONTAINERS}[name="c"].env[name="E"].value: expected string, got &value.valueUnstructured{{Value:8080}}',
+    ),
+    (
+        deployment(strategy={"rollingUpdate": {"maxSurge": {}}}),
+        ".spec.strategy.rollingUpdate.maxSurge: expected any scalar, got &{map[]}",
+    ),
+    (
+        deployment(replicas="1", paused=1),
+        "errors:\n  .spec.replicas: expected numeric (int or float), got string\n"
+        "  .spec.paused: expected boolean, got &{1}",
+    ),
 )
 def test_a_configuration_that_does_not_fit_its_type_is_refused(config: Obj, problem: str) -> None:
     with pytest.raises(ApiError) as error:
@@ -542,13 +537,10 @@ def test_a_forced_apply_makes_its_configuration_true(before: Obj, config: Obj) -
     assert ssa(result, config, "other", T3) is not None, "a second manager with the same wishes meets no conflict"
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "array", "items": {"type": "string"}},
-        {"type": "object", "additionalProperties": {"type": "string"}},
-        {"type": "object", "additionalProperties": True},
-    ],
+@cases(
+    {"type": "array", "items": {"type": "string"}},
+    {"type": "object", "additionalProperties": {"type": "string"}},
+    {"type": "object", "additionalProperties": True},
 )
 def test_a_definition_is_applied_whatever_stands_in_the_place_of_a_schema(schema: Obj) -> None:
     gvk = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")

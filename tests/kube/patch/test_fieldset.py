@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from karmada.kube.patch.fieldset import (
     within,
     without,
 )
+from tests.support.cases import cases
 
 elements = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"'])
 many_paths = st.frozensets(st.lists(elements, min_size=1, max_size=4).map(tuple), max_size=8)
@@ -74,16 +74,13 @@ def test_a_result_that_equals_its_argument_is_that_argument(
         assert union(a, b) is a
 
 
-@pytest.mark.parametrize(
-    ("path", "shown"),
-    [
-        (("f:spec", "f:containers", 'k:{"name":"c"}', "f:image"), '.spec.containers[name="c"].image'),
-        (("f:ports", 'k:{"containerPort":80,"protocol":"TCP"}'), '.ports[containerPort=80,protocol="TCP"]'),
-        (("f:metadata", "f:finalizers", 'v:"a/b"'), '.metadata.finalizers[="a/b"]'),
-        (("f:x", "i:3"), ".x[3]"),
-        (("f:metadata", "f:labels", "f:app.kubernetes.io/name"), ".metadata.labels.app.kubernetes.io/name"),
-        (("f:x", "v:true"), ".x[=true]"),
-    ],
+@cases(
+    (("f:spec", "f:containers", 'k:{"name":"c"}', "f:image"), '.spec.containers[name="c"].image'),
+    (("f:ports", 'k:{"containerPort":80,"protocol":"TCP"}'), '.ports[containerPort=80,protocol="TCP"]'),
+    (("f:metadata", "f:finalizers", 'v:"a/b"'), '.metadata.finalizers[="a/b"]'),
+    (("f:x", "i:3"), ".x[3]"),
+    (("f:metadata", "f:labels", "f:app.kubernetes.io/name"), ".metadata.labels.app.kubernetes.io/name"),
+    (("f:x", "v:true"), ".x[=true]"),
 )
 def test_paths_read_as_kubernetes_shows_them(path: tuple[str, ...], shown: str) -> None:
     assert text(path) == shown
@@ -99,9 +96,6 @@ def test_paths_come_sorted_and_owned_elements_before_what_is_below() -> None:
     assert [text(path) for path in paths(fields)] == [".a", ".b", ".a.z", ".a[9]", ".a[10]", "[n=1].x"]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [None, [], "x", {"x": {}}, {"f:a": None}, {"f:a": {".": {"f:b": {}}}}, {"k:[]": {}}, {"v:nope": {}}, {"i:x": {}}],
-)
+@cases(None, [], "x", {"x": {}}, {"f:a": None}, {"f:a": {".": {"f:b": {}}}}, {"k:[]": {}}, {"v:nope": {}}, {"i:x": {}})
 def test_what_is_no_field_set_is_reported(fields: object) -> None:
     assert not valid(fields)

@@ -18,6 +18,7 @@ from karmada.kube.patch.jsonpatch import (
     diff,
     json_equal,
 )
+from tests.support.cases import cases
 
 keys = st.sampled_from(["a", "b", "c", "a/b", "m~n", ""])
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "x", "y"])
@@ -95,21 +96,18 @@ def test_a_failing_operation_refuses_the_whole_patch_and_changes_nothing(op: Any
     assert status["details"] == {}
 
 
-@pytest.mark.parametrize(
-    ("op", "result"),
-    [
-        ({"op": "replace", "path": "/missing", "value": 1}, {"missing": 1}),
-        ({"op": "replace", "path": "/map/missing", "value": 1}, {"map": {"a": 1, "missing": 1}}),
-        ({"op": "copy", "from": "/map/missing", "path": "/copied"}, {"copied": None}),
-        ({"op": "add", "path": "/added"}, {"added": None}),
-        ({"op": "replace", "path": "/map"}, {"map": None}),
-        ({"op": "replace", "path": "/list/00", "value": 9}, {"list": [9, 2]}),
-        ({"op": "remove", "path": "/list/+1"}, {"list": [1]}),
-        ({"op": "add", "path": "ignored/map/b", "value": 2}, {"map": {"a": 1, "b": 2}}),
-        ({"op": "test", "path": "ignored/map/missing", "value": None}, {}),
-        ({"op": "test", "path": "/map/missing"}, {}),
-        ({"op": "replace", "path": "", "value": "scalar"}, {}),
-    ],
+@cases(
+    ({"op": "replace", "path": "/missing", "value": 1}, {"missing": 1}),
+    ({"op": "replace", "path": "/map/missing", "value": 1}, {"map": {"a": 1, "missing": 1}}),
+    ({"op": "copy", "from": "/map/missing", "path": "/copied"}, {"copied": None}),
+    ({"op": "add", "path": "/added"}, {"added": None}),
+    ({"op": "replace", "path": "/map"}, {"map": None}),
+    ({"op": "replace", "path": "/list/00", "value": 9}, {"list": [9, 2]}),
+    ({"op": "remove", "path": "/list/+1"}, {"list": [1]}),
+    ({"op": "add", "path": "ignored/map/b", "value": 2}, {"map": {"a": 1, "b": 2}}),
+    ({"op": "test", "path": "ignored/map/missing", "value": None}, {}),
+    ({"op": "test", "path": "/map/missing"}, {}),
+    ({"op": "replace", "path": "", "value": "scalar"}, {}),
 )
 def test_an_absent_member_reads_as_null_only_leniently(op: Any, result: Any) -> None:
     doc = {"map": {"a": 1}, "list": [1, 2]}
@@ -117,16 +115,13 @@ def test_an_absent_member_reads_as_null_only_leniently(op: Any, result: Any) -> 
     assert op == {"op": "test", "path": "/map/missing"} or _refused(doc, op, Dialect.STRICT) or op["path"] == ""
 
 
-@pytest.mark.parametrize(
-    "op",
-    [
-        {"op": "add", "path": "", "value": {}},
-        {"op": "copy", "from": "", "path": "/a"},
-        {"op": "move", "from": "", "path": "/a"},
-        {"op": "add", "path": "map", "value": 1},
-        {"op": "move", "from": "/missing", "path": "/a"},
-        {"op": "replace", "path": "/missing/a", "value": 1},
-    ],
+@cases(
+    {"op": "add", "path": "", "value": {}},
+    {"op": "copy", "from": "", "path": "/a"},
+    {"op": "move", "from": "", "path": "/a"},
+    {"op": "add", "path": "map", "value": 1},
+    {"op": "move", "from": "/missing", "path": "/a"},
+    {"op": "replace", "path": "/missing/a", "value": 1},
 )
 def test_the_document_itself_and_absent_parents_are_refused_leniently_too(op: Any) -> None:
     assert _refused({"map": {"a": 1}}, op, Dialect.LENIENT)
@@ -140,7 +135,7 @@ def _refused(doc: Any, op: Any, dialect: Dialect) -> bool:
     return False
 
 
-@pytest.mark.parametrize("ops", [{}, None, "x", [1], [[]], [{"op": "test", "path": "", "value": 1}, 2]])
+@cases({}, None, "x", [1], [[]], [{"op": "test", "path": "", "value": 1}, 2])
 def test_what_is_no_list_of_objects_is_malformed(ops: Any) -> None:
     with pytest.raises(ValueError, match="array of objects"):
         apply_json_patch({}, ops, Dialect.LENIENT)
@@ -158,17 +153,14 @@ def test_copies_of_copies_cannot_blow_the_document_up() -> None:
         apply_json_patch({"a": "x" * 100_000}, ops, Dialect.LENIENT)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "ops"),
-    [
-        ({"a": 1}, {"a": 1}, []),
-        ({"a": 1}, {"a": True}, [{"op": "replace", "path": "/a", "value": True}]),
-        ({"a": 1, "b": 2}, {"b": 2}, [{"op": "remove", "path": "/a"}]),
-        ({}, {"a/b": {}}, [{"op": "add", "path": "/a~1b", "value": {}}]),
-        ([1, 2, 3], [1, 3], [{"op": "remove", "path": "/1"}]),
-        ([1, 3], [1, 2, 3], [{"op": "add", "path": "/1", "value": 2}]),
-        ({"l": [{"n": 1}]}, {"l": [{"n": 2}]}, [{"op": "replace", "path": "/l/0/n", "value": 2}]),
-    ],
+@cases(
+    ({"a": 1}, {"a": 1}, []),
+    ({"a": 1}, {"a": True}, [{"op": "replace", "path": "/a", "value": True}]),
+    ({"a": 1, "b": 2}, {"b": 2}, [{"op": "remove", "path": "/a"}]),
+    ({}, {"a/b": {}}, [{"op": "add", "path": "/a~1b", "value": {}}]),
+    ([1, 2, 3], [1, 3], [{"op": "remove", "path": "/1"}]),
+    ([1, 3], [1, 2, 3], [{"op": "add", "path": "/1", "value": 2}]),
+    ({"l": [{"n": 1}]}, {"l": [{"n": 2}]}, [{"op": "replace", "path": "/l/0/n", "value": 2}]),
 )
 def test_a_difference_names_the_smallest_part(a: Any, b: Any, ops: list[Any]) -> None:
     assert diff(a, b) == ops

@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from karmada.kube.patch.managedfields import (
 )
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.node import Node
+from tests.support.cases import cases
 from tests.support.counting import counted_calls
 
 DEFINITIONS = Definitions.load("1.36")
@@ -207,7 +207,7 @@ def test_versions_and_subresources_make_entries_of_their_own() -> None:
     assert [(e.get("subresource"), "time" in e) for e in entries] == [("scale", False), (None, True)]
 
 
-@pytest.mark.parametrize("sent", [[], [{}]])
+@cases([], [{}])
 def test_an_empty_list_wipes_and_untracked_stays_untracked(sent: list[Obj]) -> None:
     old = config_map({"a": "1"})
     old = with_entries(old, write(None, old))
@@ -230,15 +230,12 @@ def test_a_body_may_bring_its_own_list_but_not_through_a_subresource() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"operation": "Other"},
-        {"apiVersion": ""},
-        {"fieldsType": "FieldsV2"},
-        {"fieldsV1": {"nonsense": {}}},
-        {"fieldsV1": {"k:[": {}}},
-    ],
+@cases(
+    {"operation": "Other"},
+    {"apiVersion": ""},
+    {"fieldsType": "FieldsV2"},
+    {"fieldsV1": {"nonsense": {}}},
+    {"fieldsV1": {"k:[": {}}},
 )
 def test_an_invalid_list_is_ignored_in_a_body_and_undone_after_admission(bad: Obj) -> None:
     old = config_map({"a": "1"})

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.patch.jsonpatch import json_equal
 from karmada.kube.patch.mergepatch import apply_merge_patch, create_merge_patch
+from tests.support.cases import cases
 
 scalars = st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "x"])
 keys = st.sampled_from(["a", "b", "c", "d"])
@@ -18,21 +18,18 @@ values = st.recursive(
 objects = st.dictionaries(keys, values, max_size=4)
 
 
-@pytest.mark.parametrize(
-    ("doc", "patch", "result"),
-    [
-        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
-        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
-        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
-        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
-        ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
-        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
-        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
-        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
-        ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
-        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
-        ({"a": 1}, ["c"], ["c"]),
-    ],
+@cases(
+    ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+    ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+    ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+    ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+    ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
+    ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+    ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+    ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+    ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
+    ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    ({"a": 1}, ["c"], ["c"]),
 )
 def test_a_merge_patch_does_what_the_standard_says(doc: Any, patch: Any, result: Any) -> None:
     before = copy_json(doc)

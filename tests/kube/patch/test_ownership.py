@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from karmada.kube.patch.fieldset import difference, intersection, union
 from karmada.kube.patch.ownership import added, applied, collapse, compare, created
 from karmada.kube.patch.places import ANY, Place, root_place
 from karmada.kube.schema.node import Node
+from tests.support.cases import cases
 
 STRING = Node(type="string")
 PORT = Node(
@@ -35,69 +35,63 @@ PLACE = Place(SPEC, True)
 PORT_80 = 'k:{"port":80,"protocol":"TCP"}'
 
 
-@pytest.mark.parametrize(
-    ("config", "owned"),
-    [
-        ({"leaf": "a", "amount": "5%"}, {"f:leaf": {}, "f:amount": {}}),
-        ({"leaf": None}, {"f:leaf": {}}),
-        ({"struct": {"x": "1"}}, {"f:struct": {"f:x": {}}}),
-        ({"struct": {}}, {"f:struct": {}}),
-        ({"struct": None}, {"f:struct": {}}),
-        ({"map": {"a": "1"}}, {"f:map": {"f:a": {}}}),
-        ({"maps": {"a": {"b": "1"}}}, {"f:maps": {"f:a": {".": {}, "f:b": {}}}}),
-        ({"atomicMap": {"a": "1"}}, {"f:atomicMap": {}}),
-        ({"atomicList": [{"port": 1}]}, {"f:atomicList": {}}),
-        ({"set": ["a", "b"]}, {"f:set": {'v:"a"': {}, 'v:"b"': {}}}),
-        ({"set": []}, {}),
-        (
-            {"ports": [{"port": 80, "name": "http"}]},
-            {"f:ports": {PORT_80: {".": {}, "f:port": {}, "f:name": {}}}},
-        ),
-        ({"free": {"a": {"b": [1]}}}, {"f:free": {"f:a": {".": {}, "f:b": {}}}}),
-    ],
+@cases(
+    ({"leaf": "a", "amount": "5%"}, {"f:leaf": {}, "f:amount": {}}),
+    ({"leaf": None}, {"f:leaf": {}}),
+    ({"struct": {"x": "1"}}, {"f:struct": {"f:x": {}}}),
+    ({"struct": {}}, {"f:struct": {}}),
+    ({"struct": None}, {"f:struct": {}}),
+    ({"map": {"a": "1"}}, {"f:map": {"f:a": {}}}),
+    ({"maps": {"a": {"b": "1"}}}, {"f:maps": {"f:a": {".": {}, "f:b": {}}}}),
+    ({"atomicMap": {"a": "1"}}, {"f:atomicMap": {}}),
+    ({"atomicList": [{"port": 1}]}, {"f:atomicList": {}}),
+    ({"set": ["a", "b"]}, {"f:set": {'v:"a"': {}, 'v:"b"': {}}}),
+    ({"set": []}, {}),
+    (
+        {"ports": [{"port": 80, "name": "http"}]},
+        {"f:ports": {PORT_80: {".": {}, "f:port": {}, "f:name": {}}}},
+    ),
+    ({"free": {"a": {"b": [1]}}}, {"f:free": {"f:a": {".": {}, "f:b": {}}}}),
 )
 def test_a_configuration_owns_its_leaves_map_keys_and_items(config: Any, owned: Any) -> None:
     assert applied(PLACE, config) == owned
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "changed", "removed"),
-    [
-        ({"leaf": "a"}, {"leaf": "a"}, {}, {}),
-        ({"leaf": "a"}, {"leaf": "b"}, {"f:leaf": {}}, {}),
-        ({"leaf": "a"}, {}, {}, {"f:leaf": {}}),
-        ({}, {"struct": {"x": "1"}}, {"f:struct": {".": {}, "f:x": {}}}, {}),
-        ({}, {"struct": {}}, {"f:struct": {}}, {}),
-        ({"struct": {"x": "1"}}, {"struct": {"x": "1", "y": "2"}}, {"f:struct": {"f:y": {}}}, {}),
-        ({"struct": {"x": "1"}}, {}, {}, {"f:struct": {".": {}, "f:x": {}}}),
-        ({"struct": {"x": "1"}}, {"struct": {}}, {}, {"f:struct": {"f:x": {}}}),
-        ({"struct": None}, {"struct": {"x": "1"}}, {"f:struct": {"f:x": {}}}, {}),
-        ({"struct": {}}, {"struct": None}, {"f:struct": {}}, {}),
-        ({"map": {"a": "1"}}, {"map": {"a": "2", "b": "3"}}, {"f:map": {"f:a": {}, "f:b": {}}}, {}),
-        ({"atomicMap": {"a": "1"}}, {"atomicMap": {"a": "2"}}, {"f:atomicMap": {}}, {}),
-        ({"atomicList": [{"port": 1}]}, {"atomicList": []}, {"f:atomicList": {}}, {}),
-        ({"set": ["a", "b"]}, {"set": ["b", "c"]}, {"f:set": {'v:"c"': {}}}, {"f:set": {'v:"a"': {}}}),
-        ({"set": ["a", "b"]}, {"set": ["b", "a"]}, {}, {}),
-        (
-            {"ports": [{"port": 80, "name": "a"}]},
-            {"ports": [{"port": 81}, {"port": 80, "protocol": "TCP", "name": "b"}]},
-            {
-                "f:ports": {
-                    PORT_80: {"f:name": {}, "f:protocol": {}},
-                    'k:{"port":81,"protocol":"TCP"}': {".": {}, "f:port": {}},
-                }
-            },
-            {},
-        ),
-        (
-            {"free": {"a": [1]}},
-            {"free": {"a": [2], "b": {"c": 1}}},
-            {"f:free": {"f:a": {}, "f:b": {".": {}, "f:c": {}}}},
-            {},
-        ),
-        ({"free": {"a": {"b": 1}}}, {"free": {"a": 1}}, {"f:free": {"f:a": {}}}, {"f:free": {"f:a": {"f:b": {}}}}),
-        ({"free": {"a": 1}}, {"free": {"a": {"b": 1}}}, {"f:free": {"f:a": {".": {}, "f:b": {}}}}, {}),
-    ],
+@cases(
+    ({"leaf": "a"}, {"leaf": "a"}, {}, {}),
+    ({"leaf": "a"}, {"leaf": "b"}, {"f:leaf": {}}, {}),
+    ({"leaf": "a"}, {}, {}, {"f:leaf": {}}),
+    ({}, {"struct": {"x": "1"}}, {"f:struct": {".": {}, "f:x": {}}}, {}),
+    ({}, {"struct": {}}, {"f:struct": {}}, {}),
+    ({"struct": {"x": "1"}}, {"struct": {"x": "1", "y": "2"}}, {"f:struct": {"f:y": {}}}, {}),
+    ({"struct": {"x": "1"}}, {}, {}, {"f:struct": {".": {}, "f:x": {}}}),
+    ({"struct": {"x": "1"}}, {"struct": {}}, {}, {"f:struct": {"f:x": {}}}),
+    ({"struct": None}, {"struct": {"x": "1"}}, {"f:struct": {"f:x": {}}}, {}),
+    ({"struct": {}}, {"struct": None}, {"f:struct": {}}, {}),
+    ({"map": {"a": "1"}}, {"map": {"a": "2", "b": "3"}}, {"f:map": {"f:a": {}, "f:b": {}}}, {}),
+    ({"atomicMap": {"a": "1"}}, {"atomicMap": {"a": "2"}}, {"f:atomicMap": {}}, {}),
+    ({"atomicList": [{"port": 1}]}, {"atomicList": []}, {"f:atomicList": {}}, {}),
+    ({"set": ["a", "b"]}, {"set": ["b", "c"]}, {"f:set": {'v:"c"': {}}}, {"f:set": {'v:"a"': {}}}),
+    ({"set": ["a", "b"]}, {"set": ["b", "a"]}, {}, {}),
+    (
+        {"ports": [{"port": 80, "name": "a"}]},
+        {"ports": [{"port": 81}, {"port": 80, "protocol": "TCP", "name": "b"}]},
+        {
+            "f:ports": {
+                PORT_80: {"f:name": {}, "f:protocol": {}},
+                'k:{"port":81,"protocol":"TCP"}': {".": {}, "f:port": {}},
+            }
+        },
+        {},
+    ),
+    (
+        {"free": {"a": [1]}},
+        {"free": {"a": [2], "b": {"c": 1}}},
+        {"f:free": {"f:a": {}, "f:b": {".": {}, "f:c": {}}}},
+        {},
+    ),
+    ({"free": {"a": {"b": 1}}}, {"free": {"a": 1}}, {"f:free": {"f:a": {}}}, {"f:free": {"f:a": {"f:b": {}}}}),
+    ({"free": {"a": 1}}, {"free": {"a": {"b": 1}}}, {"f:free": {"f:a": {".": {}, "f:b": {}}}}, {}),
 )
 def test_a_comparison_finds_what_appeared_changed_and_went(old: Any, new: Any, changed: Any, removed: Any) -> None:
     assert compare(PLACE, old, new) == (changed, removed)
@@ -107,15 +101,12 @@ def port(name: str) -> dict[str, Any]:
     return {"port": 80, "protocol": "TCP", "name": name}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "changed", "removed"),
-    [
-        ([port("a"), port("b")], [port("a"), port("b")], {}, {}),
-        ([port("a"), port("b")], [port("a"), port("c")], {PORT_80: {}}, {}),
-        ([port("a")], [port("a"), port("b")], {PORT_80: {}}, {PORT_80: {"f:port": {}, "f:protocol": {}, "f:name": {}}}),
-        ([port("a"), port("b")], [port("a")], {PORT_80: {".": {}, "f:port": {}, "f:protocol": {}, "f:name": {}}}, {}),
-        ([port("a"), port("b")], [], {}, {PORT_80: {}}),
-    ],
+@cases(
+    ([port("a"), port("b")], [port("a"), port("b")], {}, {}),
+    ([port("a"), port("b")], [port("a"), port("c")], {PORT_80: {}}, {}),
+    ([port("a")], [port("a"), port("b")], {PORT_80: {}}, {PORT_80: {"f:port": {}, "f:protocol": {}, "f:name": {}}}),
+    ([port("a"), port("b")], [port("a")], {PORT_80: {".": {}, "f:port": {}, "f:protocol": {}, "f:name": {}}}, {}),
+    ([port("a"), port("b")], [], {}, {PORT_80: {}}),
 )
 def test_items_with_the_same_key_are_owned_as_one(old: Any, new: Any, changed: Any, removed: Any) -> None:
     found = compare(PLACE, {"ports": old}, {"ports": new})

@@ -12,6 +12,7 @@ from karmada.kube.objects.gvk import GVK
 from karmada.kube.patch.mergepatch import apply_merge_patch
 from karmada.kube.patch.strategic import apply_strategic_merge_patch
 from karmada.kube.schema.builtin import Definitions
+from tests.support.cases import cases
 
 DEFINITIONS = Definitions.load("1.36")
 DEPLOYMENT = DEFINITIONS.node_for(GVK("apps", "v1", "Deployment"))
@@ -124,19 +125,16 @@ def test_scalars_are_deleted_from_a_list_of_any_strategy() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("server", "patch", "order", "result"),
-    [
-        ("abc", "", "cba", "cba"),
-        ("abc", "", "ca", "bca"),
-        ("abcd", "", "db", "acdb"),
-        ("ab", "x", "axb", "axb"),
-        ("ab", "x", "xab", "xab"),
-        ("abs", "x", "abx", "abxs"),
-        ("sab", "x", "xba", "xsba"),
-        ("ab", "", "", "ab"),
-        ("", "ba", "ba", "ba"),
-    ],
+@cases(
+    ("abc", "", "cba", "cba"),
+    ("abc", "", "ca", "bca"),
+    ("abcd", "", "db", "acdb"),
+    ("ab", "x", "axb", "axb"),
+    ("ab", "x", "xab", "xab"),
+    ("abs", "x", "abx", "abxs"),
+    ("sab", "x", "xba", "xsba"),
+    ("ab", "", "", "ab"),
+    ("", "ba", "ba", "ba"),
 )
 def test_items_take_the_order_that_is_requested(server: str, patch: str, order: str, result: str) -> None:
     spec = {"containers": containers(*server)} if server else {}
@@ -198,79 +196,76 @@ def test_a_map_with_the_replace_strategy_is_replaced() -> None:
 REJECTED = "the server rejected our request due to an error in our request"
 
 
-@pytest.mark.parametrize(
-    ("spec", "patch", "code", "reason", "message"),
-    [
-        (
-            {"containers": containers("a")},
-            {"containers": [{"image": "x", "n": [1, True, None]}]},
-            500,
-            "",
-            "map: map[image:x n:[1 true <nil>]] does not contain declared merge key: name",
-        ),
-        (
-            {"containers": containers("a")},
-            {"containers": [{"$patch": "delete"}]},
-            500,
-            "",
-            "map: map[$patch:delete] does not contain declared merge key: name",
-        ),
-        (
-            {"securityContext": {"a": 1}},
-            {"securityContext": {"$patch": "mend"}},
-            500,
-            "",
-            "unknown patch type: mend in map: map[$patch:mend]",
-        ),
-        (
-            {"containers": containers("a")},
-            {"containers": [{"$patch": "merge"}]},
-            500,
-            "",
-            "merging lists cannot yet be specified in the patch",
-        ),
-        (
-            {"securityContext": {"a": 1}},
-            {"securityContext": {"$retainKeys": ["a"], "b": 1}},
-            400,
-            "BadRequest",
-            "invalid patch format of retainKeys",
-        ),
-        (
-            {"securityContext": {"a": 1}},
-            {"securityContext": {"$retainKeys": "a"}},
-            400,
-            "BadRequest",
-            "invalid patch format of retainKeys",
-        ),
-        (
-            {},
-            {"$deleteFromPrimitiveList/x": "a"},
-            400,
-            "BadRequest",
-            "invalid patch format of primitive list",
-        ),
-        (
-            {"containers": containers("a")},
-            {"$setElementOrder/containers": "a"},
-            400,
-            "BadRequest",
-            "invalid patch format of setElementOrder list",
-        ),
-        ({}, {"$setElementOrder": []}, 400, "BadRequest", "invalid patch format of setElementOrder list"),
-        (
-            {"containers": containers("a", "b")},
-            {
-                "$setElementOrder/containers": [{"name": "a"}, {"name": "b"}],
-                "containers": [{"name": "b"}, {"name": "a"}],
-            },
-            400,
-            "BadRequest",
-            "The order in patch list:\n[map[name:b] map[name:a]]\n doesn't match $setElementOrder list:\n"
-            "[map[name:a] map[name:b]]\n",
-        ),
-        ({"containers": containers("a")}, {"containers": [["a"]]}, 422, "Invalid", REJECTED),
-    ],
+@cases(
+    (
+        {"containers": containers("a")},
+        {"containers": [{"image": "x", "n": [1, True, None]}]},
+        500,
+        "",
+        "map: map[image:x n:[1 true <nil>]] does not contain declared merge key: name",
+    ),
+    (
+        {"containers": containers("a")},
+        {"containers": [{"$patch": "delete"}]},
+        500,
+        "",
+        "map: map[$patch:delete] does not contain declared merge key: name",
+    ),
+    (
+        {"securityContext": {"a": 1}},
+        {"securityContext": {"$patch": "mend"}},
+        500,
+        "",
+        "unknown patch type: mend in map: map[$patch:mend]",
+    ),
+    (
+        {"containers": containers("a")},
+        {"containers": [{"$patch": "merge"}]},
+        500,
+        "",
+        "merging lists cannot yet be specified in the patch",
+    ),
+    (
+        {"securityContext": {"a": 1}},
+        {"securityContext": {"$retainKeys": ["a"], "b": 1}},
+        400,
+        "BadRequest",
+        "invalid patch format of retainKeys",
+    ),
+    (
+        {"securityContext": {"a": 1}},
+        {"securityContext": {"$retainKeys": "a"}},
+        400,
+        "BadRequest",
+        "invalid patch format of retainKeys",
+    ),
+    (
+        {},
+        {"$deleteFromPrimitiveList/x": "a"},
+        400,
+        "BadRequest",
+        "invalid patch format of primitive list",
+    ),
+    (
+        {"containers": containers("a")},
+        {"$setElementOrder/containers": "a"},
+        400,
+        "BadRequest",
+        "invalid patch format of setElementOrder list",
+    ),
+    ({}, {"$setElementOrder": []}, 400, "BadRequest", "invalid patch format of setElementOrder list"),
+    (
+        {"containers": containers("a", "b")},
+        {
+            "$setElementOrder/containers": [{"name": "a"}, {"name": "b"}],
+            "containers": [{"name": "b"}, {"name": "a"}],
+        },
+        400,
+        "BadRequest",
+        "The order in patch list:\n[map[name:b] map[name:a]]\n doesn't match $setElementOrder list:\n"
+        "[map[name:a] map[name:b]]\n",
+    ),
+    ({"containers": containers("a")}, {"containers": [["a"]]}, 422, "Invalid", REJECTED),
 )
 def test_bad_patches_get_the_errors_of_an_api_server(
     spec: Any, patch: Any, code: int, reason: str, message: str

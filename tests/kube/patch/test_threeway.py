@@ -15,6 +15,7 @@ from karmada.kube.patch.strategic import apply_strategic_merge_patch
 from karmada.kube.patch.threeway import PatchConflict, three_way_merge_patch, three_way_strategic_patch
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.node import Node
+from tests.support.cases import cases
 
 POD = Definitions.load().node_for(GVK("", "v1", "Pod"))
 BUDGET = Definitions.load().node_for(GVK("policy", "v1", "PodDisruptionBudget"))
@@ -107,73 +108,70 @@ def pod(*containers: Any, **spec: Any) -> Any:
     return {"spec": {"containers": list(containers), **spec}}
 
 
-@pytest.mark.parametrize(
-    ("original", "modified", "current", "patch", "node"),
-    [
-        ({}, {"a": 1}, {"a": 1, "b": 2}, {}, POD),
-        ({"a": 1, "b": 2}, {"a": 1}, {"a": 1, "b": 3}, {"b": None}, POD),
-        ({"a": 1, "b": 2}, {"a": 1}, {"a": 1}, {"b": None}, POD),
-        (
-            pod({"name": "a", "image": "1"}, {"name": "b"}),
-            pod({"name": "a", "image": "2"}),
-            pod({"name": "a", "image": "1"}, {"name": "b"}, {"name": "c"}),
-            {
-                "spec": {
-                    "$setElementOrder/containers": [{"name": "a"}],
-                    "containers": [{"name": "a", "image": "2"}, {"$patch": "delete", "name": "b"}],
-                }
-            },
-            POD,
-        ),
-        (
-            pod({"name": "a"}),
-            pod({"name": "a"}),
-            pod({"name": "sidecar"}, {"name": "a"}),
-            {"spec": {"$setElementOrder/containers": [{"name": "a"}]}},
-            POD,
-        ),
-        (
-            {"metadata": {"finalizers": ["a", "b"]}},
-            {"metadata": {"finalizers": ["c", "b"]}},
-            {"metadata": {"finalizers": ["a", "b", "x"]}},
-            {
-                "metadata": {
-                    "$deleteFromPrimitiveList/finalizers": ["a"],
-                    "$setElementOrder/finalizers": ["c", "b"],
-                    "finalizers": ["c"],
-                }
-            },
-            POD,
-        ),
-        (
-            pod(volumes=[{"name": "v", "emptyDir": {}}]),
-            pod(volumes=[{"name": "v", "hostPath": {"path": "/"}}]),
-            pod(volumes=[{"name": "v", "emptyDir": {}}]),
-            {
-                "spec": {
-                    "$setElementOrder/volumes": [{"name": "v"}],
-                    "volumes": [
-                        {"$retainKeys": ["hostPath", "name"], "emptyDir": None, "hostPath": {"path": "/"}, "name": "v"}
-                    ],
-                }
-            },
-            POD,
-        ),
-        (
-            {"spec": {"selector": {"matchLabels": {"a": "b"}}}},
-            {"spec": {"selector": {"matchLabels": {"a": "b"}}}},
-            {"spec": {"selector": {"matchLabels": {"a": "b"}}}},
-            {"spec": {"selector": {"matchLabels": {"a": "b"}}}},
-            BUDGET,
-        ),
-        (
-            {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}},
-            {"spec": {"strategy": {"type": "Recreate"}}},
-            {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}}},
-            {"spec": {"strategy": {"$retainKeys": ["type"], "rollingUpdate": None, "type": "Recreate"}}},
-            DEPLOYMENT,
-        ),
-    ],
+@cases(
+    ({}, {"a": 1}, {"a": 1, "b": 2}, {}, POD),
+    ({"a": 1, "b": 2}, {"a": 1}, {"a": 1, "b": 3}, {"b": None}, POD),
+    ({"a": 1, "b": 2}, {"a": 1}, {"a": 1}, {"b": None}, POD),
+    (
+        pod({"name": "a", "image": "1"}, {"name": "b"}),
+        pod({"name": "a", "image": "2"}),
+        pod({"name": "a", "image": "1"}, {"name": "b"}, {"name": "c"}),
+        {
+            "spec": {
+                "$setElementOrder/containers": [{"name": "a"}],
+                "containers": [{"name": "a", "image": "2"}, {"$patch": "delete", "name": "b"}],
+            }
+        },
+        POD,
+    ),
+    (
+        pod({"name": "a"}),
+        pod({"name": "a"}),
+        pod({"name": "sidecar"}, {"name": "a"}),
+        {"spec": {"$setElementOrder/containers": [{"name": "a"}]}},
+        POD,
+    ),
+    (
+        {"metadata": {"finalizers": ["a", "b"]}},
+        {"metadata": {"finalizers": ["c", "b"]}},
+        {"metadata": {"finalizers": ["a", "b", "x"]}},
+        {
+            "metadata": {
+                "$deleteFromPrimitiveList/finalizers": ["a"],
+                "$setElementOrder/finalizers": ["c", "b"],
+                "finalizers": ["c"],
+            }
+        },
+        POD,
+    ),
+    (
+        pod(volumes=[{"name": "v", "emptyDir": {}}]),
+        pod(volumes=[{"name": "v", "hostPath": {"path": "/"}}]),
+        pod(volumes=[{"name": "v", "emptyDir": {}}]),
+        {
+            "spec": {
+                "$setElementOrder/volumes": [{"name": "v"}],
+                "volumes": [
+                    {"$retainKeys": ["hostPath", "name"], "emptyDir": None, "hostPath": {"path": "/"}, "name": "v"}
+                ],
+            }
+        },
+        POD,
+    ),
+    (
+        {"spec": {"selector": {"matchLabels": {"a": "b"}}}},
+        {"spec": {"selector": {"matchLabels": {"a": "b"}}}},
+        {"spec": {"selector": {"matchLabels": {"a": "b"}}}},
+        {"spec": {"selector": {"matchLabels": {"a": "b"}}}},
+        BUDGET,
+    ),
+    (
+        {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}},
+        {"spec": {"strategy": {"type": "Recreate"}}},
+        {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}}},
+        {"spec": {"strategy": {"$retainKeys": ["type"], "rollingUpdate": None, "type": "Recreate"}}},
+        DEPLOYMENT,
+    ),
 )
 def test_strategic_patches(original: Any, modified: Any, current: Any, patch: Any, node: Node) -> None:
     assert three_way_strategic_patch(original, modified, current, node) == patch

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.event_filter import EVERYTHING, EventFilter, Subscription, concerned, matching
+from tests.support.cases import cases
 
 
 def obj(spec: Any = None, **metadata: Any) -> Obj:
@@ -23,37 +22,34 @@ ONE = obj(1, generation=1)
 RED, BLUE = (obj(1, labels={"colour": name}) for name in ("red", "blue"))
 
 
-@pytest.mark.parametrize(
-    ("wanted", "old", "new", "expected"),
-    [
-        (EVERYTHING, ONE, ONE, True),
-        (EventFilter(on=("ADDED",)), None, ONE, True),
-        (EventFilter(on=("ADDED",)), ONE, ONE, False),
-        (EventFilter(on=("MODIFIED",)), ONE, ONE, True),
-        (EventFilter(on=("ADDED", "MODIFIED")), ONE, None, False),
-        (EventFilter(on=("DELETED",)), ONE, None, True),
-        (EventFilter(on=("DELETED",)), None, ONE, False),
-        (EventFilter(changed=("spec",)), None, ONE, True),
-        (EventFilter(changed=("spec",)), ONE, None, True),
-        (EventFilter(changed=("spec",)), ONE, obj(1, generation=2), False),
-        (EventFilter(changed=("spec",)), ONE, obj(2), True),
-        (EventFilter(changed=("metadata.generation", "spec")), ONE, obj(1, generation=2), True),
-        (EventFilter(changed=("metadata.generation", "spec")), ONE, obj(2, generation=1), True),
-        (EventFilter(changed=("metadata.deletionTimestamp",)), ONE, obj(1, deletionTimestamp="t"), True),
-        (EventFilter(changed=("metadata.labels",)), obj(), obj(labels={}), False),
-        (EventFilter(changed=("metadata.labels",)), obj(), RED, True),
-        (EventFilter(changed=("spec.a",)), obj({"a": 1}), obj({"a": 1, "b": 2}), False),
-        (EventFilter(changed=("spec.a",)), obj({"a": 1}), obj(None), True),
-        (EventFilter(changed=("spec.a",)), obj({"a": 0}), obj({}), True),
-        (EventFilter(changed=("spec.a",)), obj({"a": {}}), obj({}), True),
-        (EventFilter(having=(colour, "red")), RED, BLUE, True),
-        (EventFilter(having=(colour, "red")), BLUE, RED, True),
-        (EventFilter(having=(colour, "red")), RED, None, True),
-        (EventFilter(having=(colour, "red")), None, BLUE, False),
-        (EventFilter(having=(colour, "red")), ONE, ONE, False),
-        (EventFilter(having=(colour, "red"), changed=("spec",)), RED, RED, False),
-        (EventFilter(having=(colour, "red"), on=("DELETED",)), None, RED, False),
-    ],
+@cases(
+    (EVERYTHING, ONE, ONE, True),
+    (EventFilter(on=("ADDED",)), None, ONE, True),
+    (EventFilter(on=("ADDED",)), ONE, ONE, False),
+    (EventFilter(on=("MODIFIED",)), ONE, ONE, True),
+    (EventFilter(on=("ADDED", "MODIFIED")), ONE, None, False),
+    (EventFilter(on=("DELETED",)), ONE, None, True),
+    (EventFilter(on=("DELETED",)), None, ONE, False),
+    (EventFilter(changed=("spec",)), None, ONE, True),
+    (EventFilter(changed=("spec",)), ONE, None, True),
+    (EventFilter(changed=("spec",)), ONE, obj(1, generation=2), False),
+    (EventFilter(changed=("spec",)), ONE, obj(2), True),
+    (EventFilter(changed=("metadata.generation", "spec")), ONE, obj(1, generation=2), True),
+    (EventFilter(changed=("metadata.generation", "spec")), ONE, obj(2, generation=1), True),
+    (EventFilter(changed=("metadata.deletionTimestamp",)), ONE, obj(1, deletionTimestamp="t"), True),
+    (EventFilter(changed=("metadata.labels",)), obj(), obj(labels={}), False),
+    (EventFilter(changed=("metadata.labels",)), obj(), RED, True),
+    (EventFilter(changed=("spec.a",)), obj({"a": 1}), obj({"a": 1, "b": 2}), False),
+    (EventFilter(changed=("spec.a",)), obj({"a": 1}), obj(None), True),
+    (EventFilter(changed=("spec.a",)), obj({"a": 0}), obj({}), True),
+    (EventFilter(changed=("spec.a",)), obj({"a": {}}), obj({}), True),
+    (EventFilter(having=(colour, "red")), RED, BLUE, True),
+    (EventFilter(having=(colour, "red")), BLUE, RED, True),
+    (EventFilter(having=(colour, "red")), RED, None, True),
+    (EventFilter(having=(colour, "red")), None, BLUE, False),
+    (EventFilter(having=(colour, "red")), ONE, ONE, False),
+    (EventFilter(having=(colour, "red"), changed=("spec",)), RED, RED, False),
+    (EventFilter(having=(colour, "red"), on=("DELETED",)), None, RED, False),
 )
 def test_a_filter_says_which_changes_concern_a_handler(
     wanted: EventFilter, old: Obj | None, new: Obj | None, expected: bool
@@ -81,9 +77,7 @@ def test_handlers_are_found_in_their_order_and_what_they_share_is_computed_once_
     assert computed == [RED, BLUE]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"), [(ONE, obj(2), True), (obj(2), ONE, True), (obj(2), None, False), (None, ONE, True)]
-)
+@cases((ONE, obj(2), True), (obj(2), ONE, True), (obj(2), None, False), (None, ONE, True))
 def test_a_condition_holds_for_a_change_of_which_either_object_fulfils_it(
     old: Obj | None, new: Obj | None, expected: bool
 ) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from karmada.kube.runtime.features import Feature, FeatureGates, Stage
+from tests.support.cases import cases
 
 
 @pytest.fixture
@@ -33,16 +34,13 @@ def test_a_named_gate_wins_over_its_stage(gates: FeatureGates) -> None:
     assert not gates.enabled("New")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("Nope=true", "unrecognized feature gate: Nope"),
-        ("New", "missing bool value for New"),
-        ("New=maybe", 'invalid value of New=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax'),
-        ("Old=false", "cannot set feature gate Old to false, feature is locked to true"),
-    ],
+@cases(
+    ("Nope=true", "unrecognized feature gate: Nope"),
+    ("New", "missing bool value for New"),
+    ("New=maybe", 'invalid value of New=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax'),
+    ("Old=false", "cannot set feature gate Old to false, feature is locked to true"),
 )
-def test_a_wrong_flag_is_refused_and_changes_nothing(gates: FeatureGates, text: str, message: str) -> None:
+def test_a_wrong_flag_is_refused_and_changes_nothing(text: str, message: str, gates: FeatureGates) -> None:
     with pytest.raises(ValueError, match="^" + message.replace("(", r"\(") + "$"):
         gates.set(f"Ripe=false,{text}")
     assert gates.enabled("Ripe")

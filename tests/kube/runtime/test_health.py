@@ -8,6 +8,7 @@ import pytest
 from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.metrics import Metrics
 from karmada.kube.runtime.serving import ObservabilityServer
+from tests.support.cases import cases
 
 
 async def not_yet() -> bool:
@@ -55,18 +56,15 @@ async def server(health: Health) -> AsyncIterator[str]:
     await server.stop()
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "part"),
-    [
-        ("/livez", 200, "ok"),
-        ("/readyz", 500, "[-]informer-sync failed"),
-        ("/readyz?exclude=informer-sync&verbose", 200, "readyz check passed"),
-        ("/readyz/ping", 200, "ok"),
-        ("/readyz/nothing", 404, "404 page not found"),
-        ("/metrics", 200, "# TYPE workqueue_adds_total counter"),
-    ],
+@cases(
+    ("/livez", 200, "ok"),
+    ("/readyz", 500, "[-]informer-sync failed"),
+    ("/readyz?exclude=informer-sync&verbose", 200, "readyz check passed"),
+    ("/readyz/ping", 200, "ok"),
+    ("/readyz/nothing", 404, "404 page not found"),
+    ("/metrics", 200, "# TYPE workqueue_adds_total counter"),
 )
-async def test_the_endpoints_answer(server: str, path: str, status: int, part: str) -> None:
+async def test_the_endpoints_answer(path: str, status: int, part: str, server: str) -> None:
     async with aiohttp.ClientSession() as session, session.get(server + path) as response:
         assert response.status == status
         assert part in await response.text()

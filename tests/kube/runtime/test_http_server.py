@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from karmada.kube.runtime.http_server import serve
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT
 
 
@@ -43,14 +44,11 @@ async def received(port: int, data: bytes) -> bytes:
         writer.close()
 
 
-@pytest.mark.parametrize(
-    ("request_line", "status"),
-    [
-        (b"GET / HTTP/1.1", b"200"),
-        (b"GET /none HTTP/1.1", b"404"),
-        (b"GET / HTTP/9", b"400"),
-        (b"\x16\x03\x01", b"400"),
-    ],
+@cases(
+    (b"GET / HTTP/1.1", b"200"),
+    (b"GET /none HTTP/1.1", b"404"),
+    (b"GET / HTTP/9", b"400"),
+    (b"\x16\x03\x01", b"400"),
 )
 async def test_no_response_names_the_software(request_line: bytes, status: bytes) -> None:
     async with served() as port:
@@ -66,7 +64,7 @@ async def test_the_name_of_a_server_behind_it_is_kept() -> None:
         )
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: h\r\nX-Slow: "])
+@cases(b"", b"GET / HTTP/1.1\r\nHost: h\r\nX-Slow: ")
 async def test_a_connection_without_a_whole_request_is_closed(sent: bytes) -> None:
     async with served(idle=0.05) as port:
         assert await received(port, sent) == b""

@@ -7,19 +7,17 @@ from typing import Any
 import pytest
 
 from karmada.kube.runtime.loop_errors import report_loop_errors
+from tests.support.cases import cases
 
 CLOSED = RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
 
 
-@pytest.mark.parametrize(
-    ("context", "logged"),
-    [
-        ({"message": "Fatal error on SSL protocol", "exception": CLOSED}, False),
-        ({"message": "Fatal error on SSL protocol", "exception": RuntimeError("other")}, True),
-        ({"message": "Fatal error on SSL protocol", "exception": ValueError("the handler is closed")}, True),
-        ({"message": "Task exception was never retrieved", "exception": CLOSED}, True),
-        ({"message": "Unclosed"}, True),
-    ],
+@cases(
+    ({"message": "Fatal error on SSL protocol", "exception": CLOSED}, False),
+    ({"message": "Fatal error on SSL protocol", "exception": RuntimeError("other")}, True),
+    ({"message": "Fatal error on SSL protocol", "exception": ValueError("the handler is closed")}, True),
+    ({"message": "Task exception was never retrieved", "exception": CLOSED}, True),
+    ({"message": "Unclosed"}, True),
 )
 async def test_only_data_that_comes_after_the_end_is_no_error(
     context: dict[str, Any], logged: bool, caplog: pytest.LogCaptureFixture

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.current_work import Work
 from karmada.kube.runtime.quarantine import WHOLE, Entry, Quarantine, fingerprint
+from tests.support.cases import cases
 
 
 class File:
@@ -44,7 +44,7 @@ def test_the_innermost_work_of_a_controller_is_to_blame(clock: FakeClock) -> Non
     assert [entry.name for entry in quarantine.entries()] == [("other", "pods ns/web")]
 
 
-@pytest.mark.parametrize("work", [[], [Work("request", "GET /apis")], [Work("object", "pods ns/web")]])
+@cases([], [Work("request", "GET /apis")], [Work("object", "pods ns/web")])
 def test_nothing_is_noted_of_what_is_no_controllers(work: list[Work], clock: FakeClock) -> None:
     file = File()
     opened(file, clock).blame(work, 30, "")
@@ -68,7 +68,7 @@ def test_a_key_is_held_until_its_object_changes(clock: FakeClock) -> None:
     assert (taken_up, quarantine.entries()) == (["again"], [])
 
 
-@pytest.mark.parametrize(("minutes", "whole"), [(4, True), (6, False)])
+@cases((4, True), (6, False))
 def test_three_keys_within_ten_minutes_are_all_keys(minutes: int, whole: bool, clock: FakeClock) -> None:
     quarantine = Quarantine(clock)
     for name in ("ns/a", "ns/b", "ns/c"):
@@ -79,7 +79,7 @@ def test_three_keys_within_ten_minutes_are_all_keys(minutes: int, whole: bool, c
     assert not quarantine.of("other").holds("ns/d", lambda: "whatever")
 
 
-@pytest.mark.parametrize("content", [b"", b"\0", b'{"entries": [{}]}'])
+@cases(b"", b"\0", b'{"entries": [{}]}')
 def test_a_damaged_file_holds_nothing(content: bytes, clock: FakeClock) -> None:
     quarantine = Quarantine(clock)
     quarantine.load(content, lambda _content: None)
@@ -101,16 +101,13 @@ def workload(**more: Any) -> Obj:
     return {"kind": "Deployment", "metadata": metadata, "spec": {"replicas": 1}, "status": {}, **more}
 
 
-@pytest.mark.parametrize(
-    ("other", "same"),
-    [
-        (workload(status={"replicas": 1}), True),
-        (workload(metadata={**workload()["metadata"], "resourceVersion": "2", "managedFields": []}), True),
-        (workload(spec={"replicas": 2}), False),
-        (workload(metadata={**workload()["metadata"], "labels": {}}), False),
-        (workload(metadata={**workload()["metadata"], "deletionTimestamp": "2030-01-01T00:00:00Z"}), False),
-        (None, False),
-    ],
+@cases(
+    (workload(status={"replicas": 1}), True),
+    (workload(metadata={**workload()["metadata"], "resourceVersion": "2", "managedFields": []}), True),
+    (workload(spec={"replicas": 2}), False),
+    (workload(metadata={**workload()["metadata"], "labels": {}}), False),
+    (workload(metadata={**workload()["metadata"], "deletionTimestamp": "2030-01-01T00:00:00Z"}), False),
+    (None, False),
 )
 def test_a_fingerprint_changes_with_all_but_status_and_versions(other: Obj | None, same: bool) -> None:
     assert (fingerprint(workload()) == fingerprint(other)) is same

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.sharing import EVERYWHERE, Assignment, View, by_namespace, everywhere, owner_of
+from tests.support.cases import cases
 
 NAMES = st.frozensets(st.sampled_from("abcdefgh"), min_size=1)
 SHARDS = [f"cluster/member{number}" for number in range(200)]
@@ -30,7 +30,7 @@ def test_a_member_that_joins_or_leaves_moves_only_what_it_gains_or_had(members: 
         assert after in (before, joining)
 
 
-@pytest.mark.parametrize("count", [2, 3, 5])
+@cases(2, 3, 5)
 def test_shards_are_spread_evenly(count: int) -> None:
     members = [f"karmada-worker-{number}-x7f2q" for number in range(count)]
     shares = Counter(owner_of(f"namespace/team-{number}", members) for number in range(2000))
@@ -43,13 +43,10 @@ def test_nobody_owns_a_shard_of_no_members() -> None:
     assert Assignment("a").owns(EVERYWHERE)
 
 
-@pytest.mark.parametrize(
-    ("shard", "expected"),
-    [
-        (by_namespace(Key("web", "shop")), "namespace/web"),
-        (by_namespace(Key("", "global")), "namespace/"),
-        (everywhere(Key("web", "shop")), EVERYWHERE),
-    ],
+@cases(
+    (by_namespace(Key("web", "shop")), "namespace/web"),
+    (by_namespace(Key("", "global")), "namespace/"),
+    (everywhere(Key("web", "shop")), EVERYWHERE),
 )
 def test_shards_of_keys(shard: str, expected: str) -> None:
     assert shard == expected

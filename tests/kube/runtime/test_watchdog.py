@@ -29,6 +29,7 @@ from karmada.kube.runtime.watchdog import (
     Watchdog,
     watching_for_stalls,
 )
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT, eventually
 
 
@@ -50,7 +51,7 @@ def locked(seconds: float) -> None:
         amount *= 2
 
 
-@pytest.mark.parametrize("work", [busy, locked])
+@cases(busy, locked)
 async def test_a_long_callback_is_counted_with_its_stack(
     work: Callable[[float], None], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -68,13 +69,10 @@ async def test_a_long_callback_is_counted_with_its_stack(
     assert f"event_loop_stalls_total {stalls.count}.0" in page
 
 
-@pytest.mark.parametrize(
-    ("limit", "verdicts"),
-    [
-        (0.0, {2.0: Verdict.REPORT}),
-        (30.0, {2.0: Verdict.REPORT, 30.0: Verdict.END}),
-        (1.0, {0.5: Verdict.REPORT, 1.0: Verdict.END}),
-    ],
+@cases(
+    (0.0, {2.0: Verdict.REPORT}),
+    (30.0, {2.0: Verdict.REPORT, 30.0: Verdict.END}),
+    (1.0, {0.5: Verdict.REPORT, 1.0: Verdict.END}),
 )
 def test_a_callback_is_reported_once_and_ends_the_process_at_the_limit(
     limit: float, verdicts: dict[float, Verdict]
@@ -106,7 +104,7 @@ class Looper(Reconciler):
             pass
 
 
-@pytest.mark.parametrize("where", ["reconcile", "handler"])
+@cases("reconcile", "handler")
 async def test_a_hang_names_the_key_or_object_while_it_lasts_and_ends_the_process(
     where: str, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:

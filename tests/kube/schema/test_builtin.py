@@ -13,6 +13,7 @@ from karmada.kube.objects.gvk import GVK
 from karmada.kube.schema.builtin import Definitions, openapi_name, versions
 from karmada.kube.schema.node import UNSET, Node
 from karmada.kube.schema.wire import message_of, rules_of, wire_table
+from tests.support.cases import cases
 
 CORE = "io.k8s.api.core.v1."
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -28,51 +29,43 @@ def field(defs: Definitions, definition: str, name: str) -> Node:
     return defs.node(definition).properties[name]
 
 
-@pytest.mark.parametrize(
-    ("definition", "name", "list_type", "list_keys"),
-    [
-        (CORE + "Container", "ports", "map", ("containerPort", "protocol")),
-        (CORE + "ServiceSpec", "ports", "map", ("port", "protocol")),
-        (CORE + "PodSpec", "topologySpreadConstraints", "map", ("topologyKey", "whenUnsatisfiable")),
-        (CORE + "PodSpec", "containers", "map", ("name",)),
-        (CORE + "PodSpec", "tolerations", "atomic", ()),
-        (META + "ObjectMeta", "finalizers", "set", ()),
-        (META + "ObjectMeta", "ownerReferences", "map", ("uid",)),
-        ("io.k8s.api.batch.v1.JobStatus", "conditions", "atomic", ()),
-        ("io.k8s.api.rbac.v1.ClusterRole", "rules", "atomic", ()),
-    ],
+@cases(
+    (CORE + "Container", "ports", "map", ("containerPort", "protocol")),
+    (CORE + "ServiceSpec", "ports", "map", ("port", "protocol")),
+    (CORE + "PodSpec", "topologySpreadConstraints", "map", ("topologyKey", "whenUnsatisfiable")),
+    (CORE + "PodSpec", "containers", "map", ("name",)),
+    (CORE + "PodSpec", "tolerations", "atomic", ()),
+    (META + "ObjectMeta", "finalizers", "set", ()),
+    (META + "ObjectMeta", "ownerReferences", "map", ("uid",)),
+    ("io.k8s.api.batch.v1.JobStatus", "conditions", "atomic", ()),
+    ("io.k8s.api.rbac.v1.ClusterRole", "rules", "atomic", ()),
 )
 def test_lists_have_the_topology_of_server_side_apply(
-    defs: Definitions, definition: str, name: str, list_type: str, list_keys: tuple[str, ...]
+    definition: str, name: str, list_type: str, list_keys: tuple[str, ...], defs: Definitions
 ) -> None:
     node = field(defs, definition, name)
     assert (node.list_type, node.list_keys) == (list_type, list_keys)
 
 
-@pytest.mark.parametrize(
-    ("definition", "name", "strategy", "key"),
-    [
-        (CORE + "PodSpec", "volumes", {"merge", "retainKeys"}, "name"),
-        (CORE + "Container", "ports", {"merge"}, "containerPort"),
-        (CORE + "Container", "volumeMounts", {"merge"}, "mountPath"),
-        (META + "ObjectMeta", "finalizers", {"merge"}, ""),
-        ("io.k8s.api.apps.v1.DeploymentSpec", "strategy", {"retainKeys"}, ""),
-        ("io.k8s.api.policy.v1.PodDisruptionBudgetSpec", "selector", {"replace"}, ""),
-        (CORE + "PodSpec", "tolerations", set(), ""),
-    ],
+@cases(
+    (CORE + "PodSpec", "volumes", {"merge", "retainKeys"}, "name"),
+    (CORE + "Container", "ports", {"merge"}, "containerPort"),
+    (CORE + "Container", "volumeMounts", {"merge"}, "mountPath"),
+    (META + "ObjectMeta", "finalizers", {"merge"}, ""),
+    ("io.k8s.api.apps.v1.DeploymentSpec", "strategy", {"retainKeys"}, ""),
+    ("io.k8s.api.policy.v1.PodDisruptionBudgetSpec", "selector", {"replace"}, ""),
+    (CORE + "PodSpec", "tolerations", set(), ""),
 )
 def test_fields_have_their_strategic_merge_rules(
-    defs: Definitions, definition: str, name: str, strategy: set[str], key: str
+    definition: str, name: str, strategy: set[str], key: str, defs: Definitions
 ) -> None:
     node = field(defs, definition, name)
     assert node.patch_strategy == strategy
     assert node.patch_merge_key == key
 
 
-@pytest.mark.parametrize(
-    "definition", [META + "LabelSelector", CORE + "LocalObjectReference", CORE + "ObjectReference"]
-)
-def test_some_types_are_atomic_wherever_they_stand(defs: Definitions, definition: str) -> None:
+@cases(META + "LabelSelector", CORE + "LocalObjectReference", CORE + "ObjectReference")
+def test_some_types_are_atomic_wherever_they_stand(definition: str, defs: Definitions) -> None:
     assert defs.node(definition).atomic
 
 
@@ -83,21 +76,18 @@ def test_a_property_may_say_otherwise_than_its_type(defs: Definitions) -> None:
     assert field(defs, CORE + "ServiceSpec", "selector").map_type == "atomic"
 
 
-@pytest.mark.parametrize(
-    ("definition", "name", "special"),
-    [
-        (CORE + "ResourceFieldSelector", "divisor", "quantity"),
-        (CORE + "ServicePort", "targetPort", "int-or-string"),
-        (META + "ObjectMeta", "creationTimestamp", "time"),
-        ("io.k8s.api.coordination.v1.LeaseSpec", "renewTime", "micro-time"),
-        (META + "ManagedFieldsEntry", "fieldsV1", "fields-v1"),
-        ("io.k8s.api.apps.v1.ControllerRevision", "data", "json"),
-        (EXTENSIONS + "JSONSchemaProps", "default", "json"),
-        (EXTENSIONS + "JSONSchemaProps", "additionalProperties", "schema-or-bool"),
-        (EXTENSIONS + "WebhookClientConfig", "caBundle", "bytes"),
-    ],
+@cases(
+    (CORE + "ResourceFieldSelector", "divisor", "quantity"),
+    (CORE + "ServicePort", "targetPort", "int-or-string"),
+    (META + "ObjectMeta", "creationTimestamp", "time"),
+    ("io.k8s.api.coordination.v1.LeaseSpec", "renewTime", "micro-time"),
+    (META + "ManagedFieldsEntry", "fieldsV1", "fields-v1"),
+    ("io.k8s.api.apps.v1.ControllerRevision", "data", "json"),
+    (EXTENSIONS + "JSONSchemaProps", "default", "json"),
+    (EXTENSIONS + "JSONSchemaProps", "additionalProperties", "schema-or-bool"),
+    (EXTENSIONS + "WebhookClientConfig", "caBundle", "bytes"),
 )
-def test_special_scalars_are_marked(defs: Definitions, definition: str, name: str, special: str) -> None:
+def test_special_scalars_are_marked(definition: str, name: str, special: str, defs: Definitions) -> None:
     assert field(defs, definition, name).special == special
 
 

@@ -19,6 +19,7 @@ from karmada.kube.schema import walk
 from karmada.kube.schema.builtin import OBJECT_META, Definitions
 from karmada.kube.schema.decode import DecodeError, duplicate_fields, normalize, parse_json
 from karmada.kube.schema.node import Node
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 DEFS = Definitions.load()
@@ -141,7 +142,7 @@ class TestNormalize:
         )
         assert spec["containers"][0]["env"][0]["valueFrom"]["resourceFieldRef"]["divisor"] == "0"
 
-    @pytest.mark.parametrize(("given", "stored"), [(1.0, 1), (-0.0, 0), (2**31 - 1, 2**31 - 1)])
+    @cases((1.0, 1), (-0.0, 0), (2**31 - 1, 2**31 - 1))
     def test_whole_floats_are_integers(self, given: float, stored: int) -> None:
         obj, _ = normalized("apps/v1", "Deployment", {"spec": {"replicas": given}})
         assert obj["spec"]["replicas"] == stored
@@ -151,29 +152,23 @@ class TestNormalize:
         spec, _ = pod({"activeDeadlineSeconds": 2**63 - 1})
         assert spec["activeDeadlineSeconds"] == 2**63 - 1
 
-    @pytest.mark.parametrize(
-        ("given", "stored"),
-        [
-            ("100m", "100m"),
-            ("1000m", "1"),
-            ("0.5", "500m"),
-            (2, "2"),
-            (0.1, "100m"),
-            ("1024Mi", "1Gi"),
-            ("1.5Gi", "1536Mi"),
-        ],
+    @cases(
+        ("100m", "100m"),
+        ("1000m", "1"),
+        ("0.5", "500m"),
+        (2, "2"),
+        (0.1, "100m"),
+        ("1024Mi", "1Gi"),
+        ("1.5Gi", "1536Mi"),
     )
     def test_quantities_become_canonical(self, given: Any, stored: str) -> None:
         spec, _ = pod({"containers": [{"resources": {"limits": {"cpu": given}}}]})
         assert spec["containers"][0]["resources"]["limits"]["cpu"] == stored
 
-    @pytest.mark.parametrize(
-        ("given", "stored"),
-        [
-            ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
-            ("2026-01-02T03:04:05.999Z", "2026-01-02T03:04:05Z"),
-            ("2026-01-02T03:04:05+02:00", "2026-01-02T01:04:05Z"),
-        ],
+    @cases(
+        ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
+        ("2026-01-02T03:04:05.999Z", "2026-01-02T03:04:05Z"),
+        ("2026-01-02T03:04:05+02:00", "2026-01-02T01:04:05Z"),
     )
     def test_times_become_whole_seconds_in_utc(self, given: str, stored: str) -> None:
         obj, _ = normalized("v1", "Namespace", {"metadata": {"deletionTimestamp": given}})
@@ -183,18 +178,15 @@ class TestNormalize:
         obj, _ = normalized("v1", "Namespace", {"metadata": {"creationTimestamp": "0001-01-01T00:00:00Z"}})
         assert obj["metadata"] == {}
 
-    @pytest.mark.parametrize("given", ["2026-01-02T03:04:05.500000Z", "2026-01-02T05:04:05.500000+02:00"])
+    @cases("2026-01-02T03:04:05.500000Z", "2026-01-02T05:04:05.500000+02:00")
     def test_micro_times_have_six_digits(self, given: str) -> None:
         obj, _ = normalized("coordination.k8s.io/v1", "Lease", {"spec": {"renewTime": given}})
         assert obj["spec"]["renewTime"] == "2026-01-02T03:04:05.500000Z"
 
-    @pytest.mark.parametrize(
-        ("fraction", "why"),
-        [
-            ("Z", 'cannot parse "Z" as ".000000"'),
-            (".5Z", 'cannot parse ".5Z" as ".000000"'),
-            (".1234567Z", 'cannot parse "7Z" as "Z07:00"'),
-        ],
+    @cases(
+        ("Z", 'cannot parse "Z" as ".000000"'),
+        (".5Z", 'cannot parse ".5Z" as ".000000"'),
+        (".1234567Z", 'cannot parse "7Z" as "Z07:00"'),
     )
     def test_micro_times_need_their_six_digits(self, fraction: str, why: str) -> None:
         given = f"2026-01-02T03:04:05{fraction}"
@@ -202,9 +194,7 @@ class TestNormalize:
             normalized("coordination.k8s.io/v1", "Lease", {"spec": {"renewTime": given}})
         assert str(caught.value) == f'parsing time "{given}" as "2006-01-02T15:04:05.000000Z07:00": {why}'
 
-    @pytest.mark.parametrize(
-        ("given", "stored"), [("YQ==", "YQ=="), ("YW\nJj\r\nYQ==", "YWJjYQ=="), ("YR==", "YQ=="), ("", "")]
-    )
+    @cases(("YQ==", "YQ=="), ("YW\nJj\r\nYQ==", "YWJjYQ=="), ("YR==", "YQ=="), ("", ""))
     def test_base64_becomes_canonical(self, given: str, stored: str) -> None:
         obj, _ = normalized("v1", "Secret", {"data": {"a": given}})
         assert obj["data"] == {"a": stored}
@@ -242,59 +232,54 @@ class TestNormalize:
         )
         assert unknown == ["spec.versions[0].schema.openAPIV3Schema.properties.spec.oops"]
 
-    @pytest.mark.parametrize(
-        ("obj", "text"),
-        [
-            (
-                {"spec": {"replicas": "3"}},
-                "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
-            ),
-            (
-                {"spec": {"replicas": 2**31}},
-                "json: cannot unmarshal number 2147483648 into Go struct field DeploymentSpec.spec.replicas"
-                " of type int32",
-            ),
-            (
-                {"spec": {"replicas": 1.5}},
-                "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
-            ),
-            (
-                {"spec": {"replicas": True}},
-                "json: cannot unmarshal bool into Go struct field DeploymentSpec.spec.replicas of type int32",
-            ),
-            (
-                {"spec": []},
-                "json: cannot unmarshal array into Go struct field Deployment.spec of type v1.DeploymentSpec",
-            ),
-            (
-                {"spec": {"paused": "no"}},
-                "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.paused of type bool",
-            ),
-            (
-                {"metadata": {"labels": {"a": 1}}},
-                "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
-            ),
-            (
-                {"metadata": {"labels": ["a"]}},
-                "json: cannot unmarshal array into Go struct field ObjectMeta.metadata.labels"
-                " of type map[string]string",
-            ),
-            (
-                {"spec": {"template": {"spec": {"containers": {}}}}},
-                "json: cannot unmarshal object into Go struct field PodSpec.spec.template.spec.containers"
-                " of type []v1.Container",
-            ),
-            (
-                {"spec": {"template": {"spec": {"containers": [{"name": "a"}, {"args": [1]}]}}}},
-                "json: cannot unmarshal number into Go struct field Container.spec.template.spec.containers.args"
-                " of type string",
-            ),
-            (
-                {"spec": {"template": {"spec": {"containers": [{"image": 5}]}}}},
-                "json: cannot unmarshal number into Go struct field Container.spec.template.spec.containers.image"
-                " of type string",
-            ),
-        ],
+    @cases(
+        (
+            {"spec": {"replicas": "3"}},
+            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            {"spec": {"replicas": 2**31}},
+            "json: cannot unmarshal number 2147483648 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            {"spec": {"replicas": 1.5}},
+            "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            {"spec": {"replicas": True}},
+            "json: cannot unmarshal bool into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            {"spec": []},
+            "json: cannot unmarshal array into Go struct field Deployment.spec of type v1.DeploymentSpec",
+        ),
+        (
+            {"spec": {"paused": "no"}},
+            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.paused of type bool",
+        ),
+        (
+            {"metadata": {"labels": {"a": 1}}},
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+        ),
+        (
+            {"metadata": {"labels": ["a"]}},
+            "json: cannot unmarshal array into Go struct field ObjectMeta.metadata.labels of type map[string]string",
+        ),
+        (
+            {"spec": {"template": {"spec": {"containers": {}}}}},
+            "json: cannot unmarshal object into Go struct field PodSpec.spec.template.spec.containers"
+            " of type []v1.Container",
+        ),
+        (
+            {"spec": {"template": {"spec": {"containers": [{"name": "a"}, {"args": [1]}]}}}},
+            "json: cannot unmarshal number into Go struct field Container.spec.template.spec.containers.args"
+            " of type string",
+        ),
+        (
+            {"spec": {"template": {"spec": {"containers": [{"image": 5}]}}}},
+            "json: cannot unmarshal number into Go struct field Container.spec.template.spec.containers.image"
+            " of type string",
+        ),
     )
     def test_a_value_of_the_wrong_type_is_refused_in_the_words_of_go(self, obj: Obj, text: str) -> None:
         assert refusal("apps/v1", "Deployment", obj) == text
@@ -305,7 +290,7 @@ class TestNormalize:
         with pytest.raises(DecodeError, match=r"^json: cannot unmarshal array into Go value of type v1\.Deployment$"):
             normalize(node, [])  # type: ignore[arg-type]
 
-    @pytest.mark.parametrize("quantity", ["1 Gi", "abc", "", True, []])
+    @cases("1 Gi", "abc", "", True, [])
     def test_a_bad_quantity_is_refused(self, quantity: Any) -> None:
         text = refusal("v1", "ResourceQuota", {"spec": {"hard": {"cpu": quantity}}})
         assert text == "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -322,19 +307,16 @@ class TestNormalize:
             refusal("v1", "Service", {"spec": spec}) == "json: cannot unmarshal number 1.5 into Go value of type int32"
         )
 
-    @pytest.mark.parametrize(
-        ("data", "offset"),
-        [
-            ("a", 0),
-            ("ab", 0),
-            ("abcde", 4),
-            ("ab*d", 2),
-            ("ab=", 3),
-            ("ab=c", 2),
-            ("abc=d", 4),
-            ("=abc", 0),
-            ("YQ==YQ==", 4),
-        ],
+    @cases(
+        ("a", 0),
+        ("ab", 0),
+        ("abcde", 4),
+        ("ab*d", 2),
+        ("ab=", 3),
+        ("ab=c", 2),
+        ("abc=d", 4),
+        ("=abc", 0),
+        ("YQ==YQ==", 4),
     )
     def test_bad_base64_is_refused_with_its_offset(self, data: str, offset: int) -> None:
         assert refusal("v1", "Secret", {"data": {"a": data}}) == f"illegal base64 data at input byte {offset}"
@@ -417,29 +399,26 @@ class TestCustomResources:
 
 
 class TestParseJson:
-    @pytest.mark.parametrize("body", [b"", b"  ", b'{"a":', b'{"a":1', b'["a', b'{"a":tr'])
+    @cases(b"", b"  ", b'{"a":', b'{"a":1', b'["a', b'{"a":tr')
     def test_a_cut_body_is_reported_as_such(self, body: bytes) -> None:
         with pytest.raises(ValueError) as caught:
             parse_json(body)
         assert str(caught.value) == "couldn't get version/kind; json parse error: unexpected end of JSON input"
 
-    @pytest.mark.parametrize(
-        ("body", "text"),
-        [
-            (b"hello", "invalid character 'h' looking for beginning of value"),
-            (b'{"a" 1}', "invalid character '1' after object key"),
-            (b'{"a":1 "b":2}', "invalid character '\"' after object key:value pair"),
-            (b'{"a":[1 2]}', "invalid character '2' after array element"),
-            (b'{"a":["]" 2]}', "invalid character '2' after array element"),
-            (b"{a:1}", "invalid character 'a' looking for beginning of object key string"),
-            (b"{} x", "invalid character 'x' after top-level value"),
-            (b'{"a":trux}', "invalid character 'x' in literal true (expecting 'e')"),
-            (b'{"a":"x\ny"}', "invalid character '\\n' in string literal"),
-            (b'{"a":"\\x"}', "invalid character 'x' in string escape code"),
-            (b'{"a":Infinity}', "invalid character 'I' looking for beginning of value"),
-            (b'{"a":-Infinity}', "invalid character 'I' in numeric literal"),
-            (b"'", "invalid character '\\'' looking for beginning of value"),
-        ],
+    @cases(
+        (b"hello", "invalid character 'h' looking for beginning of value"),
+        (b'{"a" 1}', "invalid character '1' after object key"),
+        (b'{"a":1 "b":2}', "invalid character '\"' after object key:value pair"),
+        (b'{"a":[1 2]}', "invalid character '2' after array element"),
+        (b'{"a":["]" 2]}', "invalid character '2' after array element"),
+        (b"{a:1}", "invalid character 'a' looking for beginning of object key string"),
+        (b"{} x", "invalid character 'x' after top-level value"),
+        (b'{"a":trux}', "invalid character 'x' in literal true (expecting 'e')"),
+        (b'{"a":"x\ny"}', "invalid character '\\n' in string literal"),
+        (b'{"a":"\\x"}', "invalid character 'x' in string escape code"),
+        (b'{"a":Infinity}', "invalid character 'I' looking for beginning of value"),
+        (b'{"a":-Infinity}', "invalid character 'I' in numeric literal"),
+        (b"'", "invalid character '\\'' looking for beginning of value"),
     )
     def test_a_broken_body_is_refused_in_the_words_of_go(self, body: bytes, text: str) -> None:
         with pytest.raises(ValueError) as caught:
@@ -456,17 +435,14 @@ class TestParseJson:
 
 
 class TestDuplicates:
-    @pytest.mark.parametrize(
-        ("body", "paths"),
-        [
-            (b'{"a":1,"b":{"a":1}}', []),
-            (b'{"metadata":{"labels":{"a":"1","a":"2"}}}', ["metadata.labels.a"]),
-            (b'{"spec":{"containers":[{"name":"a"},{"name":"b" , "name" : "c"}]}}', ["spec.containers[1].name"]),
-            (b'{"a":1,"a":1,"a":1}', ["a"]),
-            (b'{"a":"\\u0022\\u0022","b":1,"b":2}', ["b"]),
-            (b'{"a":"say \\":\\"", "b" : [] }', []),
-            (b'{"a":{"x":1,"x":2},"a":{"y":1}}', ["a.x", "a"]),
-        ],
+    @cases(
+        (b'{"a":1,"b":{"a":1}}', []),
+        (b'{"metadata":{"labels":{"a":"1","a":"2"}}}', ["metadata.labels.a"]),
+        (b'{"spec":{"containers":[{"name":"a"},{"name":"b" , "name" : "c"}]}}', ["spec.containers[1].name"]),
+        (b'{"a":1,"a":1,"a":1}', ["a"]),
+        (b'{"a":"\\u0022\\u0022","b":1,"b":2}', ["b"]),
+        (b'{"a":"say \\":\\"", "b" : [] }', []),
+        (b'{"a":{"x":1,"x":2},"a":{"y":1}}', ["a.x", "a"]),
     )
     def test_repeated_fields_are_found_with_their_path(self, body: bytes, paths: list[str]) -> None:
         assert duplicate_fields(body, orjson.loads(body)) == paths
@@ -512,7 +488,7 @@ def test_a_pod_spec_that_comes_again_is_not_walked_and_one_that_was_changed_is(m
     assert again["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"] == "1536Mi"
 
 
-@pytest.mark.parametrize("wrong", [float("nan"), "x"])
+@cases(float("nan"), "x")
 def test_a_pod_spec_whose_bytes_look_like_a_known_one_is_still_refused(wrong: Any) -> None:
     def deployment(containers: Any) -> Obj:
         obj = copy_json(DEPLOYMENT)

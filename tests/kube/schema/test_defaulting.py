@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.defaulting import apply_defaults, drop_nulls, prune
 from karmada.kube.schema.structural import compile_schema
+from tests.support.cases import cases
 
 SCHEMA: Obj = {
     "type": "object",
@@ -59,18 +59,15 @@ def defaulted(obj: Obj) -> Obj:
     return made
 
 
-@pytest.mark.parametrize(
-    ("given_spec", "expected"),
-    [
-        ({}, {"a": "A", "nd": "N"}),
-        ({"a": "x", "nd": "y"}, {"a": "x", "nd": "y"}),
-        ({"a": None, "nd": None}, {"a": "A", "nd": None}),
-        ({"deep": {}}, {"a": "A", "nd": "N", "deep": {"x": 0, "y": False}}),
-        ({"deep": {"x": 5}}, {"a": "A", "nd": "N", "deep": {"x": 5, "y": False}}),
-        ({"list": [{}, {"p": "UDP"}]}, {"a": "A", "nd": "N", "list": [{"p": "TCP"}, {"p": "UDP"}]}),
-        ({"map": {"k": {}}}, {"a": "A", "nd": "N", "map": {"k": {"q": 1}}}),
-        ({"words": {"k": None, "l": "x"}}, {"a": "A", "nd": "N", "words": {"k": "w", "l": "x"}}),
-    ],
+@cases(
+    ({}, {"a": "A", "nd": "N"}),
+    ({"a": "x", "nd": "y"}, {"a": "x", "nd": "y"}),
+    ({"a": None, "nd": None}, {"a": "A", "nd": None}),
+    ({"deep": {}}, {"a": "A", "nd": "N", "deep": {"x": 0, "y": False}}),
+    ({"deep": {"x": 5}}, {"a": "A", "nd": "N", "deep": {"x": 5, "y": False}}),
+    ({"list": [{}, {"p": "UDP"}]}, {"a": "A", "nd": "N", "list": [{"p": "TCP"}, {"p": "UDP"}]}),
+    ({"map": {"k": {}}}, {"a": "A", "nd": "N", "map": {"k": {"q": 1}}}),
+    ({"words": {"k": None, "l": "x"}}, {"a": "A", "nd": "N", "words": {"k": "w", "l": "x"}}),
 )
 def test_defaults_fill_in_what_is_absent_or_null(given_spec: Obj, expected: Obj) -> None:
     assert defaulted({"spec": given_spec}) == {"spec": expected}
@@ -114,39 +111,36 @@ def test_nulls_go_unless_the_field_is_nullable_or_has_a_default() -> None:
     assert obj == {"spec": {"a": None, "n": None, "raw": {"u": None}, "deep": {"z": None, "x": None}, "map": {}}}
 
 
-@pytest.mark.parametrize(
-    ("obj", "expected", "unknown"),
-    [
-        ({"x": 1, "spec": {"a": "1"}}, {"spec": {"a": "1"}}, ["x"]),
-        (
-            {"apiVersion": "v", "kind": "k", "metadata": {"whatever": 1}},
-            {"apiVersion": "v", "kind": "k", "metadata": {"whatever": 1}},
-            [],
-        ),
-        ({"spec": {"list": [{"p": "1", "u": 2}]}}, {"spec": {"list": [{"p": "1"}]}}, ["spec.list[0].u"]),
-        ({"spec": {"map": {"any": {"q": 1, "u": 2}}}}, {"spec": {"map": {"any": {"q": 1}}}}, ["spec.map.any.u"]),
-        (
-            {"spec": {"raw": {"u": {"v": 1}, "known": {"k": "1", "u": 1}}}},
-            {"spec": {"raw": {"u": {"v": 1}, "known": {"k": "1"}}}},
-            ["spec.raw.known.u"],
-        ),
-        (
-            {
-                "spec": {
-                    "template": {
-                        "apiVersion": "v1",
-                        "kind": "Pod",
-                        "metadata": {"name": "n", "odd": 1},
-                        "spec": {"z": "1", "u": 1},
-                        "data": 1,
-                    }
+@cases(
+    ({"x": 1, "spec": {"a": "1"}}, {"spec": {"a": "1"}}, ["x"]),
+    (
+        {"apiVersion": "v", "kind": "k", "metadata": {"whatever": 1}},
+        {"apiVersion": "v", "kind": "k", "metadata": {"whatever": 1}},
+        [],
+    ),
+    ({"spec": {"list": [{"p": "1", "u": 2}]}}, {"spec": {"list": [{"p": "1"}]}}, ["spec.list[0].u"]),
+    ({"spec": {"map": {"any": {"q": 1, "u": 2}}}}, {"spec": {"map": {"any": {"q": 1}}}}, ["spec.map.any.u"]),
+    (
+        {"spec": {"raw": {"u": {"v": 1}, "known": {"k": "1", "u": 1}}}},
+        {"spec": {"raw": {"u": {"v": 1}, "known": {"k": "1"}}}},
+        ["spec.raw.known.u"],
+    ),
+    (
+        {
+            "spec": {
+                "template": {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": "n", "odd": 1},
+                    "spec": {"z": "1", "u": 1},
+                    "data": 1,
                 }
-            },
-            {"spec": {"template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "n"}, "spec": {"z": "1"}}}},
-            ["spec.template.metadata.odd", "spec.template.spec.u", "spec.template.data"],
-        ),
-        ({"spec": {"deep": [{"u": 1}]}}, {"spec": {"deep": [{}]}}, ["spec.deep[0].u"]),
-    ],
+            }
+        },
+        {"spec": {"template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "n"}, "spec": {"z": "1"}}}},
+        ["spec.template.metadata.odd", "spec.template.spec.u", "spec.template.data"],
+    ),
+    ({"spec": {"deep": [{"u": 1}]}}, {"spec": {"deep": [{}]}}, ["spec.deep[0].u"]),
 )
 def test_pruning_removes_what_the_schema_does_not_know(obj: Obj, expected: Obj, unknown: list[str]) -> None:
     made = copy_json(obj)

@@ -12,6 +12,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.structural_rules import structural_errors
 from karmada.kube.schema.validation import UNCHECKED, validate
+from tests.support.cases import cases
 
 
 def compiled(spec: Obj) -> Any:
@@ -233,25 +234,22 @@ def test_the_name_of_an_object_may_be_restricted() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("embedded", "expected"),
-    [
-        ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "n", "labels": {"a": "b"}}}, []),
-        ({"kind": "Pod"}, ["spec.x.apiVersion: Required value"]),
-        ({"apiVersion": "v1"}, ["spec.x.kind: Required value"]),
-        (
-            {"apiVersion": "a/b/c", "kind": "Pod"},
-            ['spec.x.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'],
-        ),
-        (
-            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a/b"}},
-            ["spec.x.metadata.name: Invalid value: \"a/b\": may not contain '/'"],
-        ),
-        (
-            {"apiVersion": "v1", "kind": "Pod", "metadata": 3},
-            ['spec.x.metadata: Invalid value: "integer": spec.x.metadata in body must be of type object: "integer"'],
-        ),
-    ],
+@cases(
+    ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "n", "labels": {"a": "b"}}}, []),
+    ({"kind": "Pod"}, ["spec.x.apiVersion: Required value"]),
+    ({"apiVersion": "v1"}, ["spec.x.kind: Required value"]),
+    (
+        {"apiVersion": "a/b/c", "kind": "Pod"},
+        ['spec.x.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'],
+    ),
+    (
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a/b"}},
+        ["spec.x.metadata.name: Invalid value: \"a/b\": may not contain '/'"],
+    ),
+    (
+        {"apiVersion": "v1", "kind": "Pod", "metadata": 3},
+        ['spec.x.metadata: Invalid value: "integer": spec.x.metadata in body must be of type object: "integer"'],
+    ),
 )
 def test_an_embedded_resource_needs_an_identity(embedded: Obj, expected: list[str]) -> None:
     field = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
@@ -280,20 +278,17 @@ TIGHT = compiled(
 )
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "fields"),
-    [
-        ({"a": 1}, {"a": 1, "b": "new"}, []),
-        ({"a": 1}, {"a": 2}, ["spec.a"]),
-        ({"deep": {"c": 1}}, {"deep": {"c": 1, "d": "x"}}, []),
-        ({"keyed": [{"k": "x", "v": 1}]}, {"keyed": [{"k": "y", "v": 9}, {"k": "x", "v": 1}]}, []),
-        ({"keyed": [{"k": "x", "v": 1}]}, {"keyed": [{"k": "x", "v": 2}]}, ["spec.keyed[0].v"]),
-        ({"plain": [1]}, {"plain": [1], "b": "x"}, []),
-        ({"plain": [1]}, {"plain": [1, 9]}, ["spec.plain[0]"]),
-        ({"set": ["a", "a"]}, {"set": ["a", "a", "b"]}, []),
-        ({"set": ["a"]}, {"set": ["a", "a"]}, ["spec.set[1]"]),
-        ({"flag": True}, {"flag": 1}, ["spec.flag"]),
-    ],
+@cases(
+    ({"a": 1}, {"a": 1, "b": "new"}, []),
+    ({"a": 1}, {"a": 2}, ["spec.a"]),
+    ({"deep": {"c": 1}}, {"deep": {"c": 1, "d": "x"}}, []),
+    ({"keyed": [{"k": "x", "v": 1}]}, {"keyed": [{"k": "y", "v": 9}, {"k": "x", "v": 1}]}, []),
+    ({"keyed": [{"k": "x", "v": 1}]}, {"keyed": [{"k": "x", "v": 2}]}, ["spec.keyed[0].v"]),
+    ({"plain": [1]}, {"plain": [1], "b": "x"}, []),
+    ({"plain": [1]}, {"plain": [1, 9]}, ["spec.plain[0]"]),
+    ({"set": ["a", "a"]}, {"set": ["a", "a", "b"]}, []),
+    ({"set": ["a"]}, {"set": ["a", "a"]}, ["spec.set[1]"]),
+    ({"flag": True}, {"flag": 1}, ["spec.flag"]),
 )
 def test_an_update_is_forgiven_what_it_did_not_change(old: Obj, new: Obj, fields: list[str]) -> None:
     assert [e.field for e in validate(TIGHT, {"spec": new}, {"spec": old})] == fields
@@ -339,9 +334,7 @@ def test_nested_alternatives_are_each_tried_once() -> None:
     assert len(errors(inner, "b")) == 42
 
 
-@pytest.mark.parametrize(
-    ("value", "fits"), [(1, True), (True, False), (1.0, False), ({"b": 2, "a": 1}, True), (3, False)]
-)
+@cases((1, True), (True, False), (1.0, False), ({"b": 2, "a": 1}, True), (3, False))
 def test_an_enum_compares_json_values(value: Any, fits: bool) -> None:
     field = {"x-kubernetes-preserve-unknown-fields": True, "enum": [1, {"a": 1, "b": 2}]}
     assert (not errors(field, value)) is fits

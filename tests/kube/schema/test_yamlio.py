@@ -11,48 +11,46 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.schema.yamlio import dump_yaml, load_all, load_strict, load_yaml, resolve_plain
+from tests.support.cases import cases
 from tests.support.counting import counted_calls
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("abc", "abc"),
-        ("~", None),
-        ("null", None),
-        ("true", True),
-        ("yes", True),
-        ("y", True),
-        ("On", True),
-        ("off", False),
-        ("N", False),
-        ("truE", "truE"),
-        ("5", 5),
-        ("-5", -5),
-        ("+5", 5),
-        ("010", 8),
-        ("0o17", 15),
-        ("09", 9),
-        ("0x1F", 31),
-        ("0b101", 5),
-        ("1_000", 1000),
-        ("9223372036854775807", 2**63 - 1),
-        ("18446744073709551615", 2**64 - 1),
-        ("1.5", 1.5),
-        (".5", 0.5),
-        ("1.0", 1),
-        ("1e3", 1000),
-        ("1E-2", 0.01),
-        ("1.2.3", "1.2.3"),
-        ("22:22", "22:22"),
-        ("1:30:00", "1:30:00"),
-        ("2026-01-02", "2026-01-02"),
-        ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
-        ("100m", "100m"),
-        ("-", "-"),
-        (".", "."),
-        ("0x", "0x"),
-    ],
+@cases(
+    ("abc", "abc"),
+    ("~", None),
+    ("null", None),
+    ("true", True),
+    ("yes", True),
+    ("y", True),
+    ("On", True),
+    ("off", False),
+    ("N", False),
+    ("truE", "truE"),
+    ("5", 5),
+    ("-5", -5),
+    ("+5", 5),
+    ("010", 8),
+    ("0o17", 15),
+    ("09", 9),
+    ("0x1F", 31),
+    ("0b101", 5),
+    ("1_000", 1000),
+    ("9223372036854775807", 2**63 - 1),
+    ("18446744073709551615", 2**64 - 1),
+    ("1.5", 1.5),
+    (".5", 0.5),
+    ("1.0", 1),
+    ("1e3", 1000),
+    ("1E-2", 0.01),
+    ("1.2.3", "1.2.3"),
+    ("22:22", "22:22"),
+    ("1:30:00", "1:30:00"),
+    ("2026-01-02", "2026-01-02"),
+    ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
+    ("100m", "100m"),
+    ("-", "-"),
+    (".", "."),
+    ("0x", "0x"),
 )
 def test_plain_scalars_mean_what_they_mean_in_go(text: str, value: Any) -> None:
     result = resolve_plain(text)
@@ -60,7 +58,7 @@ def test_plain_scalars_mean_what_they_mean_in_go(text: str, value: Any) -> None:
     assert type(result) is type(value)
 
 
-@pytest.mark.parametrize("text", ["'5'", '"5"', "!!str 5", "|-\n  5", ">-\n  5"])
+@cases("'5'", '"5"', "!!str 5", "|-\n  5", ">-\n  5")
 def test_quoted_and_tagged_scalars_are_text(text: str) -> None:
     assert load_yaml(f"a: {text}\n") == {"a": "5"}
 
@@ -75,7 +73,7 @@ def test_keys_become_text() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["~: a", "? [x]\n: a", "? {x: 1}\n: a"])
+@cases("~: a", "? [x]\n: a", "? {x: 1}\n: a")
 def test_other_keys_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="error converting YAML to JSON: unsupported map key of type: "):
         load_yaml(text)
@@ -119,15 +117,12 @@ def test_a_manifest_is_all_its_documents_that_are_not_empty() -> None:
     assert load_all('# head\n---\na: 1\n---\n---\n# no\n---\n{"b": 2}\n...\n') == [{"a": 1}, {"b": 2}]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("a: b: c", "yaml: mapping values are not allowed in this context"),
-        ("a:\n\t- x", "yaml: line 2: found character that cannot start any token"),
-        ("a: &x [*x]", "yaml: anchor value contains itself"),
-        ("a: .inf", "json: unsupported value: .inf"),
-        ("a: {<<: 5}", "yaml: map merge requires map or sequence of maps as the value"),
-    ],
+@cases(
+    ("a: b: c", "yaml: mapping values are not allowed in this context"),
+    ("a:\n\t- x", "yaml: line 2: found character that cannot start any token"),
+    ("a: &x [*x]", "yaml: anchor value contains itself"),
+    ("a: .inf", "json: unsupported value: .inf"),
+    ("a: {<<: 5}", "yaml: map merge requires map or sequence of maps as the value"),
 )
 def test_bad_documents_are_refused(text: str, problem: str) -> None:
     with pytest.raises(ValueError) as caught:
@@ -158,7 +153,7 @@ def test_what_aliases_add_is_bounded_by_the_document() -> None:
     assert calls.count < 8 * once.count
 
 
-@pytest.mark.parametrize("source", ["*b", "{{c{n}: 1}}"])
+@cases("*b", "{{c{n}: 1}}")
 def test_merging_costs_by_what_is_merged_not_by_what_was_before(source: str) -> None:
     def calls_of(times: int) -> int:
         """Each merge adds one key: with what it finds copied for each, this would grow with the square."""
@@ -228,16 +223,13 @@ def test_written_objects_look_like_those_of_kubectl() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("0xffffffffffffffff", 2**64 - 1),
-        ("0x1ffffffffffffffff", "0x1ffffffffffffffff"),
-        ("0x" + "f" * 100_000, "0x" + "f" * 100_000),
-        ("1" + "0" * 30, 1e30),
-        ("1" * 5000, "1" * 5000),
-        ("-9223372036854775809", -9223372036854775809.0),
-    ],
+@cases(
+    ("0xffffffffffffffff", 2**64 - 1),
+    ("0x1ffffffffffffffff", "0x1ffffffffffffffff"),
+    ("0x" + "f" * 100_000, "0x" + "f" * 100_000),
+    ("1" + "0" * 30, 1e30),
+    ("1" * 5000, "1" * 5000),
+    ("-9223372036854775809", -9223372036854775809.0),
 )
 def test_integers_beyond_64_bits_are_floats_if_decimal_and_else_text(text: str, value: object) -> None:
     result = load_yaml(text)

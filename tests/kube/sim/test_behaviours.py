@@ -7,6 +7,7 @@ import pytest
 
 from karmada.kube.sim.behaviours import ANNOTATION, OK, Behaviours, Outcome, Rule, parse_outcome
 from karmada.kube.sim.profile import Delay
+from tests.support.cases import cases
 
 POD: dict[str, Any] = {
     "metadata": {
@@ -28,51 +29,45 @@ def annotated(text: str) -> dict[str, Any]:
     return {**POD, "metadata": {**POD["metadata"], "annotations": {ANNOTATION: text}}}
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("crash-loop", Outcome("crash-loop")),
-        ("run-for 5s exit 1", Outcome("run-for", 5.0, 1)),
-        ("run-for 1m30s", Outcome("run-for", 90.0)),
-        ("ready-after 10s", Outcome("ready-after", 10.0)),
-        ("flap 500ms", Outcome("flap", 0.5)),
-        ("slow-start 4s", Outcome("slow-start", delay=Delay(4.0))),
-        ("slow-start 2s-8s", Outcome("slow-start", delay=Delay(2.0, 8.0, "uniform"))),
-    ],
+@cases(
+    ("crash-loop", Outcome("crash-loop")),
+    ("run-for 5s exit 1", Outcome("run-for", 5.0, 1)),
+    ("run-for 1m30s", Outcome("run-for", 90.0)),
+    ("ready-after 10s", Outcome("ready-after", 10.0)),
+    ("flap 500ms", Outcome("flap", 0.5)),
+    ("slow-start 4s", Outcome("slow-start", delay=Delay(4.0))),
+    ("slow-start 2s-8s", Outcome("slow-start", delay=Delay(2.0, 8.0, "uniform"))),
 )
 def test_an_outcome_can_be_said_in_words(text: str, wanted: Outcome) -> None:
     assert parse_outcome(text) == wanted
 
 
-@pytest.mark.parametrize(("kind", "seconds"), [("run-for", 1.0), ("crash-loop", 1.0), ("ready-after", 10.0)])
+@cases(("run-for", 1.0), ("crash-loop", 1.0), ("ready-after", 10.0))
 def test_durations_have_defaults(kind: str, seconds: float) -> None:
     assert parse_outcome(kind).after == seconds
 
 
-@pytest.mark.parametrize("text", ["", "explode", "run-for soon", "run-for -1s", "flap 0s", "run-for 1s exit x"])
+@cases("", "explode", "run-for soon", "run-for -1s", "flap 0s", "run-for 1s exit x")
 def test_words_that_make_no_sense_are_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_outcome(text)
 
 
-@pytest.mark.parametrize(
-    ("rule", "matches"),
-    [
-        (Rule(BAD), True),
-        (Rule(BAD, namespace="shop"), True),
-        (Rule(BAD, namespace="other"), False),
-        (Rule(BAD, labels={"app": "web"}), True),
-        (Rule(BAD, labels={"app": "web", "tier": "front"}), False),
-        (Rule(BAD, image="^redis"), True),
-        (Rule(BAD, image="^postgres"), False),
-        (Rule(BAD, owner="ReplicaSet"), True),
-        (Rule(BAD, owner="web"), True),
-        (Rule(BAD, owner="ReplicaSet/web"), True),
-        (Rule(BAD, owner="Job/web"), False),
-        (Rule(BAD, node="n1"), True),
-        (Rule(BAD, node="n2"), False),
-        (Rule(BAD, namespace="shop", node="n2"), False),
-    ],
+@cases(
+    (Rule(BAD), True),
+    (Rule(BAD, namespace="shop"), True),
+    (Rule(BAD, namespace="other"), False),
+    (Rule(BAD, labels={"app": "web"}), True),
+    (Rule(BAD, labels={"app": "web", "tier": "front"}), False),
+    (Rule(BAD, image="^redis"), True),
+    (Rule(BAD, image="^postgres"), False),
+    (Rule(BAD, owner="ReplicaSet"), True),
+    (Rule(BAD, owner="web"), True),
+    (Rule(BAD, owner="ReplicaSet/web"), True),
+    (Rule(BAD, owner="Job/web"), False),
+    (Rule(BAD, node="n1"), True),
+    (Rule(BAD, node="n2"), False),
+    (Rule(BAD, namespace="shop", node="n2"), False),
 )
 def test_a_rule_is_about_pods_that_match_all_it_names(rule: Rule, matches: bool) -> None:
     assert (rule.of(POD) is not None) == matches

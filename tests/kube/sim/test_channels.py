@@ -34,6 +34,7 @@ from karmada.kube.sim.kubelet.spdy import (
 )
 from karmada.kube.sim.kubelet.terminal import Terminal
 from karmada.kube.sim.kubelet.web import page, serve_port
+from tests.support.cases import cases
 
 # --- SPDY
 
@@ -135,7 +136,7 @@ async def test_a_client_that_leaves_ends_its_streams() -> None:
     assert await stream.read() == b""
 
 
-@pytest.mark.parametrize("junk", [b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\1\xff\xff\xff\xff"])
+@cases(b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\1\xff\xff\xff\xff")
 async def test_nonsense_is_an_error(junk: bytes) -> None:
     client = Client()
     client.send(junk)
@@ -178,13 +179,10 @@ async def test_what_the_client_does_not_want_is_dropped_and_a_terminal_has_one_o
     assert Wanted(stdin=True, stdout=True, tty=True).channels() == {STDIN, STDOUT, ERROR, RESIZE}
 
 
-@pytest.mark.parametrize(
-    ("protocol", "status", "said"),
-    [
-        ("v4.channel.k8s.io", success(), b'{"metadata":{},"status":"Success"}'),
-        ("channel.k8s.io", success(), b""),
-        ("v2.channel.k8s.io", failed(3, ["x"]), failed(3, ["x"])["message"].encode()),
-    ],
+@cases(
+    ("v4.channel.k8s.io", success(), b'{"metadata":{},"status":"Success"}'),
+    ("channel.k8s.io", success(), b""),
+    ("v2.channel.k8s.io", failed(3, ["x"]), failed(3, ["x"])["message"].encode()),
 )
 async def test_the_error_channel_reports_how_it_ended(protocol: str, status: Obj, said: bytes) -> None:
     sent = Sent()
@@ -207,10 +205,7 @@ async def test_sizes_are_noted_and_nonsense_is_not() -> None:
     assert channels.size == (80, 24)
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [(b"\0hi", (0, b"hi")), ("0aGk=", (0, b"hi")), ("x", (-1, b"")), ("0!!", (-1, b"")), (b"\xff\0", (255, b"\0"))],
-)
+@cases((b"\0hi", (0, b"hi")), ("0aGk=", (0, b"hi")), ("x", (-1, b"")), ("0!!", (-1, b"")), (b"\xff\0", (255, b"\0")))
 def test_messages_are_taken_apart(message: str | bytes, expected: tuple[int, bytes]) -> None:
     assert unframed(message) == expected
 
@@ -218,13 +213,10 @@ def test_messages_are_taken_apart(message: str | bytes, expected: tuple[int, byt
 WEBSOCKET = {"Connection": "Upgrade", "Upgrade": "websocket"}
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"Connection": "Upgrade", "Upgrade": "h2c"},
-        {**WEBSOCKET, "Sec-WebSocket-Protocol": "v9.channel.k8s.io"},
-    ],
+@cases(
+    {},
+    {"Connection": "Upgrade", "Upgrade": "h2c"},
+    {**WEBSOCKET, "Sec-WebSocket-Protocol": "v9.channel.k8s.io"},
 )
 def test_without_a_common_language_the_request_is_refused(headers: dict[str, str]) -> None:
     with pytest.raises(BadRequest):
@@ -255,16 +247,13 @@ async def typed(*keys: bytes) -> tuple[list[bytes], bytes]:
     return lines, sent.text()
 
 
-@pytest.mark.parametrize(
-    ("keys", "lines", "screen"),
-    [
-        ([b"hi\r"], [b"hi\n"], b"hi\r\n"),
-        ([b"hx\x7fi", b"\r"], [b"hi\n"], b"hx\b \bi\r\n"),
-        ([b"ab\x15c\r"], [b"c\n"], b"ab\b \b\b \bc\r\n"),
-        ([b"ab\x03c\r"], [b"\n", b"c\n"], b"ab^C\r\nc\r\n"),
-        ([b"\x04never\r"], [], b""),
-        ([b"a\x04b\r"], [b"ab\n"], b"ab\r\n"),
-    ],
+@cases(
+    ([b"hi\r"], [b"hi\n"], b"hi\r\n"),
+    ([b"hx\x7fi", b"\r"], [b"hi\n"], b"hx\b \bi\r\n"),
+    ([b"ab\x15c\r"], [b"c\n"], b"ab\b \b\b \bc\r\n"),
+    ([b"ab\x03c\r"], [b"\n", b"c\n"], b"ab^C\r\nc\r\n"),
+    ([b"\x04never\r"], [], b""),
+    ([b"a\x04b\r"], [b"ab\n"], b"ab\r\n"),
 )
 async def test_keys_become_lines_and_are_echoed(keys: list[bytes], lines: list[bytes], screen: bytes) -> None:
     got, shown = await typed(*keys)
@@ -328,9 +317,7 @@ def test_bodies_are_drained_and_old_clients_are_disconnected() -> None:
     assert b"Connection: close" in said
 
 
-@pytest.mark.parametrize(
-    "junk", [b"\x16\x03\x01\x02", b"hello\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n"]
-)
+@cases(b"\x16\x03\x01\x02", b"hello\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n")
 def test_what_is_no_http_gets_no_answer(junk: bytes) -> None:
     assert talk(junk) == (b"", "")
 
@@ -347,7 +334,7 @@ def test_ports_return_the_configured_response() -> None:
     assert answers.remove("down")
 
 
-@pytest.mark.parametrize("query", [{}, {"ports": "0"}, {"ports": "80,x"}, {"ports": "70000"}])
+@cases({}, {"ports": "0"}, {"ports": "80,x"}, {"ports": "70000"})
 def test_ports_must_be_ports(query: dict[str, str]) -> None:
     with pytest.raises(BadRequest):
         portforward.ports_of(Query.of(query))

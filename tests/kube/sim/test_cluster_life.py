@@ -16,6 +16,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.sim.faults import kinds
 from karmada.kube.sim.profile import INSTANT, VERSIONS, NodePool, Profile
 from tests.kube.sim.whole_cluster import SMALL, Whole, deployment, fetch, whole_cluster
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 EVERYTHING = Profile("everything", latencies=INSTANT, pools=(NodePool(count=3, zones=("a", "b")),), seed=7)
@@ -215,17 +216,14 @@ async def test_without_metrics_there_is_no_metrics_api(tmp_path: Path) -> None:
             await whole.admin.raw("GET", "/apis/metrics.k8s.io/v1beta1/nodes")
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"pools": [{"cpu": "lots"}]}, 'cpu "lots" is not a quantity'),
-        ({"pools": [{"count": -1}]}, "Expected `int` >= 0"),
-        ({"pools": [{"name": "Big Ones"}]}, 'pool name "Big Ones"'),
-        ({"pod_cidr": "10.0.0.1/8"}, "pod_cidr: "),
-        ({"version": "1.12"}, 'version "1.12" is not from 1.27 to 1.37'),
-        ({"colour": "red"}, "unknown field `colour`"),
-        ({"latencies": {"pull": {"low": "fast"}}}, "Expected `float`"),
-    ],
+@cases(
+    ({"pools": [{"cpu": "lots"}]}, 'cpu "lots" is not a quantity'),
+    ({"pools": [{"count": -1}]}, "Expected `int` >= 0"),
+    ({"pools": [{"name": "Big Ones"}]}, 'pool name "Big Ones"'),
+    ({"pod_cidr": "10.0.0.1/8"}, "pod_cidr: "),
+    ({"version": "1.12"}, 'version "1.12" is not from 1.27 to 1.37'),
+    ({"colour": "red"}, "unknown field `colour`"),
+    ({"latencies": {"pull": {"low": "fast"}}}, "Expected `float`"),
 )
 def test_a_profile_that_makes_no_sense_is_refused(settings: dict[str, object], said: str) -> None:
     with pytest.raises(msgspec.ValidationError) as caught:

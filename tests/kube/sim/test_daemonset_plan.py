@@ -12,6 +12,7 @@ from karmada.kube.sim.controllers.daemonset_plan import OnNode, Plan, Rules, by_
 from karmada.kube.sim.controllers.daemonset_pods import pinned, target_node, tolerations
 from karmada.kube.sim.controllers.daemonset_replacements import Replacements
 from karmada.kube.sim.controllers.nodefit import Fit
+from tests.support.cases import cases
 
 RUN, STAY, NO = Fit(True, True), Fit(False, True), Fit(False, False)
 READY = [{"type": "Ready", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z"}]
@@ -134,15 +135,12 @@ def daemon_set(strategy: Obj) -> Obj:
     return {"metadata": {"name": "d", "generation": 4}, "spec": {"updateStrategy": strategy}}
 
 
-@pytest.mark.parametrize(
-    ("rolling", "unavailable", "surge"),
-    [
-        ({"maxUnavailable": 1, "maxSurge": 0}, 1, 0),
-        ({"maxUnavailable": "34%", "maxSurge": 0}, 4, 0),
-        ({"maxUnavailable": 0, "maxSurge": "11%"}, 0, 2),
-        ({"maxUnavailable": "0%", "maxSurge": 0}, 1, 0),
-        ({}, 1, 0),
-    ],
+@cases(
+    ({"maxUnavailable": 1, "maxSurge": 0}, 1, 0),
+    ({"maxUnavailable": "34%", "maxSurge": 0}, 4, 0),
+    ({"maxUnavailable": 0, "maxSurge": "11%"}, 0, 2),
+    ({"maxUnavailable": "0%", "maxSurge": 0}, 1, 0),
+    ({}, 1, 0),
 )
 def test_bounds_may_be_shares_of_the_nodes_rounded_up(rolling: Obj, unavailable: int, surge: int) -> None:
     found = rules_of(daemon_set({"type": "RollingUpdate", "rollingUpdate": rolling}), "new", 10, NOW)

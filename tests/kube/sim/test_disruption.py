@@ -14,6 +14,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.controllers.disruption import DisruptionBudgets, still_disrupted
 from tests.kube.sim.harness import Harness, running
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 CONTAINERS: Obj = {"containers": [{"name": "c", "image": "nginx"}]}
@@ -82,17 +83,14 @@ async def test_a_number_of_available_pods_needs_no_owner(cluster: Harness) -> No
     assert status(cluster)["observedGeneration"] == 1
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ({"maxUnavailable": 1}, (3, 4, 5, 0)),
-        ({"maxUnavailable": "50%"}, (3, 2, 5, 1)),
-        ({"minAvailable": "50%"}, (3, 3, 5, 0)),
-        ({"maxUnavailable": 9}, (3, 0, 5, 3)),
-    ],
+@cases(
+    ({"maxUnavailable": 1}, (3, 4, 5, 0)),
+    ({"maxUnavailable": "50%"}, (3, 2, 5, 1)),
+    ({"minAvailable": "50%"}, (3, 3, 5, 0)),
+    ({"maxUnavailable": 9}, (3, 0, 5, 3)),
 )
 async def test_shares_are_shares_of_what_the_owners_want(
-    cluster: Harness, spec: Obj, expected: tuple[int, ...]
+    spec: Obj, expected: tuple[int, ...], cluster: Harness
 ) -> None:
     deployment = await workload(cluster, DEPLOYMENTS, "Deployment", "web", 5)
     replica_set = await workload(cluster, REPLICA_SETS, "ReplicaSet", "web-1", 3, deployment)

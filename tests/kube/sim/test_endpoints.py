@@ -14,6 +14,7 @@ from karmada.kube.sim.controllers.endpoints import LegacyEndpoints, truncate
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.passing import after
 from tests.kube.sim.service_objects import COALESCED, running_pod, service
+from tests.support.cases import cases
 
 
 def parts(context: Context) -> list[Reconciler]:
@@ -117,14 +118,11 @@ def addresses(count: int) -> list[Any]:
     return [{"ip": f"10.0.0.{number}"} for number in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("ready", "unready", "kept"),
-    [
-        ((3,), (2,), [(3, 2)]),
-        ((4, 4), (5, 0), [(4, 2), (4, 0)]),
-        ((11, 3), (1, 1), [(10, 0)]),
-        ((0,), (12,), [(0, 10)]),
-    ],
+@cases(
+    ((3,), (2,), [(3, 2)]),
+    ((4, 4), (5, 0), [(4, 2), (4, 0)]),
+    ((11, 3), (1, 1), [(10, 0)]),
+    ((0,), (12,), [(0, 10)]),
 )
 def test_ready_addresses_are_kept_first(ready: tuple[int, ...], unready: tuple[int, ...], kept: list[Any]) -> None:
     subsets = [

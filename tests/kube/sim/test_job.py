@@ -21,6 +21,7 @@ from karmada.kube.sim.controllers.job_rules import FAILURES, TRACKING, early_suc
 from karmada.kube.sim.controllers.job_tally import MAX_UNCOUNTED, tally, wanted_active
 from karmada.kube.sim.profile import INSTANT, Profile
 from tests.kube.sim.harness import Harness, running
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object
 
@@ -279,32 +280,29 @@ def _pod(code: int, *, conditions: list[Obj] | None = None) -> Obj:
     return {"metadata": {"name": "p", "namespace": "ns"}, "status": status}
 
 
-@pytest.mark.parametrize(
-    ("rule", "pod", "expected"),
-    [
-        (
-            {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
-            _pod(42),
-            ("FailJob", "Container c for pod ns/p failed with exit code 42 matching FailJob rule at index 0"),
-        ),
-        ({"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}, _pod(1), ("Count", "")),
-        (
-            {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42], "containerName": "other"}},
-            _pod(42),
-            ("Count", ""),
-        ),
-        (
-            {"action": "FailIndex", "onExitCodes": {"operator": "NotIn", "values": [1]}},
-            _pod(2),
-            ("FailIndex", "Container c for pod ns/p failed with exit code 2 matching FailIndex rule at index 0"),
-        ),
-        ({"action": "FailIndex", "onExitCodes": {"operator": "NotIn", "values": [1]}}, _pod(0), ("Count", "")),
-        (
-            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-            _pod(1, conditions=[{"type": "DisruptionTarget", "status": "True"}]),
-            ("Ignore", "Pod ns/p has condition DisruptionTarget matching Ignore rule at index 0"),
-        ),
-    ],
+@cases(
+    (
+        {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
+        _pod(42),
+        ("FailJob", "Container c for pod ns/p failed with exit code 42 matching FailJob rule at index 0"),
+    ),
+    ({"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}, _pod(1), ("Count", "")),
+    (
+        {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42], "containerName": "other"}},
+        _pod(42),
+        ("Count", ""),
+    ),
+    (
+        {"action": "FailIndex", "onExitCodes": {"operator": "NotIn", "values": [1]}},
+        _pod(2),
+        ("FailIndex", "Container c for pod ns/p failed with exit code 2 matching FailIndex rule at index 0"),
+    ),
+    ({"action": "FailIndex", "onExitCodes": {"operator": "NotIn", "values": [1]}}, _pod(0), ("Count", "")),
+    (
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        _pod(1, conditions=[{"type": "DisruptionTarget", "status": "True"}]),
+        ("Ignore", "Pod ns/p has condition DisruptionTarget matching Ignore rule at index 0"),
+    ),
 )
 def test_the_first_matching_rule_says_what_a_failure_means(rule: Obj, pod: Obj, expected: tuple[str, str]) -> None:
     assert reaction_to({"spec": {"podFailurePolicy": {"rules": [rule]}}}, pod) == expected
@@ -418,26 +416,20 @@ async def test_a_success_policy_ends_an_indexed_job_early(work: Work) -> None:
     assert {p["metadata"]["name"] for p in work.pods}.isdisjoint(p["metadata"]["name"] for p in others)
 
 
-@pytest.mark.parametrize(
-    ("rule", "completed", "met"),
-    [
-        ({"succeededCount": 2}, {0, 4}, True),
-        ({"succeededCount": 2}, {4}, False),
-        ({"succeededIndexes": "0,2-3"}, {0, 2, 3}, True),
-        ({"succeededIndexes": "0,2-3"}, {0, 1, 2}, False),
-        ({"succeededIndexes": "0,2-3", "succeededCount": 1}, {3}, True),
-        ({"succeededIndexes": "0,2-3", "succeededCount": 1}, {1}, False),
-    ],
+@cases(
+    ({"succeededCount": 2}, {0, 4}, True),
+    ({"succeededCount": 2}, {4}, False),
+    ({"succeededIndexes": "0,2-3"}, {0, 2, 3}, True),
+    ({"succeededIndexes": "0,2-3"}, {0, 1, 2}, False),
+    ({"succeededIndexes": "0,2-3", "succeededCount": 1}, {3}, True),
+    ({"succeededIndexes": "0,2-3", "succeededCount": 1}, {1}, False),
 )
 def test_a_success_policy_requires_indexes_or_a_number(rule: Obj, completed: set[int], met: bool) -> None:
     job = {"spec": {"completions": 5, "successPolicy": {"rules": [rule]}}}
     assert (early_success(job, completed) is not None) is met
 
 
-@pytest.mark.parametrize(
-    ("indexes", "text"),
-    [(set(), ""), ({0}, "0"), ({0, 1}, "0,1"), ({0, 1, 2, 4}, "0-2,4"), ({1, 3, 4, 5, 7}, "1,3-5,7")],
-)
+@cases((set(), ""), ({0}, "0"), ({0, 1}, "0,1"), ({0, 1, 2, 4}, "0-2,4"), ({1, 3, 4, 5, 7}, "1,3-5,7"))
 def test_indexes_in_a_row_are_written_as_a_range(indexes: set[int], text: str) -> None:
     assert format_indexes(indexes) == text
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.kubelet.images import full_name, image_id
 from karmada.kube.sim.kubelet.nodestate import Addresses, refusal, requests_of
+from tests.support.cases import cases
 
 
 def _pod(*containers: Obj, **spec: Any) -> Obj:
@@ -16,17 +15,14 @@ def _pod(*containers: Obj, **spec: Any) -> Obj:
     return {"metadata": {"name": "p"}, "spec": {"nodeName": "n1", "containers": made, **spec}}
 
 
-@pytest.mark.parametrize(
-    ("image", "full"),
-    [
-        ("nginx", "docker.io/library/nginx:latest"),
-        ("nginx:1.27", "docker.io/library/nginx:1.27"),
-        ("bitnami/redis", "docker.io/bitnami/redis:latest"),
-        ("ghcr.io/a/b:v1", "ghcr.io/a/b:v1"),
-        ("localhost/x", "localhost/x:latest"),
-        ("registry:5000/x", "registry:5000/x:latest"),
-        ("a/b@sha256:0f", "docker.io/a/b@sha256:0f"),
-    ],
+@cases(
+    ("nginx", "docker.io/library/nginx:latest"),
+    ("nginx:1.27", "docker.io/library/nginx:1.27"),
+    ("bitnami/redis", "docker.io/bitnami/redis:latest"),
+    ("ghcr.io/a/b:v1", "ghcr.io/a/b:v1"),
+    ("localhost/x", "localhost/x:latest"),
+    ("registry:5000/x", "registry:5000/x:latest"),
+    ("a/b@sha256:0f", "docker.io/a/b@sha256:0f"),
 )
 def test_images_have_full_names(image: str, full: str) -> None:
     assert full_name(image) == full
@@ -54,20 +50,17 @@ NODE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("requests", "used", "reason", "message"),
-    [
-        (
-            {"cpu": "8"},
-            {},
-            "OutOfcpu",
-            "Node didn't have enough resource: cpu, requested: 8000, used: 0, capacity: 4000",
-        ),
-        ({"cpu": "1500m"}, {"cpu": 3000}, "OutOfcpu", "requested: 1500, used: 3000, capacity: 4000"),
-        ({"memory": "1Gi"}, {"memory": 8 << 30}, "OutOfmemory", "requested: 1073741824"),
-        ({}, {"pods": 2}, "OutOfpods", "Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2"),
-        ({"nvidia.com/gpu": "1"}, {}, "OutOfnvidia.com/gpu", "requested: 1, used: 0, capacity: 0"),
-    ],
+@cases(
+    (
+        {"cpu": "8"},
+        {},
+        "OutOfcpu",
+        "Node didn't have enough resource: cpu, requested: 8000, used: 0, capacity: 4000",
+    ),
+    ({"cpu": "1500m"}, {"cpu": 3000}, "OutOfcpu", "requested: 1500, used: 3000, capacity: 4000"),
+    ({"memory": "1Gi"}, {"memory": 8 << 30}, "OutOfmemory", "requested: 1073741824"),
+    ({}, {"pods": 2}, "OutOfpods", "Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2"),
+    ({"nvidia.com/gpu": "1"}, {}, "OutOfnvidia.com/gpu", "requested: 1, used: 0, capacity: 0"),
 )
 def test_a_node_refuses_what_does_not_fit(
     requests: dict[str, Any], used: dict[str, Any], reason: str, message: str
@@ -94,16 +87,13 @@ def with_port(uid: str, port: int, *, address: str = "", protocol: str = "TCP", 
     return pod | {"status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"} if started else {}}
 
 
-@pytest.mark.parametrize(
-    ("other", "refused"),
-    [
-        (with_port("other", 80), True),
-        (with_port("other", 80, address="127.0.0.1"), True),
-        (with_port("other", 81), False),
-        (with_port("other", 80, protocol="UDP"), False),
-        (with_port("other", 80, started=False), False),
-        (with_port("mine", 80), False),
-    ],
+@cases(
+    (with_port("other", 80), True),
+    (with_port("other", 80, address="127.0.0.1"), True),
+    (with_port("other", 81), False),
+    (with_port("other", 80, protocol="UDP"), False),
+    (with_port("other", 80, started=False), False),
+    (with_port("mine", 80), False),
 )
 def test_a_node_refuses_a_pod_whose_host_port_is_taken(other: Obj, refused: bool) -> None:
     pod = with_port("mine", 80, started=False)

@@ -19,6 +19,7 @@ from karmada.kube.sim.metrics.load import LoadModel, Setting
 from karmada.kube.sim.metrics.reading import Reading
 from karmada.kube.sim.profile import INSTANT, Profile
 from tests.kube.sim.harness import Harness, running
+from tests.support.cases import cases
 
 # --- amounts
 
@@ -27,25 +28,20 @@ def nano(text: str) -> int:
     return Quantity.parse(text).nano
 
 
-@pytest.mark.parametrize(
-    ("text", "demand"),
-    [
-        ("cpu=250m,memory=128Mi", Demand({"cpu": "250m", "memory": "128Mi"})),
-        ("total-cpu=4", Demand({}, {"cpu": "4"})),
-        ("requests=80%", Demand({"cpu": "80%", "memory": "80%"})),
-        ("requests=80%,cpu=1", Demand({"cpu": "1", "memory": "80%"})),
-        (" http_requests = 50 , container=app ", Demand({"http_requests": "50"}, {}, "app")),
-        ("total-http_requests=500,jitter=10%", Demand({}, {"http_requests": "500"}, "", 0.1)),
-        ("", Demand()),
-    ],
+@cases(
+    ("cpu=250m,memory=128Mi", Demand({"cpu": "250m", "memory": "128Mi"})),
+    ("total-cpu=4", Demand({}, {"cpu": "4"})),
+    ("requests=80%", Demand({"cpu": "80%", "memory": "80%"})),
+    ("requests=80%,cpu=1", Demand({"cpu": "1", "memory": "80%"})),
+    (" http_requests = 50 , container=app ", Demand({"http_requests": "50"}, {}, "app")),
+    ("total-http_requests=500,jitter=10%", Demand({}, {"http_requests": "500"}, "", 0.1)),
+    ("", Demand()),
 )
 def test_annotations_are_read_as_words(text: str, demand: Demand) -> None:
     assert annotated(text) == demand
 
 
-@pytest.mark.parametrize(
-    "text", ["cpu", "cpu=", "=3", "cpu=lots", "cpu=-1", "requests=3", "http_requests=5%", "total-cpu=50%", "jitter=2"]
-)
+@cases("cpu", "cpu=", "=3", "cpu=lots", "cpu=-1", "requests=3", "http_requests=5%", "total-cpu=50%", "jitter=2")
 def test_what_makes_no_sense_is_refused_and_in_an_annotation_ignored(text: str) -> None:
     with pytest.raises(ValueError):
         demand_of(parse_words(text))
@@ -55,18 +51,15 @@ def test_what_makes_no_sense_is_refused_and_in_an_annotation_ignored(text: str) 
 RAMP = Series(((0, "100m"), (60, "1"), (120, "200m")))
 
 
-@pytest.mark.parametrize(
-    ("series", "elapsed", "expected"),
-    [
-        (RAMP, 0, "100m"),
-        (RAMP, 30, "550m"),
-        (RAMP, 60, "1"),
-        (RAMP, 500, "200m"),
-        (Series(RAMP.points, repeat=True), 150, "550m"),
-        (Series(RAMP.points, steps=True), 59, "100m"),
-        (Series(RAMP.points, steps=True), 60, "1"),
-        (Series(((10, "2"),)), 0, "2"),
-    ],
+@cases(
+    (RAMP, 0, "100m"),
+    (RAMP, 30, "550m"),
+    (RAMP, 60, "1"),
+    (RAMP, 500, "200m"),
+    (Series(RAMP.points, repeat=True), 150, "550m"),
+    (Series(RAMP.points, steps=True), 59, "100m"),
+    (Series(RAMP.points, steps=True), 60, "1"),
+    (Series(((10, "2"),)), 0, "2"),
 )
 def test_a_series_gives_the_amount_of_a_moment(series: Series, elapsed: float, expected: str) -> None:
     assert nano_at(series, elapsed) == nano(expected)
@@ -298,11 +291,8 @@ async def test_the_profile_says_when_a_container_is_measured_for_the_first_time(
         assert Reading(load.model).containers(pod) is not None
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [Setting(load={"cpu": "x"}), Setting(selector="=!"), Setting(external={"q": "5%"}), Setting(object={"a": "x"})],
-)  # fmt: skip
-async def test_a_setting_that_makes_no_sense_is_refused_and_changes_nothing(tmp_path: Path, setting: Setting) -> None:
+@cases(Setting(load={"cpu": "x"}), Setting(selector="=!"), Setting(external={"q": "5%"}), Setting(object={"a": "x"}))
+async def test_a_setting_that_makes_no_sense_is_refused_and_changes_nothing(setting: Setting, tmp_path: Path) -> None:
     load = Load()
     async with running(tmp_path, load.parts):
         with pytest.raises(ValueError):

@@ -29,6 +29,7 @@ from karmada.kube.sim.context import Context
 from karmada.kube.sim.metrics.api import MetricsApis
 from karmada.kube.sim.metrics.load import LoadModel, Setting
 from karmada.kube.sim.profile import Profile
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 POD_METRICS, NODE_METRICS = GVR("metrics.k8s.io", "v1beta1", "pods"), GVR("metrics.k8s.io", "v1beta1", "nodes")
@@ -313,17 +314,14 @@ async def test_custom_metrics_of_pods_by_selector_and_by_name(sim: Cluster) -> N
     assert (await sim.get(f"{path}/*/http_requests", labelSelector="app=other"))["items"] == []
 
 
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("pods/*/unknown", "the server could not find the metric unknown for pods"),
-        ("pods/p/unknown", "the server could not find the metric unknown for pods p"),
-        ("pods/missing/hits", 'pods "missing" not found'),
-        ("gizmos.example.com/*/hits", "the server could not find the metric hits for gizmos.example.com"),
-        ("pods", "the server could not find the requested resource"),
-    ],
+@cases(
+    ("pods/*/unknown", "the server could not find the metric unknown for pods"),
+    ("pods/p/unknown", "the server could not find the metric unknown for pods p"),
+    ("pods/missing/hits", 'pods "missing" not found'),
+    ("gizmos.example.com/*/hits", "the server could not find the metric hits for gizmos.example.com"),
+    ("pods", "the server could not find the requested resource"),
 )
-async def test_unknown_metrics_are_not_found(sim: Cluster, path: str, message: str) -> None:
+async def test_unknown_metrics_are_not_found(path: str, message: str, sim: Cluster) -> None:
     await sim.put("p", "hits=1")
     with pytest.raises(NotFound) as refused:
         await sim.get(f"{CUSTOM}/v1beta2/namespaces/default/{path}")

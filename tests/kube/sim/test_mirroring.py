@@ -3,8 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.gvrs import ENDPOINTS, SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
@@ -14,6 +12,7 @@ from karmada.kube.sim.controllers.mirroring import EndpointMirroring
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.passing import after
 from tests.kube.sim.service_objects import COALESCED, service, slices
+from tests.support.cases import cases
 
 
 def parts(context: Context) -> list[Reconciler]:
@@ -77,14 +76,11 @@ async def test_the_slices_follow_the_endpoints_and_go_with_them(tmp_path: Path) 
         assert await mirrored(cluster) == []
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
-        {"annotations": {"control-plane.alpha.kubernetes.io/leader": "{}"}},
-    ],
+@cases(
+    {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+    {"annotations": {"control-plane.alpha.kubernetes.io/leader": "{}"}},
 )
-async def test_some_endpoints_are_not_mirrored(tmp_path: Path, metadata: Obj) -> None:
+async def test_some_endpoints_are_not_mirrored(metadata: Obj, tmp_path: Path) -> None:
     async with running(tmp_path, parts) as cluster:
         await cluster.client.create(SERVICES, service(selector=None))
         await cluster.client.create(ENDPOINTS, endpoints("192.0.2.1"))

@@ -13,6 +13,7 @@ from karmada.kube.sim.kubelet.registration import NodeRegistration, UnknownNode,
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile, Taint
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.node_parts import NODE, condition, node_parts
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 
@@ -215,13 +216,10 @@ async def test_settled_nodes_cost_nothing(tmp_path: Path) -> None:
         assert [controller.queue.delayed for controller in controllers] == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("pools", "cidr", "message"),
-    [
-        ([NodePool(count=300)], "10.244.0.0/16", "larger pod_cidr"),
-        ([NodePool(count=200, pods=500)], "10.244.0.0/16", "larger pod_cidr"),
-        ([NodePool(), NodePool()], "10.244.0.0/16", "two pools"),
-    ],
+@cases(
+    ([NodePool(count=300)], "10.244.0.0/16", "larger pod_cidr"),
+    ([NodePool(count=200, pods=500)], "10.244.0.0/16", "larger pod_cidr"),
+    ([NodePool(), NodePool()], "10.244.0.0/16", "two pools"),
 )
 def test_pools_that_cannot_be_are_refused(pools: list[NodePool], cidr: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -232,9 +230,9 @@ def test_five_thousand_nodes_fit_into_a_large_range() -> None:
     assert len(places_of(Profile("t", pod_cidr="10.0.0.0/8"), [NodePool(count=5000)])) == 5000
 
 
-@pytest.mark.parametrize(("pods", "slots", "network"), [
+@cases(
     (110, 1, "10.244.4.0/24"), (250, 1, "10.244.4.0/24"), (500, 2, "10.244.4.0/23"), (1000, 4, "10.244.4.0/22"),
-])  # fmt: skip
+)  # fmt: skip
 def test_a_node_with_many_pods_has_a_larger_range(pods: int, slots: int, network: str) -> None:
     assert slots_of(NodePool(pods=pods)) == slots
     assert pod_range("10.244.0.0/16", 4, slots) == network

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.gvrs import LEASES, NODES
 from karmada.kube.objects.times import micro_time, parse_time, rfc3339
 from karmada.kube.objects.types import Obj
@@ -23,6 +21,7 @@ from karmada.kube.sim.kubelet.heartbeats import NAMESPACE, LeaseLiveness
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from tests.kube.sim.harness import running
 from tests.kube.sim.node_parts import NODE, Parts, condition, node_parts
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
@@ -39,8 +38,8 @@ async def test_a_new_node_loses_its_taint_once_it_is_ready(tmp_path: Path) -> No
         assert ("RegisteredNode", f"Node {NODE} event: Registered Node {NODE} in Controller") in emitted
 
 
-@pytest.mark.parametrize(("version", "grace"), [("1.36", 50), ("1.30", 40)])
-async def test_a_silent_node_is_lost_after_the_grace_period(tmp_path: Path, version: str, grace: int) -> None:
+@cases(("1.36", 50), ("1.30", 40))
+async def test_a_silent_node_is_lost_after_the_grace_period(version: str, grace: int, tmp_path: Path) -> None:
     async with node_parts(tmp_path, version=version) as parts:
         await parts.create()
         await parts.until_ready()
@@ -198,17 +197,14 @@ def node_with(ready: str | None, *, unschedulable: bool = False, **others: str) 
     return {"spec": {"unschedulable": unschedulable}, "status": {"conditions": conditions}}
 
 
-@pytest.mark.parametrize(
-    ("node", "wanted"),
-    [
-        (node_with("True"), []),
-        (node_with("False"), [(NOT_READY, "NoSchedule"), (NOT_READY, "NoExecute")]),
-        (node_with("Unknown"), [(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")]),
-        (node_with(None), [(NOT_READY, "NoSchedule")]),
-        (node_with("True", DiskPressure="True"), [("node.kubernetes.io/disk-pressure", "NoSchedule")]),
-        (node_with("True", DiskPressure="Unknown"), []),
-        (node_with("True", unschedulable=True), [("node.kubernetes.io/unschedulable", "NoSchedule")]),
-    ],
+@cases(
+    (node_with("True"), []),
+    (node_with("False"), [(NOT_READY, "NoSchedule"), (NOT_READY, "NoExecute")]),
+    (node_with("Unknown"), [(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")]),
+    (node_with(None), [(NOT_READY, "NoSchedule")]),
+    (node_with("True", DiskPressure="True"), [("node.kubernetes.io/disk-pressure", "NoSchedule")]),
+    (node_with("True", DiskPressure="Unknown"), []),
+    (node_with("True", unschedulable=True), [("node.kubernetes.io/unschedulable", "NoSchedule")]),
 )
 def test_conditions_become_taints(node: Obj, wanted: list[tuple[str, str]]) -> None:
     assert wanted_taints(node) == wanted
@@ -240,18 +236,15 @@ def test_lost_conditions_are_only_those_that_change() -> None:
 TAINT = {"key": "k", "effect": "NoExecute", "timeAdded": rfc3339(1000)}
 
 
-@pytest.mark.parametrize(
-    ("tolerations", "due"),
-    [
-        ([], 0.0),
-        ([{"key": "other", "operator": "Exists"}], 0.0),
-        ([{"operator": "Exists"}], math.inf),
-        ([{"key": "k", "operator": "Exists", "tolerationSeconds": 60}], 1060.0),
-        ([{"operator": "Exists"}, {"key": "k", "operator": "Exists", "tolerationSeconds": 60}], 1060.0),
-        ([{"key": "k", "operator": "Exists", "tolerationSeconds": 0}], 1000.0),
-        ([{"key": "k", "operator": "Exists", "tolerationSeconds": -5}], 1000.0),
-        ([{"key": "k", "operator": "Exists", "effect": "NoSchedule"}], 0.0),
-    ],
+@cases(
+    ([], 0.0),
+    ([{"key": "other", "operator": "Exists"}], 0.0),
+    ([{"operator": "Exists"}], math.inf),
+    ([{"key": "k", "operator": "Exists", "tolerationSeconds": 60}], 1060.0),
+    ([{"operator": "Exists"}, {"key": "k", "operator": "Exists", "tolerationSeconds": 60}], 1060.0),
+    ([{"key": "k", "operator": "Exists", "tolerationSeconds": 0}], 1000.0),
+    ([{"key": "k", "operator": "Exists", "tolerationSeconds": -5}], 1000.0),
+    ([{"key": "k", "operator": "Exists", "effect": "NoSchedule"}], 0.0),
 )
 def test_how_long_a_pod_stays(tolerations: list[Obj], due: float) -> None:
     assert evicted_at([TAINT], tolerations, 5000.0) == due

@@ -21,6 +21,7 @@ from karmada.kube.sim.kubelet.logs import (
     output_of,
     stamp,
 )
+from tests.support.cases import cases
 
 START = 1_700_000_000
 NANO = 10**9
@@ -144,17 +145,14 @@ def test_options_are_read_from_the_query() -> None:
     assert parsed() == LogOptions()
 
 
-@pytest.mark.parametrize(
-    ("query", "error", "text"),
-    [
-        ({"tailLines": "-1"}, Invalid, "tailLines: Invalid value: -1: must be greater than or equal to 0"),
-        ({"limitBytes": "0"}, Invalid, "limitBytes: Invalid value: 0: must be greater than 0"),
-        ({"sinceSeconds": "0"}, Invalid, "sinceSeconds: Invalid value: 0: must be greater than 0"),
-        ({"sinceSeconds": "5", "sinceTime": "2023-11-14T22:13:20Z"}, Invalid, "at most one of `sinceTime`"),
-        ({"stream": "Both"}, Invalid, 'stream: Unsupported value: "Both"'),
-        ({"tailLines": "many"}, BadRequest, 'parsing "many": invalid syntax'),
-        ({"sinceTime": "yesterday"}, BadRequest, "cannot parse"),
-    ],
+@cases(
+    ({"tailLines": "-1"}, Invalid, "tailLines: Invalid value: -1: must be greater than or equal to 0"),
+    ({"limitBytes": "0"}, Invalid, "limitBytes: Invalid value: 0: must be greater than 0"),
+    ({"sinceSeconds": "0"}, Invalid, "sinceSeconds: Invalid value: 0: must be greater than 0"),
+    ({"sinceSeconds": "5", "sinceTime": "2023-11-14T22:13:20Z"}, Invalid, "at most one of `sinceTime`"),
+    ({"stream": "Both"}, Invalid, 'stream: Unsupported value: "Both"'),
+    ({"tailLines": "many"}, BadRequest, 'parsing "many": invalid syntax'),
+    ({"sinceTime": "yesterday"}, BadRequest, "cannot parse"),
 )
 def test_bad_options_are_refused(query: dict[str, str], error: type[ApiError], text: str) -> None:
     with pytest.raises(error) as refused:
@@ -189,14 +187,11 @@ def test_the_only_container_need_not_be_named_others_must() -> None:
 EARLIER = {"terminated": {"startedAt": rfc3339(START - 50), "finishedAt": rfc3339(START - 40), "exitCode": 1}}
 
 
-@pytest.mark.parametrize(
-    ("status", "previous", "started", "ended"),
-    [
-        ({"state": {"running": {"startedAt": rfc3339(START)}}}, False, START, None),
-        ({"state": {"running": {"startedAt": rfc3339(START)}}, "lastState": EARLIER}, True, START - 50, START - 40),
-        ({"state": EARLIER}, False, START - 50, START - 40),
-        ({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": EARLIER}, False, START - 50, START - 40),
-    ],
+@cases(
+    ({"state": {"running": {"startedAt": rfc3339(START)}}}, False, START, None),
+    ({"state": {"running": {"startedAt": rfc3339(START)}}, "lastState": EARLIER}, True, START - 50, START - 40),
+    ({"state": EARLIER}, False, START - 50, START - 40),
+    ({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": EARLIER}, False, START - 50, START - 40),
 )
 def test_the_run_that_is_meant(status: Obj, previous: bool, started: int, ended: int | None) -> None:
     made = output_of(pod(status), "c", None, previous=previous)
@@ -204,15 +199,12 @@ def test_the_run_that_is_meant(status: Obj, previous: bool, started: int, ended:
     assert made.ended == (ended * NANO if ended is not None else None)
 
 
-@pytest.mark.parametrize(
-    ("status", "previous", "text"),
-    [
-        (None, False, 'container "c" in pod "p" is waiting to start: ContainerCreating'),
-        ({"state": {"waiting": {"reason": "PodInitializing"}}}, False, "is waiting to start: PodInitializing"),
-        ({"state": {"waiting": {"reason": "ImagePullBackOff"}}}, False, "trying and failing to pull image"),
-        ({"state": {"waiting": {"reason": "ErrImagePull"}}}, False, "image can't be pulled"),
-        ({"state": {"running": {}}}, True, 'previous terminated container "c" in pod "p" not found'),
-    ],
+@cases(
+    (None, False, 'container "c" in pod "p" is waiting to start: ContainerCreating'),
+    ({"state": {"waiting": {"reason": "PodInitializing"}}}, False, "is waiting to start: PodInitializing"),
+    ({"state": {"waiting": {"reason": "ImagePullBackOff"}}}, False, "trying and failing to pull image"),
+    ({"state": {"waiting": {"reason": "ErrImagePull"}}}, False, "image can't be pulled"),
+    ({"state": {"running": {}}}, True, 'previous terminated container "c" in pod "p" not found'),
 )
 def test_a_container_without_a_log_says_why(status: Obj | None, previous: bool, text: str) -> None:
     with pytest.raises(BadRequest) as refused:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from karmada.kube.sim.kubelet.restarting import pause_before
 from karmada.kube.sim.kubelet.run import NEVER
 from karmada.kube.sim.kubelet.runtime import Observed
 from tests.kube.sim.pod_steps import PROBED, Life, pod_of
+from tests.support.cases import cases
 
 # --- starting
 
@@ -180,14 +180,11 @@ def test_a_container_that_lacks_its_configuration_is_created_once_it_is_there() 
 # --- ending
 
 
-@pytest.mark.parametrize(
-    ("policy", "text", "phase", "code"),
-    [
-        ("Never", "ok", "Succeeded", 0),
-        ("OnFailure", "ok", "Succeeded", 0),
-        ("Never", "run-for 5s exit 3", "Failed", 3),
-        ("Never", "oom", "Failed", 137),
-    ],
+@cases(
+    ("Never", "ok", "Succeeded", 0),
+    ("OnFailure", "ok", "Succeeded", 0),
+    ("Never", "run-for 5s exit 3", "Failed", 3),
+    ("Never", "oom", "Failed", 137),
 )
 def test_batch_pods_end(policy: str, text: str, phase: str, code: int) -> None:
     life = Life(pod_of(restartPolicy=policy), parse_outcome(text)).until(60)
@@ -235,9 +232,9 @@ def test_a_container_out_of_memory_says_so() -> None:
     assert life.until(2).container()["restartCount"] == 1
 
 
-@pytest.mark.parametrize(("restarts", "ran", "pause"), [
+@cases(
     (0, 1, 0), (1, 1, 10), (2, 1, 20), (3, 1, 40), (6, 1, 300), (99, 1, 300), (5, 700, 0),
-])  # fmt: skip
+)  # fmt: skip
 def test_pauses_double_up_to_five_minutes(restarts: int, ran: float, pause: float) -> None:
     assert pause_before(restarts, ran) == pause
 
@@ -440,7 +437,7 @@ def test_the_readiness_of_a_container_that_runs_is_observed() -> None:
     assert life.run.due == NEVER
 
 
-@pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
+@cases("Always", "OnFailure", "Never")
 def test_a_container_that_runs_ends_when_its_process_does(policy: str) -> None:
     life = run_by_a_runtime(restartPolicy=policy)
     assert "running" in life.until(10_000).container()["state"]

@@ -21,6 +21,7 @@ from karmada.kube.sim.controllers.quota import RESYNC_SECONDS, ResourceQuotas
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.passing import after, settled
 from tests.kube.sim.service_objects import service
+from tests.support.cases import cases
 
 PACE = 0.081
 
@@ -200,23 +201,20 @@ async def test_a_deleted_quota_made_anew_starts_anew(tmp_path: Path) -> None:
         assert (await status(cluster))["used"] == {"pods": "0"}
 
 
-@pytest.mark.parametrize(
-    ("name", "resource"),
-    [
-        ("pods", ("", "pods")),
-        ("cpu", ("", "pods")),
-        ("limits.memory", ("", "pods")),
-        ("requests.nvidia.com/gpu", ("", "pods")),
-        ("hugepages-2Mi", ("", "pods")),
-        ("requests.storage", ("", "persistentvolumeclaims")),
-        ("gold.storageclass.storage.k8s.io/persistentvolumeclaims", ("", "persistentvolumeclaims")),
-        ("services.nodeports", ("", "services")),
-        ("secrets", ("", "secrets")),
-        ("count/pods", ("", "pods")),
-        ("count/deployments.apps", ("apps", "deployments")),
-        ("count/widgets.example.com", ("example.com", "widgets")),
-        ("bananas", None),
-    ],
+@cases(
+    ("pods", ("", "pods")),
+    ("cpu", ("", "pods")),
+    ("limits.memory", ("", "pods")),
+    ("requests.nvidia.com/gpu", ("", "pods")),
+    ("hugepages-2Mi", ("", "pods")),
+    ("requests.storage", ("", "persistentvolumeclaims")),
+    ("gold.storageclass.storage.k8s.io/persistentvolumeclaims", ("", "persistentvolumeclaims")),
+    ("services.nodeports", ("", "services")),
+    ("secrets", ("", "secrets")),
+    ("count/pods", ("", "pods")),
+    ("count/deployments.apps", ("apps", "deployments")),
+    ("count/widgets.example.com", ("example.com", "widgets")),
+    ("bananas", None),
 )
 def test_the_names_in_a_quota_select_the_objects_that_count(name: str, resource: tuple[str, str] | None) -> None:
     assert resource_of(name) == (GroupResource(*resource) if resource else None)

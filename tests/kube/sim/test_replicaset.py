@@ -21,6 +21,7 @@ from karmada.kube.sim.controllers.replicaset_victims import DELETION_COST, victi
 from karmada.kube.sim.profile import INSTANT, Profile
 from tests.kube.sim.harness import running
 from tests.kube.sim.workload_pods import Look, ReadyPods, pod_template, workload
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object
 
@@ -214,8 +215,8 @@ async def test_orphaned_pods_survive_their_replicaset_and_are_taken_over_by_the_
         assert {pod["metadata"]["uid"] for pod in cluster.pods()} == before
 
 
-@pytest.mark.parametrize("policy", ["Background", "Foreground"])
-async def test_deleting_a_replicaset_takes_its_pods_along(tmp_path: Path, policy: str) -> None:
+@cases("Background", "Foreground")
+async def test_deleting_a_replicaset_takes_its_pods_along(policy: str, tmp_path: Path) -> None:
     async with cluster_of(tmp_path) as cluster:
         await cluster.make(3)
         await cluster.until_ready(3)
@@ -321,22 +322,19 @@ def a_pod(name: str, *, node: str = "n1", phase: str = "Running", ready: float |
     return {"metadata": metadata, "spec": {"nodeName": node} if node else {}, "status": status}
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ({"node": "", "phase": "Pending", "ready": None}, {"phase": "Pending", "ready": None}),
-        ({"phase": "Pending", "ready": None}, {"phase": "Unknown", "ready": None}),
-        ({"phase": "Unknown", "ready": None}, {"ready": None}),
-        ({"ready": None}, {"cost": "-5"}),
-        ({"cost": "-5"}, {"cost": "0"}),
-        ({"cost": "0"}, {"cost": "3"}),
-        ({"cost": "3"}, {"cost": "12"}),
-        ({"ready": 10.0}, {"ready": 1000.0}),
-        ({"restarts": 3}, {"restarts": 1}),
-        ({"age": 10.0}, {"age": 2000.0}),
-        ({"cost": "1"}, {"cost": "2", "ready": 1.0, "restarts": 9, "age": 1.0}),
-        ({"cost": "nonsense"}, {"cost": "1"}),
-    ],
+@cases(
+    ({"node": "", "phase": "Pending", "ready": None}, {"phase": "Pending", "ready": None}),
+    ({"phase": "Pending", "ready": None}, {"phase": "Unknown", "ready": None}),
+    ({"phase": "Unknown", "ready": None}, {"ready": None}),
+    ({"ready": None}, {"cost": "-5"}),
+    ({"cost": "-5"}, {"cost": "0"}),
+    ({"cost": "0"}, {"cost": "3"}),
+    ({"cost": "3"}, {"cost": "12"}),
+    ({"ready": 10.0}, {"ready": 1000.0}),
+    ({"restarts": 3}, {"restarts": 1}),
+    ({"age": 10.0}, {"age": 2000.0}),
+    ({"cost": "1"}, {"cost": "2", "ready": 1.0, "restarts": 9, "age": 1.0}),
+    ({"cost": "nonsense"}, {"cost": "1"}),
 )
 def test_the_pod_whose_loss_is_felt_least_goes_first(first: Obj, second: Obj) -> None:
     pods = [a_pod("a", **second), a_pod("b", **first)]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -16,40 +15,35 @@ from karmada.kube.sim.controllers.rollout import (
     rolling_bounds,
     share,
 )
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("value", "total", "up", "result"),
-    [
-        (3, 10, True, 3),
-        (0, 10, False, 0),
-        ("25%", 10, True, 3),
-        ("25%", 10, False, 2),
-        ("25%", 4, True, 1),
-        ("25%", 4, False, 1),
-        ("0%", 10, True, 0),
-        ("100%", 7, False, 7),
-        ("1%", 1, True, 1),
-        ("150%", 3, True, 5),
-    ],
+@cases(
+    (3, 10, True, 3),
+    (0, 10, False, 0),
+    ("25%", 10, True, 3),
+    ("25%", 10, False, 2),
+    ("25%", 4, True, 1),
+    ("25%", 4, False, 1),
+    ("0%", 10, True, 0),
+    ("100%", 7, False, 7),
+    ("1%", 1, True, 1),
+    ("150%", 3, True, 5),
 )
 def test_a_share_is_a_number_or_a_rounded_percentage(value: int | str, total: int, up: bool, result: int) -> None:
     assert share(value, total, up=up) == result
 
 
-@pytest.mark.parametrize(
-    ("surge", "unavailable", "wanted", "result"),
-    [
-        ("25%", "25%", 3, Bounds(1, 0)),
-        ("25%", "25%", 4, Bounds(1, 1)),
-        ("25%", "25%", 1, Bounds(1, 0)),
-        ("25%", "25%", 10, Bounds(3, 2)),
-        (0, 0, 5, Bounds(0, 1)),
-        (0, "10%", 5, Bounds(0, 1)),
-        (0, 1, 5, Bounds(0, 1)),
-        (2, 9, 5, Bounds(2, 5)),
-        ("25%", "25%", 0, Bounds(0, 0)),
-    ],
+@cases(
+    ("25%", "25%", 3, Bounds(1, 0)),
+    ("25%", "25%", 4, Bounds(1, 1)),
+    ("25%", "25%", 1, Bounds(1, 0)),
+    ("25%", "25%", 10, Bounds(3, 2)),
+    (0, 0, 5, Bounds(0, 1)),
+    (0, "10%", 5, Bounds(0, 1)),
+    (0, 1, 5, Bounds(0, 1)),
+    (2, 9, 5, Bounds(2, 5)),
+    ("25%", "25%", 0, Bounds(0, 0)),
 )
 def test_surge_rounds_up_and_unavailable_down_and_one_of_them_is_not_zero(
     surge: int | str, unavailable: int | str, wanted: int, result: Bounds
@@ -57,19 +51,16 @@ def test_surge_rounds_up_and_unavailable_down_and_one_of_them_is_not_zero(
     assert rolling_bounds(surge, unavailable, wanted) == result
 
 
-@pytest.mark.parametrize(
-    ("wanted", "surge", "new", "total", "result"),
-    [
-        (3, 1, 0, 0, 3),
-        (3, 1, 0, 3, 1),
-        (3, 1, 1, 4, 1),
-        (3, 1, 1, 3, 2),
-        (10, 3, 0, 10, 3),
-        (3, 1, 5, 5, 3),
-        (3, 0, 0, 3, 0),
-        (3, 1, 0, 9, 0),
-        (0, 0, 2, 4, 0),
-    ],
+@cases(
+    (3, 1, 0, 0, 3),
+    (3, 1, 0, 3, 1),
+    (3, 1, 1, 4, 1),
+    (3, 1, 1, 3, 2),
+    (10, 3, 0, 10, 3),
+    (3, 1, 5, 5, 3),
+    (3, 0, 0, 3, 0),
+    (3, 1, 0, 9, 0),
+    (0, 0, 2, 4, 0),
 )
 def test_the_new_set_grows_as_far_as_the_surge_allows(
     wanted: int, surge: int, new: int, total: int, result: int
@@ -77,22 +68,19 @@ def test_the_new_set_grows_as_far_as_the_surge_allows(
     assert new_size(wanted, surge, new, total) == result
 
 
-@pytest.mark.parametrize(
-    ("wanted", "unavailable", "new", "old", "steps"),
-    [
-        (3, 0, Part("new", 1, 0), [Part("a", 3, 3)], []),
-        (3, 0, Part("new", 1, 1), [Part("a", 3, 3)], [Step("a", 2)]),
-        (4, 1, Part("new", 1, 0), [Part("a", 4, 4)], [Step("a", 3)]),
-        (3, 0, Part("new", 3, 3), [Part("a", 1, 1)], [Step("a", 0)]),
-        (3, 0, Part("new", 3, 3), [], []),
-        # pods that never came up go first, whichever set they are in
-        (4, 1, Part("new", 1, 0), [Part("a", 2, 2), Part("b", 2, 0)], [Step("b", 1)]),
-        (4, 1, Part("new", 2, 0), [Part("a", 3, 0), Part("b", 3, 3)], [Step("a", 0)]),
-        # then the oldest set
-        (4, 1, Part("new", 2, 2), [Part("a", 2, 2), Part("b", 2, 2)], [Step("a", 0), Step("b", 1)]),
-        # one set may lose both
-        (4, 2, Part("new", 1, 1), [Part("a", 4, 3)], [Step("a", 3), Step("a", 1)]),
-    ],
+@cases(
+    (3, 0, Part("new", 1, 0), [Part("a", 3, 3)], []),
+    (3, 0, Part("new", 1, 1), [Part("a", 3, 3)], [Step("a", 2)]),
+    (4, 1, Part("new", 1, 0), [Part("a", 4, 4)], [Step("a", 3)]),
+    (3, 0, Part("new", 3, 3), [Part("a", 1, 1)], [Step("a", 0)]),
+    (3, 0, Part("new", 3, 3), [], []),
+    # pods that never came up go first, whichever set they are in
+    (4, 1, Part("new", 1, 0), [Part("a", 2, 2), Part("b", 2, 0)], [Step("b", 1)]),
+    (4, 1, Part("new", 2, 0), [Part("a", 3, 0), Part("b", 3, 3)], [Step("a", 0)]),
+    # then the oldest set
+    (4, 1, Part("new", 2, 2), [Part("a", 2, 2), Part("b", 2, 2)], [Step("a", 0), Step("b", 1)]),
+    # one set may lose both
+    (4, 2, Part("new", 1, 1), [Part("a", 4, 3)], [Step("a", 3), Step("a", 1)]),
 )
 def test_old_sets_shrink_as_far_as_enough_pods_stay_available(
     wanted: int, unavailable: int, new: Part, old: list[Part], steps: list[Step]
@@ -100,18 +88,15 @@ def test_old_sets_shrink_as_far_as_enough_pods_stay_available(
     assert old_steps(wanted, unavailable, new, old) == steps
 
 
-@pytest.mark.parametrize(
-    ("wanted", "surge", "parts", "sizes"),
-    [
-        (20, 3, [Part("a", 8, limit=13), Part("b", 5, limit=13)], {"a": 14, "b": 9}),
-        (5, 2, [Part("a", 8, limit=13), Part("b", 5, limit=13)], {"a": 4, "b": 3}),
-        (0, 0, [Part("a", 8, limit=13), Part("b", 5, limit=13)], {"a": 0, "b": 0}),
-        # equal sets: what is left over goes to the newer one when growing, from the older one when shrinking
-        (11, 0, [Part("a", 5, limit=10), Part("b", 5, limit=10)], {"a": 5, "b": 6}),
-        (9, 0, [Part("a", 5, limit=10), Part("b", 5, limit=10)], {"a": 4, "b": 5}),
-        # nobody noted for how many the sizes were meant
-        (6, 0, [Part("a", 1), Part("b", 2)], {"a": 2, "b": 4}),
-    ],
+@cases(
+    (20, 3, [Part("a", 8, limit=13), Part("b", 5, limit=13)], {"a": 14, "b": 9}),
+    (5, 2, [Part("a", 8, limit=13), Part("b", 5, limit=13)], {"a": 4, "b": 3}),
+    (0, 0, [Part("a", 8, limit=13), Part("b", 5, limit=13)], {"a": 0, "b": 0}),
+    # equal sets: what is left over goes to the newer one when growing, from the older one when shrinking
+    (11, 0, [Part("a", 5, limit=10), Part("b", 5, limit=10)], {"a": 5, "b": 6}),
+    (9, 0, [Part("a", 5, limit=10), Part("b", 5, limit=10)], {"a": 4, "b": 5}),
+    # nobody noted for how many the sizes were meant
+    (6, 0, [Part("a", 1), Part("b", 2)], {"a": 2, "b": 4}),
 )
 def test_a_changed_number_of_replicas_is_shared_out_by_size(
     wanted: int, surge: int, parts: list[Part], sizes: dict[str, int]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.kube.sim.kubelet.filesystem import FileSystem, Mount, Volume
 from karmada.kube.sim.kubelet.machine import Machine
 from karmada.kube.sim.kubelet.predicted_runs import FOREVER, PredictedRun
 from karmada.kube.sim.kubelet.script_runs import run_through
+from tests.support.cases import cases
 
 
 async def course(*command: str, volume: Volume | None = None, **env: str) -> PredictedRun | None:
@@ -15,53 +14,47 @@ async def course(*command: str, volume: Volume | None = None, **env: str) -> Pre
     return await run_through(Machine("web-0", env, files), list(command))
 
 
-@pytest.mark.parametrize(
-    ("script", "run"),
-    [
-        ("sleep 5", (5, 0)),
-        ("sleep 1m; exit 3", (60, 3)),
-        ("echo hi && exit 3", (0, 3)),
-        ("false || exit 2", (0, 2)),
-        ("false && exit 2; sleep 1", (1, 0)),
-        ("true || exit 2; sleep 1; false", (1, 1)),
-        ("echo 'a; exit 1'; sleep 2", (2, 0)),
-        ("./work; exit 4", (0, 4)),
-        ("sleep 1; ./work", (1, 0)),
-        ("if [ -f /data/x ]; then exit 1; fi; exit 0", (0, 0)),
-        ("[ -f /tmp/x ] || exit 1", (0, 1)),
-        ("touch /tmp/x; test -f /tmp/x && exit 3", (0, 3)),
-        ("for i in 1 2; do sleep 1; done", (2, 0)),
-        ("sleep $(cat /etc/c/key)", (5, 0)),
-        ("exit $(expr $INDEX % 2)", (0, 1)),
-        ("exit $?", (0, 0)),
-        ("sleep $UNSET; exit 1", (0, 1)),
-        ("echo out 2>&1; exit 7", (0, 7)),
-        ("./work > /data/log; exit 0", None),
-        ("echo hi", None),
-        ("./work || exit 1", None),
-        ("if ./work; then exit 1; fi", None),
-        ("exit $(./work)", None),
-        ("./work | grep x; exit 1", None),
-        ("./work; exit $?", None),
-        ("cat /app/code || exit 1", None),
-        ("[ -f /app/ready ] && exit 1", None),
-        ("sh /app/start.sh; exit 0", None),
-        ("./server & sleep 5; exit 1", None),
-        ("case $INDEX in 7) exit 1;; esac", None),
-    ],
+@cases(
+    ("sleep 5", (5, 0)),
+    ("sleep 1m; exit 3", (60, 3)),
+    ("echo hi && exit 3", (0, 3)),
+    ("false || exit 2", (0, 2)),
+    ("false && exit 2; sleep 1", (1, 0)),
+    ("true || exit 2; sleep 1; false", (1, 1)),
+    ("echo 'a; exit 1'; sleep 2", (2, 0)),
+    ("./work; exit 4", (0, 4)),
+    ("sleep 1; ./work", (1, 0)),
+    ("if [ -f /data/x ]; then exit 1; fi; exit 0", (0, 0)),
+    ("[ -f /tmp/x ] || exit 1", (0, 1)),
+    ("touch /tmp/x; test -f /tmp/x && exit 3", (0, 3)),
+    ("for i in 1 2; do sleep 1; done", (2, 0)),
+    ("sleep $(cat /etc/c/key)", (5, 0)),
+    ("exit $(expr $INDEX % 2)", (0, 1)),
+    ("exit $?", (0, 0)),
+    ("sleep $UNSET; exit 1", (0, 1)),
+    ("echo out 2>&1; exit 7", (0, 7)),
+    ("./work > /data/log; exit 0", None),
+    ("echo hi", None),
+    ("./work || exit 1", None),
+    ("if ./work; then exit 1; fi", None),
+    ("exit $(./work)", None),
+    ("./work | grep x; exit 1", None),
+    ("./work; exit $?", None),
+    ("cat /app/code || exit 1", None),
+    ("[ -f /app/ready ] && exit 1", None),
+    ("sh /app/start.sh; exit 0", None),
+    ("./server & sleep 5; exit 1", None),
+    ("case $INDEX in 7) exit 1;; esac", None),
 )
 async def test_a_script_is_predicted_where_nothing_unknown_decides(script: str, run: tuple[float, int] | None) -> None:
     assert await course("sh", "-c", script, INDEX="7") == run
 
 
-@pytest.mark.parametrize(
-    ("script", "run"),
-    [
-        ("while true; do sleep 1; done", FOREVER),
-        ("trap 'exit 0' TERM; sleep infinity", FOREVER),
-        ("while true; do :; done", None),
-        ("until [ -f /data/ready ]; do sleep 1; done", None),
-    ],
+@cases(
+    ("while true; do sleep 1; done", FOREVER),
+    ("trap 'exit 0' TERM; sleep infinity", FOREVER),
+    ("while true; do :; done", None),
+    ("until [ -f /data/ready ]; do sleep 1; done", None),
 )
 async def test_a_loop_without_end_runs_until_it_is_stopped_unless_it_waits_for_others(
     script: str, run: PredictedRun | None
@@ -69,18 +62,15 @@ async def test_a_loop_without_end_runs_until_it_is_stopped_unless_it_waits_for_o
     assert await course("sh", "-c", script) == run
 
 
-@pytest.mark.parametrize(
-    ("command", "run"),
-    [
-        (["sleep", "5"], (5, 0)),
-        (["/bin/sleep", "2m"], (120, 0)),
-        (["/bin/false"], (0, 1)),
-        (["true"], (0, 0)),
-        (["nginx", "-g", "daemon off;"], None),
-        (["echo", "a; exit 1"], None),
-        (["/bin/sh", "-ec", "echo hi; sleep 1.5"], (1.5, 0)),
-        (["bash", "-c", "sleep 1 && sleep 2; exit 300"], (3, 44)),
-    ],
+@cases(
+    (["sleep", "5"], (5, 0)),
+    (["/bin/sleep", "2m"], (120, 0)),
+    (["/bin/false"], (0, 1)),
+    (["true"], (0, 0)),
+    (["nginx", "-g", "daemon off;"], None),
+    (["echo", "a; exit 1"], None),
+    (["/bin/sh", "-ec", "echo hi; sleep 1.5"], (1.5, 0)),
+    (["bash", "-c", "sleep 1 && sleep 2; exit 300"], (3, 44)),
 )
 async def test_a_program_is_no_script(command: list[str], run: tuple[float, int] | None) -> None:
     assert await course(*command) == run

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from karmada.kube.sim.kubelet.machine import Machine, Reply
 from karmada.kube.sim.kubelet.shell import execute, interactive, is_shell
 from karmada.kube.sim.kubelet.shell_grammar import parse
 from karmada.kube.sim.kubelet.shell_words import ScriptError
+from tests.support.cases import cases
 
 
 class Ends:
@@ -58,25 +58,22 @@ async def run(*command: str, stdin: bytes = b"", **parts: object) -> tuple[int, 
     return code, ends.stdout.decode(), ends.stderr.decode()
 
 
-@pytest.mark.parametrize(
-    ("command", "output"),
-    [
-        (["echo", "hi", "there"], "hi there\n"),
-        (["echo", "-n", "hi"], "hi"),
-        (["echo", "-e", r"a\tb"], "a\tb\n"),
-        (["/bin/echo", "$HOME"], "$HOME\n"),
-        (["printf", r"%s is %s\n", "x", "y"], "x is y\n"),
-        (["cat", "/etc/config/a.txt", "/etc/config/b.txt"], "alpha\nbeta\n"),
-        (["hostname"], "web-0\n"),
-        (["printenv", "GREETING"], "good day\n"),
-        (["env", "A=1", "printenv", "A"], "1\n"),
-        (["pwd"], "/\n"),
-        (["ls", "/etc/config"], "a.txt\nb.txt\n"),
-        (["ls", "/"], "dev\netc\nrun.sh\ntmp\n"),
-        (["whoami"], "root\n"),
-        (["id", "-u"], "0\n"),
-        (["date"], "Tue Nov 14 22:13:20 UTC 2023\n"),
-    ],
+@cases(
+    (["echo", "hi", "there"], "hi there\n"),
+    (["echo", "-n", "hi"], "hi"),
+    (["echo", "-e", r"a\tb"], "a\tb\n"),
+    (["/bin/echo", "$HOME"], "$HOME\n"),
+    (["printf", r"%s is %s\n", "x", "y"], "x is y\n"),
+    (["cat", "/etc/config/a.txt", "/etc/config/b.txt"], "alpha\nbeta\n"),
+    (["hostname"], "web-0\n"),
+    (["printenv", "GREETING"], "good day\n"),
+    (["env", "A=1", "printenv", "A"], "1\n"),
+    (["pwd"], "/\n"),
+    (["ls", "/etc/config"], "a.txt\nb.txt\n"),
+    (["ls", "/"], "dev\netc\nrun.sh\ntmp\n"),
+    (["whoami"], "root\n"),
+    (["id", "-u"], "0\n"),
+    (["date"], "Tue Nov 14 22:13:20 UTC 2023\n"),
 )
 async def test_programs_print_what_their_namesakes_do(command: list[str], output: str) -> None:
     assert await run(*command) == (0, output, "")
@@ -88,38 +85,35 @@ async def test_env_shows_everything() -> None:
     assert output.count("\n") == 4
 
 
-@pytest.mark.parametrize(
-    ("command", "code", "complaint"),
-    [
-        (["true"], 0, ""),
-        (["false"], 1, ""),
-        (["cat", "/nowhere"], 1, "cat: can't open '/nowhere': No such file or directory\n"),
-        (["cat", "/etc"], 1, "cat: read error: Is a directory\n"),
-        (["ls", "/nowhere"], 1, "ls: /nowhere: No such file or directory\n"),
-        (["printenv", "NOTHING"], 1, ""),
-        (["sleep", "soon"], 1, "sleep: invalid number 'soon'\n"),
-        (["sh", "-c", "nosuch"], 127, "sh: nosuch: not found\n"),
-        (["sh", "/nowhere.sh"], 2, "sh: can't open '/nowhere.sh': No such file or directory\n"),
-        (["sh", "-c", "cd /nowhere"], 2, "sh: cd: can't cd to /nowhere: No such file or directory\n"),
-        (["sh", "-c", "echo x > /nowhere/f"], 1, "sh: can't create /nowhere/f: nonexistent directory\n"),
-        (["sh", "-c", "echo x > /etc/config/a.txt"], 1, "sh: can't create /etc/config/a.txt: Read-only file system\n"),
-        (["sh", "-c", "cat < /nowhere"], 1, "sh: can't open /nowhere: no such file\n"),
-        (["sh", "-c", "rm /nowhere"], 1, "rm: /nowhere: No such file or directory\n"),
-        (["sh", "-c", "rm /tmp"], 1, "rm: /tmp: is a directory\n"),
-        (["sh", "-c", "mkdir /tmp"], 1, "mkdir: /tmp: File exists\n"),
-        (["sh", "-c", "[ one -eq 1 ]"], 2, "sh: bad number 'one'\n"),
-        (["sh", "-c", "expr 1 / 0"], 2, "expr: division by zero\n"),
-        (["sh", "-c", "while true; do :; done"], 2, "sh: too many steps\n"),
-        (["sh", "-c", "while true; do echo"], 2, "sh: syntax error: unexpected end of file\n"),
-        (["sh", "-c", "if true; then fi"], 2, 'sh: syntax error: unexpected "fi"\n'),
-        (["sh", "-c", "case a in a) echo;; esac"], 2, 'sh: syntax error: unexpected "case"\n'),
-        (["sh", "-c", "f() { true; }"], 2, 'sh: syntax error: unexpected "("\n'),
-        (["sh", "-c", "sleep 1 &"], 2, 'sh: syntax error: unexpected "&"\n'),
-        (["sh", "-c", "eval true"], 2, "sh: not supported in a simulated container\n"),
-        (["sh", "-c", "echo 'a"], 2, "sh: syntax error: unterminated quoted string\n"),
-        (["sh", "-c", "echo $(hostname"], 2, "sh: syntax error: unterminated substitution\n"),
-        (["sh", "-c", "&& a"], 2, 'sh: syntax error: unexpected "&&"\n'),
-    ],
+@cases(
+    (["true"], 0, ""),
+    (["false"], 1, ""),
+    (["cat", "/nowhere"], 1, "cat: can't open '/nowhere': No such file or directory\n"),
+    (["cat", "/etc"], 1, "cat: read error: Is a directory\n"),
+    (["ls", "/nowhere"], 1, "ls: /nowhere: No such file or directory\n"),
+    (["printenv", "NOTHING"], 1, ""),
+    (["sleep", "soon"], 1, "sleep: invalid number 'soon'\n"),
+    (["sh", "-c", "nosuch"], 127, "sh: nosuch: not found\n"),
+    (["sh", "/nowhere.sh"], 2, "sh: can't open '/nowhere.sh': No such file or directory\n"),
+    (["sh", "-c", "cd /nowhere"], 2, "sh: cd: can't cd to /nowhere: No such file or directory\n"),
+    (["sh", "-c", "echo x > /nowhere/f"], 1, "sh: can't create /nowhere/f: nonexistent directory\n"),
+    (["sh", "-c", "echo x > /etc/config/a.txt"], 1, "sh: can't create /etc/config/a.txt: Read-only file system\n"),
+    (["sh", "-c", "cat < /nowhere"], 1, "sh: can't open /nowhere: no such file\n"),
+    (["sh", "-c", "rm /nowhere"], 1, "rm: /nowhere: No such file or directory\n"),
+    (["sh", "-c", "rm /tmp"], 1, "rm: /tmp: is a directory\n"),
+    (["sh", "-c", "mkdir /tmp"], 1, "mkdir: /tmp: File exists\n"),
+    (["sh", "-c", "[ one -eq 1 ]"], 2, "sh: bad number 'one'\n"),
+    (["sh", "-c", "expr 1 / 0"], 2, "expr: division by zero\n"),
+    (["sh", "-c", "while true; do :; done"], 2, "sh: too many steps\n"),
+    (["sh", "-c", "while true; do echo"], 2, "sh: syntax error: unexpected end of file\n"),
+    (["sh", "-c", "if true; then fi"], 2, 'sh: syntax error: unexpected "fi"\n'),
+    (["sh", "-c", "case a in a) echo;; esac"], 2, 'sh: syntax error: unexpected "case"\n'),
+    (["sh", "-c", "f() { true; }"], 2, 'sh: syntax error: unexpected "("\n'),
+    (["sh", "-c", "sleep 1 &"], 2, 'sh: syntax error: unexpected "&"\n'),
+    (["sh", "-c", "eval true"], 2, "sh: not supported in a simulated container\n"),
+    (["sh", "-c", "echo 'a"], 2, "sh: syntax error: unterminated quoted string\n"),
+    (["sh", "-c", "echo $(hostname"], 2, "sh: syntax error: unterminated substitution\n"),
+    (["sh", "-c", "&& a"], 2, 'sh: syntax error: unexpected "&&"\n'),
 )
 async def test_failures_have_a_code_and_a_complaint(command: list[str], code: int, complaint: str) -> None:
     assert await run(*command) == (code, "", complaint)
@@ -136,68 +130,65 @@ async def test_what_only_a_shell_knows_is_no_program() -> None:
     assert (await run("exit", "3"))[0] == 127
 
 
-@pytest.mark.parametrize(
-    ("script", "output", "code"),
-    [
-        ("echo a; echo b", "a\nb\n", 0),
-        ("echo a && echo b", "a\nb\n", 0),
-        ("false && echo b", "", 1),
-        ("false || echo b", "b\n", 0),
-        ("true || echo b | cat", "", 0),
-        ("false && echo b | cat; echo c", "c\n", 0),
-        ("false; echo $?", "1\n", 0),
-        ("exit 3; echo never", "", 3),
-        ("echo $HOSTNAME", "web-0\n", 0),
-        ("echo '$HOSTNAME' \"$HOSTNAME\" ${HOSTNAME}x", "$HOSTNAME web-0 web-0x\n", 0),
-        ("echo ${NOTHING:-else}", "else\n", 0),
-        ("X=1; echo $X$X", "11\n", 0),
-        ("X=1 printenv X; printenv X", "1\n", 1),
-        ("export X='a  b'; sh -c 'echo \"$X\"; echo $X'", "a  b\na b\n", 0),
-        ("cat /etc/config/a.txt | cat", "alpha\n", 0),
-        ("cd /etc/config && cat a.txt && pwd", "alpha\n/etc/config\n", 0),
-        ("echo out; echo err >&2", "out\n", 0),
-        ("nosuch 2>/dev/null; echo $?", "127\n", 0),
-        ("nosuch 2>&1 | cat", "sh: nosuch: not found\n", 0),
-        ("echo gone > /dev/null", "", 0),
-        ("# only words\necho a # and more\n\n", "a\n", 0),
-        ("[ -f /etc/config/a.txt ] && echo yes", "yes\n", 0),
-        ("test -d /nowhere || echo no", "no\n", 0),
-        ('[ "$GREETING" = "good day" ] && echo same', "same\n", 0),
-        ("sh /run.sh one two", "one 2\n", 6),
-        ("if true; then echo a; else echo b; fi", "a\n", 0),
-        ("if false; then echo a; elif [ 2 -gt 1 ]; then echo b; else echo c; fi", "b\n", 0),
-        ("if false\nthen\n echo a\nelse\n echo c\nfi", "c\n", 0),
-        ("if [[ -r /etc/config/a.txt ]]; then exit 4; fi", "", 4),
-        ("if ! [ -f /tmp/x ]; then touch /tmp/x; fi; [ -f /tmp/x ] && echo there", "there\n", 0),
-        ("! true; echo $?", "1\n", 0),
-        ("for i in 1 2 3; do if [ $i = 2 ]; then continue; fi; echo $i; done", "1\n3\n", 0),
-        ("for i in 1 2 3; do [ $i -ge 2 ] && break; echo $i; done; echo $i", "1\n2\n", 0),
-        ("i=0; while [ $i -lt 3 ]; do echo $i; i=$((i + 1)); done", "0\n1\n2\n", 0),
-        ("i=3; until [ $i -eq 0 ]; do i=$(expr $i - 1); done; echo $i", "0\n", 0),
-        ("for f in /etc/config/*; do echo $f; done", "/etc/config/a.txt\n/etc/config/b.txt\n", 0),
-        ("cd /etc/config; echo *.txt '*.txt' *.none", "a.txt b.txt *.txt *.none\n", 0),
-        ("echo $(hostname) `echo b` \"$(printf 'a  b')\"", "web-0 b a  b\n", 0),
-        ("x=$(false) || echo failed", "failed\n", 0),
-        ("x='a  b'; y=$x; echo \"$y\"", "a  b\n", 0),
-        ("exit $(expr 7 % 2)", "", 1),
-        ("exit $((2 * (3 + 4) / 2))", "", 7),
-        ("(cd /etc; X=1; exit 3); echo $? $(pwd) $X.", "3 / .\n", 0),
-        ("{ echo a; echo b; } | wc -l", "2\n", 0),
-        ("echo one > /tmp/f; echo two >> /tmp/f; cat /tmp/f; wc -l < /tmp/f", "one\ntwo\n2\n", 0),
-        ("mkdir -p /tmp/a/b && touch /tmp/a/b/c && ls /tmp/a/b && rm -r /tmp/a && ls /tmp", "c\n", 0),
-        ("if true; then echo a; echo b; fi > /tmp/f; cat /tmp/f", "a\nb\n", 0),
-        ("{ echo out; echo err >&2; } > /tmp/f 2>&1; cat /tmp/f", "out\nerr\n", 0),
-        ("seq 2 | cat; seq 3 -1 2", "1\n2\n3\n2\n", 0),
-        ("set -e; false; echo never", "", 1),
-        ("set -e; if false; then :; fi; false || true; echo on", "on\n", 0),
-        ("exec echo last; echo never", "last\n", 0),
-        ("[ -s /etc/config/a.txt -a -d /etc ] && [ a = b -o -n x ] && echo both", "both\n", 0),
-        ("expr abc = abc; expr 2 \\* 3; expr 3 '>' 2", "1\n6\n1\n", 0),
-        ("sh -c 'exit 5' || echo $?", "5\n", 0),
-        ("trap 'echo bye' EXIT; unset HOME; echo [$HOME]", "[]\n", 0),
-        (r"echo a\ b \"c\"", 'a b "c"\n', 0),
-        ("", "", 0),
-    ],
+@cases(
+    ("echo a; echo b", "a\nb\n", 0),
+    ("echo a && echo b", "a\nb\n", 0),
+    ("false && echo b", "", 1),
+    ("false || echo b", "b\n", 0),
+    ("true || echo b | cat", "", 0),
+    ("false && echo b | cat; echo c", "c\n", 0),
+    ("false; echo $?", "1\n", 0),
+    ("exit 3; echo never", "", 3),
+    ("echo $HOSTNAME", "web-0\n", 0),
+    ("echo '$HOSTNAME' \"$HOSTNAME\" ${HOSTNAME}x", "$HOSTNAME web-0 web-0x\n", 0),
+    ("echo ${NOTHING:-else}", "else\n", 0),
+    ("X=1; echo $X$X", "11\n", 0),
+    ("X=1 printenv X; printenv X", "1\n", 1),
+    ("export X='a  b'; sh -c 'echo \"$X\"; echo $X'", "a  b\na b\n", 0),
+    ("cat /etc/config/a.txt | cat", "alpha\n", 0),
+    ("cd /etc/config && cat a.txt && pwd", "alpha\n/etc/config\n", 0),
+    ("echo out; echo err >&2", "out\n", 0),
+    ("nosuch 2>/dev/null; echo $?", "127\n", 0),
+    ("nosuch 2>&1 | cat", "sh: nosuch: not found\n", 0),
+    ("echo gone > /dev/null", "", 0),
+    ("# only words\necho a # and more\n\n", "a\n", 0),
+    ("[ -f /etc/config/a.txt ] && echo yes", "yes\n", 0),
+    ("test -d /nowhere || echo no", "no\n", 0),
+    ('[ "$GREETING" = "good day" ] && echo same', "same\n", 0),
+    ("sh /run.sh one two", "one 2\n", 6),
+    ("if true; then echo a; else echo b; fi", "a\n", 0),
+    ("if false; then echo a; elif [ 2 -gt 1 ]; then echo b; else echo c; fi", "b\n", 0),
+    ("if false\nthen\n echo a\nelse\n echo c\nfi", "c\n", 0),
+    ("if [[ -r /etc/config/a.txt ]]; then exit 4; fi", "", 4),
+    ("if ! [ -f /tmp/x ]; then touch /tmp/x; fi; [ -f /tmp/x ] && echo there", "there\n", 0),
+    ("! true; echo $?", "1\n", 0),
+    ("for i in 1 2 3; do if [ $i = 2 ]; then continue; fi; echo $i; done", "1\n3\n", 0),
+    ("for i in 1 2 3; do [ $i -ge 2 ] && break; echo $i; done; echo $i", "1\n2\n", 0),
+    ("i=0; while [ $i -lt 3 ]; do echo $i; i=$((i + 1)); done", "0\n1\n2\n", 0),
+    ("i=3; until [ $i -eq 0 ]; do i=$(expr $i - 1); done; echo $i", "0\n", 0),
+    ("for f in /etc/config/*; do echo $f; done", "/etc/config/a.txt\n/etc/config/b.txt\n", 0),
+    ("cd /etc/config; echo *.txt '*.txt' *.none", "a.txt b.txt *.txt *.none\n", 0),
+    ("echo $(hostname) `echo b` \"$(printf 'a  b')\"", "web-0 b a  b\n", 0),
+    ("x=$(false) || echo failed", "failed\n", 0),
+    ("x='a  b'; y=$x; echo \"$y\"", "a  b\n", 0),
+    ("exit $(expr 7 % 2)", "", 1),
+    ("exit $((2 * (3 + 4) / 2))", "", 7),
+    ("(cd /etc; X=1; exit 3); echo $? $(pwd) $X.", "3 / .\n", 0),
+    ("{ echo a; echo b; } | wc -l", "2\n", 0),
+    ("echo one > /tmp/f; echo two >> /tmp/f; cat /tmp/f; wc -l < /tmp/f", "one\ntwo\n2\n", 0),
+    ("mkdir -p /tmp/a/b && touch /tmp/a/b/c && ls /tmp/a/b && rm -r /tmp/a && ls /tmp", "c\n", 0),
+    ("if true; then echo a; echo b; fi > /tmp/f; cat /tmp/f", "a\nb\n", 0),
+    ("{ echo out; echo err >&2; } > /tmp/f 2>&1; cat /tmp/f", "out\nerr\n", 0),
+    ("seq 2 | cat; seq 3 -1 2", "1\n2\n3\n2\n", 0),
+    ("set -e; false; echo never", "", 1),
+    ("set -e; if false; then :; fi; false || true; echo on", "on\n", 0),
+    ("exec echo last; echo never", "last\n", 0),
+    ("[ -s /etc/config/a.txt -a -d /etc ] && [ a = b -o -n x ] && echo both", "both\n", 0),
+    ("expr abc = abc; expr 2 \\* 3; expr 3 '>' 2", "1\n6\n1\n", 0),
+    ("sh -c 'exit 5' || echo $?", "5\n", 0),
+    ("trap 'echo bye' EXIT; unset HOME; echo [$HOME]", "[]\n", 0),
+    (r"echo a\ b \"c\"", 'a b "c"\n', 0),
+    ("", "", 0),
 )
 async def test_scripts_do_what_a_shell_does(script: str, output: str, code: int) -> None:
     ends = Ends()
@@ -282,10 +273,7 @@ async def test_variables_cannot_grow_beyond_what_a_command_line_holds() -> None:
 RECURSIVE = "echo '{ { { { { sh /tmp/f; }; }; }; }; }' > /tmp/f; sh /tmp/f"
 
 
-@pytest.mark.parametrize(
-    "script",
-    ["(" * 100 + "true" + ")" * 100, "echo " + "$(echo " * 100 + "a" + ")" * 100, "env " * 500 + "true", RECURSIVE],
-)
+@cases("(" * 100 + "true" + ")" * 100, "echo " + "$(echo " * 100 + "a" + ")" * 100, "env " * 500 + "true", RECURSIVE)
 async def test_nesting_has_an_end(script: str) -> None:
     code, _, _ = await run("sh", "-c", script)
     assert code != 0

@@ -3,8 +3,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.scheduler.algorithm import Choice, Diagnosis
 from tests.kube.sim.scheduling_objects import (
@@ -20,6 +18,7 @@ from tests.kube.sim.scheduling_objects import (
     spread,
     term,
 )
+from tests.support.cases import cases
 
 GPU = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 
@@ -30,28 +29,25 @@ def refusal(view: View, wanted: Obj) -> str:
     return outcome.message
 
 
-@pytest.mark.parametrize(
-    ("there", "wanted", "reason"),
-    [
-        (node("n"), pod("p", cpu="5"), "Insufficient cpu"),
-        (node("n"), pod("p", memory="17Gi"), "Insufficient memory"),
-        (node("n"), pod("p", resources={"ephemeral-storage": "1Ti"}), "Insufficient ephemeral-storage"),
-        (node("n"), pod("p", resources={"nvidia.com/gpu": "1"}), "Insufficient nvidia.com/gpu"),
-        (node("n", pods="0"), pod("p"), "Too many pods"),
-        (node("n", taints=[GPU]), pod("p"), "node(s) had untolerated taint(s)"),
-        (node("n", unschedulable=True), pod("p"), "node(s) were unschedulable"),
-        (node("n"), pod("p", nodeSelector={"disk": "ssd"}), "node(s) didn't match Pod's node affinity/selector"),
-        (
-            node("n"),
-            pod("p", affinity=pod_affinity(term(ZONE, app="db"))),
-            "node(s) didn't match pod affinity rules",
-        ),
-        (
-            node("n"),
-            pod("p", topologySpreadConstraints=[spread(ZONE, app="web")]),
-            "node(s) didn't match pod topology spread constraints (missing required label)",
-        ),
-    ],
+@cases(
+    (node("n"), pod("p", cpu="5"), "Insufficient cpu"),
+    (node("n"), pod("p", memory="17Gi"), "Insufficient memory"),
+    (node("n"), pod("p", resources={"ephemeral-storage": "1Ti"}), "Insufficient ephemeral-storage"),
+    (node("n"), pod("p", resources={"nvidia.com/gpu": "1"}), "Insufficient nvidia.com/gpu"),
+    (node("n", pods="0"), pod("p"), "Too many pods"),
+    (node("n", taints=[GPU]), pod("p"), "node(s) had untolerated taint(s)"),
+    (node("n", unschedulable=True), pod("p"), "node(s) were unschedulable"),
+    (node("n"), pod("p", nodeSelector={"disk": "ssd"}), "node(s) didn't match Pod's node affinity/selector"),
+    (
+        node("n"),
+        pod("p", affinity=pod_affinity(term(ZONE, app="db"))),
+        "node(s) didn't match pod affinity rules",
+    ),
+    (
+        node("n"),
+        pod("p", topologySpreadConstraints=[spread(ZONE, app="web")]),
+        "node(s) didn't match pod topology spread constraints (missing required label)",
+    ),
 )
 def test_why_a_pod_is_refused_is_reported(there: Obj, wanted: Obj, reason: str) -> None:
     assert refusal(View([there]), wanted) == f"0/1 nodes are available: 1 {reason}."
@@ -86,27 +82,21 @@ def test_the_first_filter_that_refuses_a_node_is_the_one_that_counts() -> None:
     assert "were unschedulable" in refusal(View([full]), pod("p", cpu="2", nodeSelector={"a": "b"}))
 
 
-@pytest.mark.parametrize(
-    "toleration",
-    [
-        {"key": "gpu", "operator": "Exists"},
-        {"key": "gpu", "value": "yes"},
-        {"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"},
-        {"operator": "Exists"},
-    ],
+@cases(
+    {"key": "gpu", "operator": "Exists"},
+    {"key": "gpu", "value": "yes"},
+    {"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"},
+    {"operator": "Exists"},
 )
 def test_a_tolerated_taint_keeps_nobody_out(toleration: Obj) -> None:
     assert View([node("n", taints=[GPU])]).place(pod("p", tolerations=[toleration])) == "n"
 
 
-@pytest.mark.parametrize(
-    "toleration",
-    [
-        {"key": "gpu", "value": "no"},
-        {"key": "gpu", "operator": "Exists", "effect": "NoExecute"},
-        {"key": "cpu", "operator": "Exists"},
-        {"value": "yes"},
-    ],
+@cases(
+    {"key": "gpu", "value": "no"},
+    {"key": "gpu", "operator": "Exists", "effect": "NoExecute"},
+    {"key": "cpu", "operator": "Exists"},
+    {"value": "yes"},
 )
 def test_a_toleration_of_something_else_does_not_help(toleration: Obj) -> None:
     assert "untolerated" in View([node("n", taints=[GPU])]).place(pod("p", tolerations=[toleration]))
@@ -121,26 +111,23 @@ def _expression(key: str, operator: str, *values: str) -> Obj:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
-@pytest.mark.parametrize(
-    ("terms", "goes"),
-    [
-        ([_expression("disk", "In", "ssd", "nvme")], True),
-        ([_expression("disk", "NotIn", "ssd")], False),
-        ([_expression("disk", "NotIn", "hdd")], True),
-        ([_expression("other", "NotIn", "hdd")], True),
-        ([_expression("disk", "Exists")], True),
-        ([_expression("disk", "DoesNotExist")], False),
-        ([_expression("cores", "Gt", "7")], True),
-        ([_expression("cores", "Gt", "8")], False),
-        ([_expression("cores", "Lt", "9")], True),
-        ([_expression("disk", "Gt", "1")], False),
-        ([_expression("disk", "In", "hdd"), _expression("cores", "Exists")], True),
-        ([{}], False),
-        ([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}], True),
-        ([{"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n"]}]}], False),
-        ([_expression(HOSTNAME, "In", "n")], True),
-        ([_expression(HOSTNAME, "In", "m")], False),
-    ],
+@cases(
+    ([_expression("disk", "In", "ssd", "nvme")], True),
+    ([_expression("disk", "NotIn", "ssd")], False),
+    ([_expression("disk", "NotIn", "hdd")], True),
+    ([_expression("other", "NotIn", "hdd")], True),
+    ([_expression("disk", "Exists")], True),
+    ([_expression("disk", "DoesNotExist")], False),
+    ([_expression("cores", "Gt", "7")], True),
+    ([_expression("cores", "Gt", "8")], False),
+    ([_expression("cores", "Lt", "9")], True),
+    ([_expression("disk", "Gt", "1")], False),
+    ([_expression("disk", "In", "hdd"), _expression("cores", "Exists")], True),
+    ([{}], False),
+    ([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}], True),
+    ([{"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n"]}]}], False),
+    ([_expression(HOSTNAME, "In", "n")], True),
+    ([_expression(HOSTNAME, "In", "m")], False),
 )
 def test_node_affinity_selects_by_labels_and_names(terms: list[Obj], goes: bool) -> None:
     view = View([node("n", labels={"disk": "ssd", "cores": "8"})])
@@ -167,16 +154,13 @@ def test_before_1_30_the_other_nodes_just_do_not_match() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("taken", "wanted", "clash"),
-    [
-        ({"hostPort": 80}, {"hostPort": 80}, True),
-        ({"hostPort": 80}, {"hostPort": 81}, False),
-        ({"hostPort": 80, "protocol": "UDP"}, {"hostPort": 80, "protocol": "TCP"}, False),
-        ({"hostPort": 80, "hostIP": "10.0.0.1"}, {"hostPort": 80, "hostIP": "10.0.0.2"}, False),
-        ({"hostPort": 80, "hostIP": "10.0.0.1"}, {"hostPort": 80}, True),
-        ({"containerPort": 80}, {"containerPort": 80}, False),
-    ],
+@cases(
+    ({"hostPort": 80}, {"hostPort": 80}, True),
+    ({"hostPort": 80}, {"hostPort": 81}, False),
+    ({"hostPort": 80, "protocol": "UDP"}, {"hostPort": 80, "protocol": "TCP"}, False),
+    ({"hostPort": 80, "hostIP": "10.0.0.1"}, {"hostPort": 80, "hostIP": "10.0.0.2"}, False),
+    ({"hostPort": 80, "hostIP": "10.0.0.1"}, {"hostPort": 80}, True),
+    ({"containerPort": 80}, {"containerPort": 80}, False),
 )
 def test_host_ports_are_given_out_once_per_node(taken: Obj, wanted: Obj, clash: bool) -> None:
     view = View([node("n")])

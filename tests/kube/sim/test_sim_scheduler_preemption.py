@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
 from karmada.kube.objects.selectors import parse_labels
 from karmada.kube.sim.scheduler.messages import NO_VICTIMS
 from karmada.kube.sim.scheduler.preemption import Budget, Victims, best, find_victims
 from tests.kube.sim.scheduling_objects import View, anti_affinity, node, pod, term
+from tests.support.cases import cases
 
 
 def _victims(view: View, wanted: dict[str, object], on: str, *budgets: Budget) -> Victims:
@@ -67,13 +66,10 @@ def test_anti_affinity_can_be_a_reason_to_preempt() -> None:
     assert _names(_victims(view, wanted, "n")) == ["web"]
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "chosen"),
-    [
-        ([(0, "2")], [(5, "2")], "a"),
-        ([(5, "1"), (5, "1")], [(5, "2")], "b"),
-        ([(1, "1"), (0, "1")], [(1, "1"), (1, "1")], "a"),
-    ],
+@cases(
+    ([(0, "2")], [(5, "2")], "a"),
+    ([(5, "1"), (5, "1")], [(5, "2")], "b"),
+    ([(1, "1"), (0, "1")], [(1, "1"), (1, "1")], "a"),
 )
 def test_the_node_where_it_hurts_least_is_chosen(
     a: list[tuple[int, str]], b: list[tuple[int, str]], chosen: str

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.slices import Group, Plan, endpoints_of, group_up, plan
+from tests.support.cases import cases
 
 HTTP = [{"name": "http", "protocol": "TCP", "port": 80}]
 HTTPS = [{"name": "https", "protocol": "TCP", "port": 443}]
@@ -31,20 +31,17 @@ def written(result: Plan) -> list[str]:
     return [c.slice["metadata"]["name"] if c.slice else "(new)" for c in result.contents if c.changes]
 
 
-@pytest.mark.parametrize(
-    ("existing", "groups", "writes", "surplus"),
-    [
-        ([], [group([1, 2])], ["(new)"], []),
-        ([slice_of("a", [1, 2])], [group([1, 2])], [], []),
-        ([slice_of("a", [1, 2])], [group([2])], ["a"], []),
-        ([slice_of("a", [1]), slice_of("b", [2])], [group([1])], [], ["b"]),
-        ([slice_of("a", [1, 2, 3]), slice_of("b", [4])], [group([1, 2, 3, 4, 5])], ["b"], []),
-        ([slice_of("a", [1, 2, 3]), slice_of("b", [4])], [group([1, 2, 4, 5])], ["a"], []),
-        ([slice_of("a", [1, 2, 3])], [group([1, 2, 3, 4])], ["(new)"], []),
-        ([slice_of("a", [1])], [group([1], HTTPS)], ["a"], []),
-        ([slice_of("a", [1])], [group([1], HTTPS), group([2])], ["(new)", "a"], []),
-        ([slice_of("a", [1])], [], [], ["a"]),
-    ],
+@cases(
+    ([], [group([1, 2])], ["(new)"], []),
+    ([slice_of("a", [1, 2])], [group([1, 2])], [], []),
+    ([slice_of("a", [1, 2])], [group([2])], ["a"], []),
+    ([slice_of("a", [1]), slice_of("b", [2])], [group([1])], [], ["b"]),
+    ([slice_of("a", [1, 2, 3]), slice_of("b", [4])], [group([1, 2, 3, 4, 5])], ["b"], []),
+    ([slice_of("a", [1, 2, 3]), slice_of("b", [4])], [group([1, 2, 4, 5])], ["a"], []),
+    ([slice_of("a", [1, 2, 3])], [group([1, 2, 3, 4])], ["(new)"], []),
+    ([slice_of("a", [1])], [group([1], HTTPS)], ["a"], []),
+    ([slice_of("a", [1])], [group([1], HTTPS), group([2])], ["(new)", "a"], []),
+    ([slice_of("a", [1])], [], [], ["a"]),
 )
 def test_a_plan_writes_as_few_slices_as_it_can(
     existing: list[Obj], groups: list[Group], writes: list[str], surplus: list[str]

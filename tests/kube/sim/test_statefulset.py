@@ -18,6 +18,7 @@ from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS
 from karmada.kube.sim.controllers.statefulset import StatefulSets
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.podlife import PodLife
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object
 
@@ -367,14 +368,11 @@ async def test_a_pod_counts_when_it_was_ready_for_long_enough(cluster: Cluster) 
     await cluster.at_rest(2)
 
 
-@pytest.mark.parametrize(
-    ("phase", "kind", "reason", "word"),
-    [
-        ("Failed", "Warning", "RecreatingFailedPod", "failed"),
-        ("Succeeded", "Normal", "RecreatingTerminatedPod", "terminated"),
-    ],
+@cases(
+    ("Failed", "Warning", "RecreatingFailedPod", "failed"),
+    ("Succeeded", "Normal", "RecreatingTerminatedPod", "terminated"),
 )
-async def test_a_pod_that_ended_is_made_again(cluster: Cluster, phase: str, kind: str, reason: str, word: str) -> None:
+async def test_a_pod_that_ended_is_made_again(phase: str, kind: str, reason: str, word: str, cluster: Cluster) -> None:
     await cluster.create(stateful_set(1))
     await cluster.at_rest(1)
     old = cluster.pods["web-0"]

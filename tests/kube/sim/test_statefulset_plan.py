@@ -11,6 +11,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.revisions import revision_of
 from karmada.kube.sim.controllers.statefulset_identity import ordinal_of
 from karmada.kube.sim.controllers.statefulset_plan import Plan, layout, plan, takes_newest
+from tests.support.cases import cases
 
 NEW, OLD = "web-new", "web-old"
 NOW = 1_700_000_000.0
@@ -114,25 +115,19 @@ def test_the_next_steps_follow_from_the_pods(workload: Obj, pods: list[Obj], exp
     assert steps(workload, *pods) == expected
 
 
-@pytest.mark.parametrize(
-    ("workload", "ordinal", "newest"),
-    [
-        (stateful_set(partition=2), 1, False),
-        (stateful_set(partition=2), 2, True),
-        (stateful_set(partition=2, start=3), 4, False),
-        (stateful_set(partition=2, start=3), 5, True),
-        (stateful_set(kind="OnDelete"), 0, True),
-        (stateful_set(), 0, True),
-    ],
+@cases(
+    (stateful_set(partition=2), 1, False),
+    (stateful_set(partition=2), 2, True),
+    (stateful_set(partition=2, start=3), 4, False),
+    (stateful_set(partition=2, start=3), 5, True),
+    (stateful_set(kind="OnDelete"), 0, True),
+    (stateful_set(), 0, True),
 )
 def test_below_the_partition_new_pods_are_made_as_before(workload: Obj, ordinal: int, newest: bool) -> None:
     assert takes_newest(workload, ordinal) is newest
 
 
-@pytest.mark.parametrize(
-    ("name", "ordinal"),
-    [("web-0", 0), ("web-12", 12), ("web-01", None), ("web-x", None), ("webx-1", None), ("web", None)],
-)
+@cases(("web-0", 0), ("web-12", 12), ("web-01", None), ("web-x", None), ("webx-1", None), ("web", None))
 def test_only_names_with_an_ordinal_are_pods_of_a_set(name: str, ordinal: int | None) -> None:
     assert ordinal_of(stateful_set(), name) == ordinal
 

@@ -15,6 +15,7 @@ from karmada.kube.sim.profile import INSTANT, Profile, StorageClass
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.passing import after, settled
 from tests.kube.sim.service_objects import pod
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 ATTRIBUTES_CLASSES = GVR("storage.k8s.io", "v1", "volumeattributesclasses")
@@ -88,19 +89,16 @@ async def test_a_claim_takes_the_smallest_volume_that_fits(tmp_path: Path) -> No
         assert bound["status"]["phase"] == "Bound"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "offered"),
-    [
-        ({"accessModes": ["ReadWriteMany"]}, {}),
-        ({"volumeMode": "Block"}, {}),
-        ({"storageClassName": "fast"}, {}),
-        ({"storageClassName": ""}, {"storageClassName": "fast"}),
-        ({"selector": {"matchLabels": {"disk": "ssd"}}}, {}),
-        ({"size": "6Gi"}, {}),
-        ({}, {"claimRef": {"namespace": "default", "name": "other"}}),
-    ],
+@cases(
+    ({"accessModes": ["ReadWriteMany"]}, {}),
+    ({"volumeMode": "Block"}, {}),
+    ({"storageClassName": "fast"}, {}),
+    ({"storageClassName": ""}, {"storageClassName": "fast"}),
+    ({"selector": {"matchLabels": {"disk": "ssd"}}}, {}),
+    ({"size": "6Gi"}, {}),
+    ({}, {"claimRef": {"namespace": "default", "name": "other"}}),
 )
-async def test_a_volume_that_does_not_fit_is_not_taken(tmp_path: Path, wanted: Obj, offered: Obj) -> None:
+async def test_a_volume_that_does_not_fit_is_not_taken(wanted: Obj, offered: Obj, tmp_path: Path) -> None:
     async with running(tmp_path, volume_controllers) as cluster:
         await cluster.client.create(VOLUMES, volume("v", **offered))
         await settled(cluster)
@@ -255,11 +253,8 @@ async def test_a_volume_the_scheduler_reserved_is_bound(tmp_path: Path) -> None:
         assert (await get_volume(cluster, "v"))["status"]["phase"] == "Bound"
 
 
-@pytest.mark.parametrize(
-    ("provisioner", "reason"),
-    [("kubernetes.io/no-provisioner", "ProvisioningFailed"), ("example.com/unknown", "ExternalProvisioning")],
-)
-async def test_a_class_of_another_provisioner_is_not_provisioned(tmp_path: Path, provisioner: str, reason: str) -> None:
+@cases(("kubernetes.io/no-provisioner", "ProvisioningFailed"), ("example.com/unknown", "ExternalProvisioning"))
+async def test_a_class_of_another_provisioner_is_not_provisioned(provisioner: str, reason: str, tmp_path: Path) -> None:
     async with running(tmp_path, volume_controllers) as cluster:
         await cluster.client.create(STORAGE_CLASSES, storage_class("odd", provisioner))
         await cluster.client.create(CLAIMS, claim(storageClassName="odd"))
@@ -381,23 +376,20 @@ async def test_a_class_of_attributes_in_use_stays_until_claim_and_volume_have_no
         assert (await cluster.client.list_all(ATTRIBUTES_CLASSES)).items == []
 
 
-@pytest.mark.parametrize(
-    ("holder", "wanted"),
-    [
-        ({"spec": {}}, set()),
-        ({"spec": {"volumeAttributesClassName": ""}, "status": {}}, set()),
-        ({"spec": {"volumeAttributesClassName": "a"}}, {"a"}),
-        (
-            {
-                "spec": {"volumeAttributesClassName": "a"},
-                "status": {
-                    "currentVolumeAttributesClassName": "b",
-                    "modifyVolumeStatus": {"targetVolumeAttributesClassName": "c"},
-                },
+@cases(
+    ({"spec": {}}, set()),
+    ({"spec": {"volumeAttributesClassName": ""}, "status": {}}, set()),
+    ({"spec": {"volumeAttributesClassName": "a"}}, {"a"}),
+    (
+        {
+            "spec": {"volumeAttributesClassName": "a"},
+            "status": {
+                "currentVolumeAttributesClassName": "b",
+                "modifyVolumeStatus": {"targetVolumeAttributesClassName": "c"},
             },
-            {"a", "b", "c"},
-        ),
-    ],
+        },
+        {"a", "b", "c"},
+    ),
 )
 def test_a_claim_holds_the_class_it_has_and_the_one_it_is_to_get(holder: Obj, wanted: set[str]) -> None:
     assert attributes_classes_of(holder) == wanted

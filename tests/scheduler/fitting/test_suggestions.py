@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import Profile, schedule
 from karmada.scheduler.estimators.estimator_result import EstimatorResult
@@ -18,6 +16,7 @@ from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.plugins import builtin, profile_of
 from karmada.scheduler.request import Request
 from tests.scheduler.random_cases import MODELS
+from tests.support.cases import cases
 from tests.support.scheduling_cases import (
     DUPLICATED,
     DYNAMIC,
@@ -100,23 +99,20 @@ def fields(key: str, operator: str, *values: str) -> Obj:
     return {"fieldSelector": {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}}
 
 
-@pytest.mark.parametrize(
-    ("affinity", "cause"),
-    [
-        ({"clusterNames": ["other"]}, "clusterNames does not list it"),
-        ({"exclude": ["m1"]}, "exclude lists it"),
-        ({"labelSelector": {"matchLabels": {"tier": "gold"}}}, "label tier=gold is missing"),
-        (labels("env", "NotIn", "dev"), "its label env=dev is refused"),
-        (labels("env", "DoesNotExist"), "its label env=dev is refused"),
-        (labels("x", "Exists"), "label x=true is missing"),
-        (fields("region", "In", "us"), "its region eu is not listed by the fieldSelector"),
-        (fields("region", "NotIn", "eu", "us"), "its region eu is refused by the fieldSelector"),
-        (fields("zone", "In", "z1"), "it has no zone, such as z1"),
-        (
-            {"exclude": ["m1"], "labelSelector": {"matchLabels": {"tier": "gold"}}},
-            "exclude lists it, label tier=gold is missing",
-        ),
-    ],
+@cases(
+    ({"clusterNames": ["other"]}, "clusterNames does not list it"),
+    ({"exclude": ["m1"]}, "exclude lists it"),
+    ({"labelSelector": {"matchLabels": {"tier": "gold"}}}, "label tier=gold is missing"),
+    (labels("env", "NotIn", "dev"), "its label env=dev is refused"),
+    (labels("env", "DoesNotExist"), "its label env=dev is refused"),
+    (labels("x", "Exists"), "label x=true is missing"),
+    (fields("region", "In", "us"), "its region eu is not listed by the fieldSelector"),
+    (fields("region", "NotIn", "eu", "us"), "its region eu is refused by the fieldSelector"),
+    (fields("zone", "In", "z1"), "it has no zone, such as z1"),
+    (
+        {"exclude": ["m1"], "labelSelector": {"matchLabels": {"tier": "gold"}}},
+        "exclude lists it, label tier=gold is missing",
+    ),
 )
 def test_an_affinity_that_could_admit_a_cluster(affinity: Obj, cause: str) -> None:
     one = cluster("m1", labels={"env": "dev"}, region="eu")
@@ -153,12 +149,9 @@ class Group:
     anti_affinity = affinity
 
 
-@pytest.mark.parametrize(
-    ("which", "text"),
-    [
-        ("antiAffinityGroup", "other of its anti-affinity group left m1"),
-        ("affinityGroup", "far of its affinity group were also in m1"),
-    ],
+@cases(
+    ("antiAffinityGroup", "other of its anti-affinity group left m1"),
+    ("affinityGroup", "far of its affinity group were also in m1"),
 )
 def test_workloads_that_keep_it_away(which: str, text: str) -> None:
     groups = {which: "a=b"}
@@ -199,15 +192,12 @@ def test_fewer_groups_when_there_are_too_few() -> None:
 # amounts
 
 
-@pytest.mark.parametrize(
-    ("left", "text"),
-    [
-        ({"cpu": "3500m", "memory": "9Gi"}, "m1 had 1500m more cpu"),
-        ({"cpu": "9", "memory": "4Gi"}, "m1 had 1Gi more memory"),
-        ({"cpu": "3", "memory": "4Gi"}, "m1 had 2 more cpu and 1Gi more memory"),
-        ({"cpu": "9", "memory": "9Gi", "pods": "2"}, "m1 had 3 more pods"),
-        ({"cpu": "9"}, "m1 had 5Gi more memory"),
-    ],
+@cases(
+    ({"cpu": "3500m", "memory": "9Gi"}, "m1 had 1500m more cpu"),
+    ({"cpu": "9", "memory": "4Gi"}, "m1 had 1Gi more memory"),
+    ({"cpu": "3", "memory": "4Gi"}, "m1 had 2 more cpu and 1Gi more memory"),
+    ({"cpu": "9", "memory": "9Gi", "pods": "2"}, "m1 had 3 more pods"),
+    ({"cpu": "9"}, "m1 had 5Gi more memory"),
 )
 def test_the_resources_that_are_short(left: dict[str, str], text: str) -> None:
     requirements = {"resourceRequest": {"cpu": "1", "memory": "1Gi"}}
@@ -279,14 +269,11 @@ def test_a_quota_that_refuses_the_result() -> None:
 # into one cluster
 
 
-@pytest.mark.parametrize(
-    ("where", "left", "text"),
-    [
-        (placement(DYNAMIC, spread("cluster", 1, 1)), "9", "maxGroups of the spread constraint by cluster were 2"),
-        (placement(DYNAMIC, spread("cluster", 1, 1)), "9", "m2 had 2 more pods"),
-        (placement(DYNAMIC, clusterAffinity={"exclude": ["m2"]}), "9", "the affinity admitted m2 (exclude lists it)"),
-        (placement(DYNAMIC), "0", "m2 had 2 more pods"),
-    ],
+@cases(
+    (placement(DYNAMIC, spread("cluster", 1, 1)), "9", "maxGroups of the spread constraint by cluster were 2"),
+    (placement(DYNAMIC, spread("cluster", 1, 1)), "9", "m2 had 2 more pods"),
+    (placement(DYNAMIC, clusterAffinity={"exclude": ["m2"]}), "9", "the affinity admitted m2 (exclude lists it)"),
+    (placement(DYNAMIC), "0", "m2 had 2 more pods"),
 )
 def test_what_would_make_it_go_to_a_cluster_that_it_does_not_go_to(where: Obj, left: str, text: str) -> None:
     clusters = [cluster("m1", summary=has(pods="10")), cluster("m2", summary=has(pods=left))]

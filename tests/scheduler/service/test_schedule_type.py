@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-import pytest
 
 from karmada.api import well_known
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.request import Request
 from karmada.scheduler.service.schedule_type import ScheduleType, placement_changed, replicas_changed, schedule_type_of
+from tests.support.cases import cases
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, config_map, deployment, placement
 
 EARLY, LATE = "2024-01-01T00:00:00Z", "2024-01-01T00:00:01Z"
@@ -23,42 +23,39 @@ def terms(*found: Obj) -> Obj:
     return {"clusterAffinities": list(found)}
 
 
-@pytest.mark.parametrize(
-    ("now", "applied", "observed", "changed"),
-    [
-        ({}, "", "", True),
-        ({}, "{}", "", False),
-        ({}, "no JSON", "", False),
-        ({}, "[]", "", False),
-        ({"clusterAffinity": {"clusterNames": ["m1"]}}, "no JSON", "", False),
-        ({"clusterAffinity": {"clusterNames": ["m1"]}}, "{}", "", True),
-        ({"clusterAffinity": {"clusterNames": ["m1"]}}, "{}", "g1", True),
-        ({"clusterAffinity": {}}, '{"clusterAffinity":{}}', "", False),
-        ({"clusterTolerations": [], "spreadConstraints": None}, "{}", "", False),
-        ({"clusterTolerations": [{"operator": "Exists"}]}, "{}", "", True),
-        ({"spreadConstraints": [{"spreadByField": "cluster"}]}, "{}", "", True),
-        ({"replicaScheduling": DUPLICATED}, "{}", "", True),
-        (terms(G1), orjson.dumps(terms(G1)).decode(), "g1", False),
-        (terms(G1, G2), orjson.dumps(terms(G1)).decode(), "g1", False),
-        (terms(G0, G1), orjson.dumps(terms(G1)).decode(), "g1", False),
-        (terms(G1, G2), orjson.dumps(terms(G1)).decode(), "", True),
-        (terms(G2), orjson.dumps(terms(G1)).decode(), "g1", True),
-        (terms(G1), orjson.dumps(terms(G2)).decode(), "g1", True),
-        (terms(OTHER_G1), orjson.dumps(terms(G1)).decode(), "g1", True),
-        (
-            terms({**G1, "overflowAffinities": [{"affinityName": "more"}]}),
-            orjson.dumps(terms(G1)).decode(),
-            "g1",
-            True,
-        ),
-        ({"workloadAffinity": {"affinity": {"groupByLabelKey": "a"}}}, "{}", "", True),
-        (
-            {**terms(G1), "workloadAffinity": {"affinity": {"groupByLabelKey": "a"}}},
-            orjson.dumps(terms(G1)).decode(),
-            "g1",
-            False,
-        ),
-    ],
+@cases(
+    ({}, "", "", True),
+    ({}, "{}", "", False),
+    ({}, "no JSON", "", False),
+    ({}, "[]", "", False),
+    ({"clusterAffinity": {"clusterNames": ["m1"]}}, "no JSON", "", False),
+    ({"clusterAffinity": {"clusterNames": ["m1"]}}, "{}", "", True),
+    ({"clusterAffinity": {"clusterNames": ["m1"]}}, "{}", "g1", True),
+    ({"clusterAffinity": {}}, '{"clusterAffinity":{}}', "", False),
+    ({"clusterTolerations": [], "spreadConstraints": None}, "{}", "", False),
+    ({"clusterTolerations": [{"operator": "Exists"}]}, "{}", "", True),
+    ({"spreadConstraints": [{"spreadByField": "cluster"}]}, "{}", "", True),
+    ({"replicaScheduling": DUPLICATED}, "{}", "", True),
+    (terms(G1), orjson.dumps(terms(G1)).decode(), "g1", False),
+    (terms(G1, G2), orjson.dumps(terms(G1)).decode(), "g1", False),
+    (terms(G0, G1), orjson.dumps(terms(G1)).decode(), "g1", False),
+    (terms(G1, G2), orjson.dumps(terms(G1)).decode(), "", True),
+    (terms(G2), orjson.dumps(terms(G1)).decode(), "g1", True),
+    (terms(G1), orjson.dumps(terms(G2)).decode(), "g1", True),
+    (terms(OTHER_G1), orjson.dumps(terms(G1)).decode(), "g1", True),
+    (
+        terms({**G1, "overflowAffinities": [{"affinityName": "more"}]}),
+        orjson.dumps(terms(G1)).decode(),
+        "g1",
+        True,
+    ),
+    ({"workloadAffinity": {"affinity": {"groupByLabelKey": "a"}}}, "{}", "", True),
+    (
+        {**terms(G1), "workloadAffinity": {"affinity": {"groupByLabelKey": "a"}}},
+        orjson.dumps(terms(G1)).decode(),
+        "g1",
+        False,
+    ),
 )
 def test_a_placement_has_changed_if_what_matters_differs_from_what_was_applied(
     now: Obj, applied: str, observed: str, changed: bool
@@ -66,19 +63,16 @@ def test_a_placement_has_changed_if_what_matters_differs_from_what_was_applied(
     assert placement_changed(now, applied, observed) is changed
 
 
-@pytest.mark.parametrize(
-    ("how", "replicas", "previous", "changed"),
-    [
-        (None, 5, {"m1": 3}, False),
-        (DUPLICATED, 3, {"m1": 3, "m2": 3}, False),
-        (DUPLICATED, 3, {"m1": 3, "m2": 2}, True),
-        (DUPLICATED, 3, {}, False),
-        (DYNAMIC, 3, {"m1": 1, "m2": 2}, False),
-        (DYNAMIC, 3, {"m1": 3, "m2": 3}, True),
-        (DYNAMIC, 3, {}, True),
-        (AGGREGATED, 0, {}, False),
-        ({}, 3, {"m1": 1}, True),
-    ],
+@cases(
+    (None, 5, {"m1": 3}, False),
+    (DUPLICATED, 3, {"m1": 3, "m2": 3}, False),
+    (DUPLICATED, 3, {"m1": 3, "m2": 2}, True),
+    (DUPLICATED, 3, {}, False),
+    (DYNAMIC, 3, {"m1": 1, "m2": 2}, False),
+    (DYNAMIC, 3, {"m1": 3, "m2": 3}, True),
+    (DYNAMIC, 3, {}, True),
+    (AGGREGATED, 0, {}, False),
+    ({}, 3, {"m1": 1}, True),
 )
 def test_replicas_have_changed_if_the_clusters_do_not_have_what_is_wanted(
     how: Obj | None, replicas: int, previous: dict[str, int], changed: bool
@@ -87,9 +81,7 @@ def test_replicas_have_changed_if_the_clusters_do_not_have_what_is_wanted(
     assert replicas_changed(spec, Request(spec), components=False) is changed
 
 
-@pytest.mark.parametrize(
-    ("gate", "previous", "changed"), [(True, {}, True), (True, {"m1": 0}, False), (False, {}, False)]
-)
+@cases((True, {}, True), (True, {"m1": 0}, False), (False, {}, False))
 def test_a_workload_of_components_that_is_nowhere_has_changed(
     gate: bool, previous: dict[str, int], changed: bool
 ) -> None:
@@ -106,31 +98,28 @@ def settled(spec: Obj, **status: Any) -> Obj:
 DIVIDED = deployment(4, placement(DYNAMIC), previous={"m1": 2, "m2": 2})
 
 
-@pytest.mark.parametrize(
-    ("binding", "deleting", "need"),
-    [
-        ({"metadata": {}, "spec": DIVIDED}, [], ScheduleType.RECONCILE),
-        ({"metadata": {}, "spec": {**DIVIDED, "replicas": 5}}, [], ScheduleType.RECONCILE),
-        (settled(DIVIDED), [], ScheduleType.NONE),
-        (settled({**DIVIDED, "replicas": 5}), [], ScheduleType.SCALE),
-        (settled({**DIVIDED, "rescheduleTriggeredAt": LATE}, lastScheduledTime=EARLY), [], ScheduleType.RECONCILE),
-        (settled({**DIVIDED, "rescheduleTriggeredAt": EARLY}, lastScheduledTime=EARLY), [], ScheduleType.NONE),
-        (settled({**DIVIDED, "rescheduleTriggeredAt": EARLY}, lastScheduledTime=LATE), [], ScheduleType.NONE),
-        (settled({**DIVIDED, "rescheduleTriggeredAt": LATE}), [], ScheduleType.NONE),
-        (
-            settled({**DIVIDED, "replicas": 5, "rescheduleTriggeredAt": LATE}, lastScheduledTime=EARLY),
-            [],
-            ScheduleType.SCALE,
-        ),
-        (settled(deployment(4, placement(DUPLICATED), previous={"m1": 4})), [], ScheduleType.RECONCILE),
-        (settled(deployment(4, placement(DUPLICATED), previous={"m1": 3})), [], ScheduleType.SCALE),
-        (settled(deployment(4, placement(), previous={"m1": 3})), [], ScheduleType.RECONCILE),
-        (settled(config_map(placement())), [], ScheduleType.RECONCILE),
-        (settled(config_map(placement(DYNAMIC))), [], ScheduleType.RECONCILE),
-        (settled(deployment(0, placement(DYNAMIC), replicaRequirements={})), [], ScheduleType.NONE),
-        (settled(DIVIDED), ["m2"], ScheduleType.RECONCILE),
-        (settled(DIVIDED), ["m3"], ScheduleType.NONE),
-    ],
+@cases(
+    ({"metadata": {}, "spec": DIVIDED}, [], ScheduleType.RECONCILE),
+    ({"metadata": {}, "spec": {**DIVIDED, "replicas": 5}}, [], ScheduleType.RECONCILE),
+    (settled(DIVIDED), [], ScheduleType.NONE),
+    (settled({**DIVIDED, "replicas": 5}), [], ScheduleType.SCALE),
+    (settled({**DIVIDED, "rescheduleTriggeredAt": LATE}, lastScheduledTime=EARLY), [], ScheduleType.RECONCILE),
+    (settled({**DIVIDED, "rescheduleTriggeredAt": EARLY}, lastScheduledTime=EARLY), [], ScheduleType.NONE),
+    (settled({**DIVIDED, "rescheduleTriggeredAt": EARLY}, lastScheduledTime=LATE), [], ScheduleType.NONE),
+    (settled({**DIVIDED, "rescheduleTriggeredAt": LATE}), [], ScheduleType.NONE),
+    (
+        settled({**DIVIDED, "replicas": 5, "rescheduleTriggeredAt": LATE}, lastScheduledTime=EARLY),
+        [],
+        ScheduleType.SCALE,
+    ),
+    (settled(deployment(4, placement(DUPLICATED), previous={"m1": 4})), [], ScheduleType.RECONCILE),
+    (settled(deployment(4, placement(DUPLICATED), previous={"m1": 3})), [], ScheduleType.SCALE),
+    (settled(deployment(4, placement(), previous={"m1": 3})), [], ScheduleType.RECONCILE),
+    (settled(config_map(placement())), [], ScheduleType.RECONCILE),
+    (settled(config_map(placement(DYNAMIC))), [], ScheduleType.RECONCILE),
+    (settled(deployment(0, placement(DYNAMIC), replicaRequirements={})), [], ScheduleType.NONE),
+    (settled(DIVIDED), ["m2"], ScheduleType.RECONCILE),
+    (settled(DIVIDED), ["m3"], ScheduleType.NONE),
 )
 def test_the_first_reason_that_holds_counts(binding: Obj, deleting: list[str], need: ScheduleType) -> None:
     assert schedule_type_of(binding, Request.of(binding), deleting) is need

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.kube.objects.types import Obj
@@ -17,6 +15,7 @@ from karmada.scheduler.service.triggers import (
     is_pending,
     served_kinds,
 )
+from tests.support.cases import cases
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, cluster, deployment, placement
 from tests.support.scheduling_plane import MARKED, Scheduling
 
@@ -28,7 +27,7 @@ def binding(generation: int = 1, labels: Obj | None = None, **spec: Any) -> Obj:
     return {"metadata": {"name": "b", "generation": generation, "labels": marks}, "spec": spec}
 
 
-@pytest.mark.parametrize("label", [well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID, well_known.BINDING_MANAGED_BY])
+@cases(well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID, well_known.BINDING_MANAGED_BY)
 def test_any_mark_of_a_maker_makes_a_binding_ours(label: str) -> None:
     assert OURS(binding(labels={label: "x"}))
     assert not OURS(binding(labels={label: ""}))
@@ -39,19 +38,16 @@ def quota(limit: str | None, used: str = "0") -> Obj:
     return {"spec": {"overall": overall}, "status": {"overallUsed": {"cpu": used}}}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "frees"),
-    [
-        (None, quota("4"), False),
-        (quota("4", "3"), None, True),
-        (quota("4", "3"), quota("4", "2500m"), True),
-        (quota("4", "3"), quota("5", "3"), True),
-        (quota("4", "3"), quota(None, "3"), True),
-        (quota("4", "3"), quota("4", "3000m"), False),
-        (quota("4", "3"), quota("4", "4"), False),
-        (quota(None), quota("4"), False),
-        (quota("4", "3"), quota("5", "4"), False),
-    ],
+@cases(
+    (None, quota("4"), False),
+    (quota("4", "3"), None, True),
+    (quota("4", "3"), quota("4", "2500m"), True),
+    (quota("4", "3"), quota("5", "3"), True),
+    (quota("4", "3"), quota(None, "3"), True),
+    (quota("4", "3"), quota("4", "3000m"), False),
+    (quota("4", "3"), quota("4", "4"), False),
+    (quota(None), quota("4"), False),
+    (quota("4", "3"), quota("5", "4"), False),
 )
 def test_a_quota_with_more_left_lets_what_it_refused_be_tried(old: Obj | None, new: Obj | None, frees: bool) -> None:
     assert frees_quota(old, new) is frees
@@ -61,25 +57,19 @@ def test_without_a_mark_a_binding_is_nobodys() -> None:
     assert not OURS(binding(labels={"app": "web"}))
 
 
-@pytest.mark.parametrize(
-    ("name", "default", "other"),
-    [(None, True, False), ("", True, False), ("default-scheduler", True, False), ("other", False, True)],
-)
+@cases((None, True, False), ("", True, False), ("default-scheduler", True, False), ("other", False, True))
 def test_a_binding_belongs_to_the_scheduler_it_names(name: str | None, default: bool, other: bool) -> None:
     found = binding() if name is None else binding(schedulerName=name)
     assert OURS(found) is default
     assert SchedulerSelector("other")(found) is other
 
 
-@pytest.mark.parametrize(
-    ("suspension", "ours"),
-    [
-        (None, True),
-        ({}, True),
-        ({"scheduling": False}, True),
-        ({"dispatching": True}, True),
-        ({"scheduling": True}, False),
-    ],
+@cases(
+    (None, True),
+    ({}, True),
+    ({"scheduling": False}, True),
+    ({"dispatching": True}, True),
+    ({"scheduling": True}, False),
 )
 def test_only_suspended_scheduling_keeps_it_away(suspension: Obj | None, ours: bool) -> None:
     assert OURS(binding(suspension=suspension)) is ours
@@ -88,22 +78,19 @@ def test_only_suspended_scheduling_keeps_it_away(suspension: Obj | None, ours: b
 SUSPENDED: dict[str, Any] = {"suspension": {"scheduling": True}}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "looked_at"),
-    [
-        (None, binding(), True),
-        (None, binding(**SUSPENDED), False),
-        (binding(), None, False),
-        (binding(1), binding(1), False),
-        (binding(1), binding(2), True),
-        (binding(1), binding(2, **SUSPENDED), False),
-        (binding(1, **SUSPENDED), binding(2), True),
-        (binding(1, **SUSPENDED), binding(2, **SUSPENDED), False),
-        (binding(1, schedulerName="other"), binding(2), True),
-        (binding(1), binding(2, schedulerName="other"), False),
-        (binding(1, labels={}), binding(1), True),
-        (binding(1), binding(1, labels={}), False),
-    ],
+@cases(
+    (None, binding(), True),
+    (None, binding(**SUSPENDED), False),
+    (binding(), None, False),
+    (binding(1), binding(1), False),
+    (binding(1), binding(2), True),
+    (binding(1), binding(2, **SUSPENDED), False),
+    (binding(1, **SUSPENDED), binding(2), True),
+    (binding(1, **SUSPENDED), binding(2, **SUSPENDED), False),
+    (binding(1, schedulerName="other"), binding(2), True),
+    (binding(1), binding(2, schedulerName="other"), False),
+    (binding(1, labels={}), binding(1), True),
+    (binding(1), binding(1, labels={}), False),
 )
 def test_it_is_checked_when_it_becomes_ours_and_when_its_spec_changes(
     old: Obj | None, new: Obj | None, looked_at: bool
@@ -115,16 +102,13 @@ def scheduled(status: str) -> list[Obj]:
     return [{"type": "Scheduled", "status": status}]
 
 
-@pytest.mark.parametrize(
-    ("status", "pending"),
-    [
-        (None, True),
-        ({"conditions": []}, True),
-        ({"conditions": scheduled("False")}, False),
-        ({"conditions": scheduled("True"), "schedulerObservedGeneration": 2}, False),
-        ({"conditions": scheduled("True"), "schedulerObservedGeneration": 1}, True),
-        ({"conditions": scheduled("False"), "schedulerObservedGeneration": 1}, False),
-    ],
+@cases(
+    (None, True),
+    ({"conditions": []}, True),
+    ({"conditions": scheduled("False")}, False),
+    ({"conditions": scheduled("True"), "schedulerObservedGeneration": 2}, False),
+    ({"conditions": scheduled("True"), "schedulerObservedGeneration": 1}, True),
+    ({"conditions": scheduled("False"), "schedulerObservedGeneration": 1}, False),
 )
 def test_a_binding_is_pending_until_its_spec_was_decided_on_or_failed(status: Obj | None, pending: bool) -> None:
     found = binding(generation=2)

@@ -26,6 +26,7 @@ from karmada.search.index.searching import Hit
 from karmada.search.index.service import SearchIndex
 from karmada.search.pending import Source
 from tests.support.cached import EverythingAllowed, HeldCaches, pod
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 PATH = "/apis/search.karmada.io/v1alpha1/search/query"
@@ -88,17 +89,14 @@ async def test_a_result_says_where_an_object_is_and_how_it_is() -> None:
         assert registered == {("Pod", ("member1", "member2")), ("Deployment", ("member1",)), ("Node", ("member1",))}
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("kind=Deployment", ["member1/web"]),
-        ("kind=deployments.apps&kind=nodes", ["member1/web", "member1/node-1"]),
-        ("kind=deploy,node", ["member1/web", "member1/node-1"]),
-        ("kind=Pod&namespace=shop", ["member1/web-1", "member2/web-1"]),
-        ("kind=Pod&cluster=member2", ["member2/web-2", "member2/web-1"]),
-        ("fieldSelector=metadata.name%3Dnode-1", ["member1/node-1"]),
-        ("kind=Service", []),
-    ],
+@cases(
+    ("kind=Deployment", ["member1/web"]),
+    ("kind=deployments.apps&kind=nodes", ["member1/web", "member1/node-1"]),
+    ("kind=deploy,node", ["member1/web", "member1/node-1"]),
+    ("kind=Pod&namespace=shop", ["member1/web-1", "member2/web-1"]),
+    ("kind=Pod&cluster=member2", ["member2/web-2", "member2/web-1"]),
+    ("fieldSelector=metadata.name%3Dnode-1", ["member1/node-1"]),
+    ("kind=Service", []),
 )
 async def test_kinds_clusters_and_namespaces_limit_a_search(query: str, expected: list[str]) -> None:
     async with plane() as made:
@@ -142,17 +140,14 @@ async def test_the_kind_of_an_owner_may_be_a_short_name() -> None:
         assert await made.names("owner=deploy/web") == ["member2/web-9"]
 
 
-@pytest.mark.parametrize(
-    ("query", "error"),
-    [
-        ("limit=0", 'limit: "0" must be a number from 1 to 500'),
-        ("limit=many", "limit: "),
-        ("continue=x", "continue: it was not returned by a search"),
-        ("owner=web", 'owner: "web" must be KIND/NAME'),
-        ("labelSelector=a%3D%3D%3Db", "labelSelector: "),
-        ("fieldSelector=x", "fieldSelector: "),
-        ("fieldSelector=data.key%3Dx", 'query: "data.key" cannot be searched'),
-    ],
+@cases(
+    ("limit=0", 'limit: "0" must be a number from 1 to 500'),
+    ("limit=many", "limit: "),
+    ("continue=x", "continue: it was not returned by a search"),
+    ("owner=web", 'owner: "web" must be KIND/NAME'),
+    ("labelSelector=a%3D%3D%3Db", "labelSelector: "),
+    ("fieldSelector=x", "fieldSelector: "),
+    ("fieldSelector=data.key%3Dx", 'query: "data.key" cannot be searched'),
 )
 async def test_a_bad_parameter_is_named(query: str, error: str) -> None:
     with pytest.raises(BadRequest, match=error):
@@ -197,35 +192,32 @@ async def test_an_empty_index_is_searched_without_a_thread() -> None:
 # statuses
 
 
-@pytest.mark.parametrize(
-    ("gvr", "kind", "obj", "status"),
-    [
-        (PODS, "Pod", pod("a", phase="Failed"), "Failed"),
-        (PODS, "Pod", pod("a", deletionTimestamp="2026-01-01T00:00:00Z"), "Terminating"),
-        (DEPLOYMENTS, "Deployment", {"spec": {"replicas": 3}, "status": {"readyReplicas": 2}}, "2/3"),
-        (
-            GVR("apps", "v1", "daemonsets"),
-            "DaemonSet",
-            {"status": {"numberReady": 1, "desiredNumberScheduled": 4}},
-            "1/4",
-        ),
-        (GVR("", "v1", "configmaps"), "ConfigMap", {"metadata": {"deletionTimestamp": "x"}}, "Terminating"),
-        (GVR("", "v1", "configmaps"), "ConfigMap", {"data": {}}, ""),
-        (GVR("x.io", "v1", "things"), "Thing", {"status": {"phase": "Broken"}}, "Broken"),
-        (
-            GVR("x.io", "v1", "things"),
-            "Thing",
-            {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Why"}]}},
-            "NotReady (Why)",
-        ),
-        (
-            GVR("x.io", "v1", "things"),
-            "Thing",
-            {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
-            "Ready",
-        ),
-        (GVR("x.io", "v1", "things"), "Thing", {"status": "odd"}, ""),
-    ],
+@cases(
+    (PODS, "Pod", pod("a", phase="Failed"), "Failed"),
+    (PODS, "Pod", pod("a", deletionTimestamp="2026-01-01T00:00:00Z"), "Terminating"),
+    (DEPLOYMENTS, "Deployment", {"spec": {"replicas": 3}, "status": {"readyReplicas": 2}}, "2/3"),
+    (
+        GVR("apps", "v1", "daemonsets"),
+        "DaemonSet",
+        {"status": {"numberReady": 1, "desiredNumberScheduled": 4}},
+        "1/4",
+    ),
+    (GVR("", "v1", "configmaps"), "ConfigMap", {"metadata": {"deletionTimestamp": "x"}}, "Terminating"),
+    (GVR("", "v1", "configmaps"), "ConfigMap", {"data": {}}, ""),
+    (GVR("x.io", "v1", "things"), "Thing", {"status": {"phase": "Broken"}}, "Broken"),
+    (
+        GVR("x.io", "v1", "things"),
+        "Thing",
+        {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Why"}]}},
+        "NotReady (Why)",
+    ),
+    (
+        GVR("x.io", "v1", "things"),
+        "Thing",
+        {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
+        "Ready",
+    ),
+    (GVR("x.io", "v1", "things"), "Thing", {"status": "odd"}, ""),
 )
 def test_a_status_is_what_kubectl_get_shows(gvr: GVR, kind: str, obj: Obj, status: str) -> None:
     obj = {"apiVersion": gvr.api_version, "kind": kind, "metadata": {"name": "a"}, **obj}

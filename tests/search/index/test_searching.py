@@ -20,6 +20,7 @@ from karmada.search.index.searching import namespaces, search
 from karmada.search.index.terms import words
 from karmada.search.pending import Source
 from tests.support.cached import KINDS, pod
+from tests.support.cases import cases
 
 ONE, TWO = Source("member1", PODS), Source("member2", PODS)
 
@@ -154,24 +155,21 @@ def test_what_changed_is_found_as_it_is_now_and_what_is_gone_is_not_found(databa
     assert found(database, Query(text="failed")) == []
 
 
-@pytest.mark.parametrize("text", ["", "bm9uc2Vuc2U", "!", "WzFd", "W251bGwsMSwyLDMsNCw1XQ"])
+@cases("", "bm9uc2Vuc2U", "!", "WzFd", "W251bGwsMSwyLDMsNCw1XQ")
 def test_a_position_that_no_search_returned_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not returned by a search"):
         Position.decode(text)
 
 
-@pytest.mark.parametrize(
-    ("query", "error"),
-    [
-        (
-            Query(fields=parse_fields("spec.template.spec.nodeName=x")),
-            '"spec.template.spec.nodeName" cannot be searched',
-        ),
-        (Query(fields=parse_fields("data.password=x")), '"data.password" cannot be searched'),
-        (Query(fields=parse_fields("metadata.uid=x")), '"metadata.uid" cannot be searched'),
-        (Query(text="a " * 17), "a text may have at most 16 words"),
-        (Query(labels=parse_labels("weight>3")), '"weight>3" cannot be searched: use ='),
-    ],
+@cases(
+    (
+        Query(fields=parse_fields("spec.template.spec.nodeName=x")),
+        '"spec.template.spec.nodeName" cannot be searched',
+    ),
+    (Query(fields=parse_fields("data.password=x")), '"data.password" cannot be searched'),
+    (Query(fields=parse_fields("metadata.uid=x")), '"metadata.uid" cannot be searched'),
+    (Query(text="a " * 17), "a text may have at most 16 words"),
+    (Query(labels=parse_labels("weight>3")), '"weight>3" cannot be searched: use ='),
 )
 def test_what_the_index_cannot_select_by_is_refused_by_name(query: Query, error: str) -> None:
     with pytest.raises(ValueError, match=error):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.types import Obj
 from karmada.search.index.terms import FIELD, LABEL, Pair, owner_pair, words
+from tests.support.cases import cases
 
 POD: Obj = {
     "kind": "Pod",
@@ -34,16 +33,13 @@ POD: Obj = {
 }
 
 
-@pytest.mark.parametrize(
-    ("column", "text"),
-    [
-        ("name", "web-1"),
-        ("images", "busybox nginx:1.27"),
-        ("labels", "app web"),
-        ("messages", "Pending ContainersNotReady containers with unready status ImagePullBackOff Back-off pulling"),
-        ("place", "Pod shop member1"),
-        ("rest", "example.com/team blue node-7"),
-    ],
+@cases(
+    ("name", "web-1"),
+    ("images", "busybox nginx:1.27"),
+    ("labels", "app web"),
+    ("messages", "Pending ContainersNotReady containers with unready status ImagePullBackOff Back-off pulling"),
+    ("place", "Pod shop member1"),
+    ("rest", "example.com/team blue node-7"),
 )
 def test_the_words_of_a_pod_are_in_the_columns_they_belong_to(column: str, text: str) -> None:
     assert getattr(words(POD, "member1"), column) == text
@@ -61,27 +57,24 @@ def test_the_tokens_of_a_pod_are_its_labels_its_scalar_fields_and_its_owners() -
     assert set(words(POD, "member1").tokens.split()) == {pair.token for pair in expected}
 
 
-@pytest.mark.parametrize(
-    ("template", "image"),
-    [
-        ({"spec": {"template": {"spec": {"containers": [{"image": "a"}]}}}}, "a"),
-        ({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"image": "b"}]}}}}}}, "b"),
-        ({"spec": {"template": "not a template"}}, ""),
-        ({"spec": None}, ""),
-    ],
+@cases(
+    ({"spec": {"template": {"spec": {"containers": [{"image": "a"}]}}}}, "a"),
+    ({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"image": "b"}]}}}}}}, "b"),
+    ({"spec": {"template": "not a template"}}, ""),
+    ({"spec": None}, ""),
 )
 def test_images_of_templates_are_found(template: Obj, image: str) -> None:
     assert words({"metadata": {"name": "x"}, **template}, "m").images == image
 
 
-@pytest.mark.parametrize("field", ["data", "stringData", "binaryData"])
+@cases("data", "stringData", "binaryData")
 def test_no_value_of_a_secret_or_config_map_is_indexed(field: str) -> None:
     found = words({"kind": "Secret", "metadata": {"name": "x"}, "type": "Opaque", field: {"password": "hunter2"}}, "m")
     assert "hunter2" not in " ".join(found)
     assert found.tokens == Pair(FIELD, "type", "Opaque").token
 
 
-@pytest.mark.parametrize("broken", [{"status": []}, {"status": {"conditions": ["x"]}}, {"spec": {"containers": {}}}])
+@cases({"status": []}, {"status": {"conditions": ["x"]}}, {"spec": {"containers": {}}})
 def test_objects_of_an_unexpected_shape_are_indexed_by_their_names(broken: dict[str, Any]) -> None:
     assert words({"metadata": {"name": "odd"}, **broken}, "m").name == "odd"
 

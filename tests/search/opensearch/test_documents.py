@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.kube.objects.types import Obj
 from karmada.search.opensearch.documents import INDEX, document, index_name, is_of
+from tests.support.cases import cases
 
 POD: Obj = {
     "apiVersion": "v1",
@@ -61,13 +60,11 @@ def test_specs_and_labels_are_not_mapped_and_names_are_words_and_texts() -> None
     assert fields["metadata"]["properties"]["ownerReferences"] == fields["apiVersion"] == {"type": "text"}
 
 
-@pytest.mark.parametrize(
-    ("cluster", "group", "expected"), [("member1", "", True), ("member2", "", False), ("member1", "apps", False)]
-)
+@cases(("member1", "", True), ("member2", "", False), ("member1", "apps", False))
 def test_a_document_is_of_one_cluster_and_one_group(cluster: str, group: str, expected: bool) -> None:
     assert is_of(document(POD, "member1"), cluster, group) is expected
 
 
-@pytest.mark.parametrize("odd", [None, {}, {"metadata": None}, {"apiVersion": 3}])
+@cases(None, {}, {"metadata": None}, {"apiVersion": 3})
 def test_documents_of_others_belong_to_no_cluster(odd: Obj) -> None:
     assert not is_of(odd, "member1", "")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.gvrs import NODES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.search.opensearch.routes import Destination, Route, routes
 from karmada.search.pending import Source
 from karmada.search.registries import ALL
 from tests.support.cached import KINDS
+from tests.support.cases import cases
 
 BY_GVK = {kind.gvk: kind for kind in KINDS.values()}
 FIRST = Destination(("http://one:9200",), "karmada-system", "login")
@@ -30,31 +29,28 @@ def pods(namespace: str = "") -> Obj:
     return {"apiVersion": "v1", "kind": "Pod", "namespace": namespace}
 
 
-@pytest.mark.parametrize(
-    ("registries", "expected"),
-    [
-        ([], {}),
-        ([registry(pods(), store=None)], {}),
-        ([registry(pods(), store=Destination((), "", ""))], {}),
-        ([registry(pods(), clusters=("member1",))], {Source("member1", PODS): Route("Pod", ALL)}),
-        (
-            [registry(pods("a"), pods("b"), clusters=("member2",))],
-            {Source("member2", PODS): Route("Pod", frozenset(("a", "b")))},
-        ),
-        (
-            [registry(pods("a"), clusters=("member1",)), registry(pods(), clusters=("member1",))],
-            {Source("member1", PODS): Route("Pod", ALL)},
-        ),
-        (
-            [registry(pods("a"), clusters=("member1",)), registry(pods(), clusters=("member1",), store=None)],
-            {Source("member1", PODS): Route("Pod", frozenset(("a",)))},
-        ),
-        (
-            [registry({"apiVersion": "v1", "kind": "Node", "namespace": "a"}, clusters=("member1",))],
-            {Source("member1", NODES): Route("Node", ALL)},
-        ),
-        ([registry({"apiVersion": "v1", "kind": "Unknown"})], {}),
-    ],
+@cases(
+    ([], {}),
+    ([registry(pods(), store=None)], {}),
+    ([registry(pods(), store=Destination((), "", ""))], {}),
+    ([registry(pods(), clusters=("member1",))], {Source("member1", PODS): Route("Pod", ALL)}),
+    (
+        [registry(pods("a"), pods("b"), clusters=("member2",))],
+        {Source("member2", PODS): Route("Pod", frozenset(("a", "b")))},
+    ),
+    (
+        [registry(pods("a"), clusters=("member1",)), registry(pods(), clusters=("member1",))],
+        {Source("member1", PODS): Route("Pod", ALL)},
+    ),
+    (
+        [registry(pods("a"), clusters=("member1",)), registry(pods(), clusters=("member1",), store=None)],
+        {Source("member1", PODS): Route("Pod", frozenset(("a",)))},
+    ),
+    (
+        [registry({"apiVersion": "v1", "kind": "Node", "namespace": "a"}, clusters=("member1",))],
+        {Source("member1", NODES): Route("Node", ALL)},
+    ),
+    ([registry({"apiVersion": "v1", "kind": "Unknown"})], {}),
 )
 def test_what_registries_with_an_opensearch_select_goes_there(
     registries: list[Obj], expected: dict[Source, Route]

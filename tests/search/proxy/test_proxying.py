@@ -30,6 +30,7 @@ from karmada.search.proxy.control_plane import LocalControlPlane
 from karmada.search.proxy.mounting import mount_proxy
 from karmada.search.proxy.versions import Versions
 from tests.search.proxy.fakes import FakeCache, FakeCaches, FakeReading, FakeReads
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT
 from tests.support.fake_member import FakeMember, fake_member, register
 from tests.support.rights import grant, user
@@ -198,11 +199,8 @@ async def test_an_error_of_a_member_is_the_response(plane: Plane) -> None:
     assert (answer.code, answer.json()["message"]) == (410, "the token is too old")
 
 
-@pytest.mark.parametrize(
-    ("selector", "why"),
-    [("spec.other%3Dx", "field label not supported: spec.other"), ("a", "invalid selector")],
-)
-async def test_selectors_are_checked(plane: Plane, selector: str, why: str) -> None:
+@cases(("spec.other%3Dx", "field label not supported: spec.other"), ("a", "invalid selector"))
+async def test_selectors_are_checked(selector: str, why: str, plane: Plane) -> None:
     answer = await plane.http("GET", f"{PODS}?fieldSelector={selector}")
     assert answer.code == 400
     assert answer.json()["message"].startswith(why)
@@ -273,18 +271,15 @@ async def test_requests_reach_the_member_as_the_caller(plane: Plane) -> None:
     assert m1.bodies == [b'{"x": 1}']
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/c/log?follow=true"),
-        ("GET", "/c/status"),
-        ("PATCH", "/c"),
-        ("PATCH", "/c/scale"),
-        ("POST", "/c/eviction"),
-        ("POST", "/c/exec?command=ls"),
-    ],
+@cases(
+    ("GET", "/c/log?follow=true"),
+    ("GET", "/c/status"),
+    ("PATCH", "/c"),
+    ("PATCH", "/c/scale"),
+    ("POST", "/c/eviction"),
+    ("POST", "/c/exec?command=ls"),
 )
-async def test_everything_below_an_object_reaches_its_member(plane: Plane, method: str, path: str) -> None:
+async def test_everything_below_an_object_reaches_its_member(method: str, path: str, plane: Plane) -> None:
     await plane.http(method, PODS + path, None if method == "GET" else b"{}")
     assert plane.members["m2"].requests == [(method, f"/api/v1/namespaces/default/pods{path}")]
 
@@ -298,10 +293,8 @@ async def test_errors_of_the_member_come_back_as_they_are(plane: Plane) -> None:
     assert (answer.code, answer.json()) == (403, {"kind": "Status", "message": "no"})
 
 
-@pytest.mark.parametrize(
-    ("method", "media"), [("PUT", "application/json"), ("PATCH", "application/strategic-merge-patch+json")]
-)
-async def test_what_was_read_is_sent_in_the_words_of_the_member(plane: Plane, method: str, media: str) -> None:
+@cases(("PUT", "application/json"), ("PATCH", "application/strategic-merge-patch+json"))
+async def test_what_was_read_is_sent_in_the_words_of_the_member(method: str, media: str, plane: Plane) -> None:
     pod = (await plane.http("GET", f"{PODS}/a")).json()
     await plane.http(method, f"{PODS}/a", pod, content_type=media)
     [body] = plane.members["m1"].bodies
@@ -402,8 +395,8 @@ async def test_what_is_done_in_the_control_plane_is_in_its_audit_log(plane: Plan
     assert around["objectRef"]["resource"] == "proxying"
 
 
-@pytest.mark.parametrize("path", ["/api", "/apis", "/version", "/healthz", "/openapi/v3", "/apis/apps/v1"])
-async def test_other_paths_are_the_control_planes(plane: Plane, path: str) -> None:
+@cases("/api", "/apis", "/version", "/healthz", "/openapi/v3", "/apis/apps/v1")
+async def test_other_paths_are_the_control_planes(path: str, plane: Plane) -> None:
     through, direct = await plane.http("GET", PROXY + path), await plane.http("GET", path)
     assert (through.code, through.body) == (direct.code, direct.body)
 

@@ -14,6 +14,7 @@ from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.http.options import list_options
 from karmada.kube.server.http.request import Query
 from karmada.search.proxy.selecting import check_fields, matching
+from tests.support.cases import cases
 
 RESOURCES = {resource.gvk: resource for resource in builtin_resources(Definitions.load())}
 NAMES = ["metadata.name", "metadata.namespace"]
@@ -45,9 +46,7 @@ def test_an_unknown_field_of_a_core_kind_is_refused(kind: str) -> None:
         check_fields(RESOURCES[GVK("", "v1", kind)], parse_fields("spec.other=x"))
 
 
-@pytest.mark.parametrize(
-    "gvk", [GVK("", "v1", "ConfigMap"), GVK("apps", "v1", "ReplicaSet"), GVK("events.k8s.io", "v1", "Event")]
-)
+@cases(GVK("", "v1", "ConfigMap"), GVK("apps", "v1", "ReplicaSet"), GVK("events.k8s.io", "v1", "Event"))
 def test_other_kinds_are_selected_by_name_and_namespace_only(gvk: GVK) -> None:
     check_fields(RESOURCES[gvk], parse_fields("metadata.name=x,metadata.namespace!=y"))
     with pytest.raises(BadRequest) as refused:
@@ -61,18 +60,15 @@ def entry(**obj: Any) -> Doc:
     return Doc("", "a", "p", 1, orjson.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, **obj}))
 
 
-@pytest.mark.parametrize(
-    ("query", "matches"),
-    [
-        ("labelSelector=app%3Dweb", True),
-        ("labelSelector=app%3Dother", False),
-        ("fieldSelector=metadata.name%3Dp", True),
-        ("fieldSelector=metadata.namespace%3Db", False),
-        ("fieldSelector=status.phase%3DRunning", True),
-        ("fieldSelector=status.phase!%3DRunning", False),
-        ("fieldSelector=spec.host%3Dn1&labelSelector=app%3Dweb", True),
-        ("fieldSelector=spec.host%3Dn1&labelSelector=app%3Dother", False),
-    ],
+@cases(
+    ("labelSelector=app%3Dweb", True),
+    ("labelSelector=app%3Dother", False),
+    ("fieldSelector=metadata.name%3Dp", True),
+    ("fieldSelector=metadata.namespace%3Db", False),
+    ("fieldSelector=status.phase%3DRunning", True),
+    ("fieldSelector=status.phase!%3DRunning", False),
+    ("fieldSelector=spec.host%3Dn1&labelSelector=app%3Dweb", True),
+    ("fieldSelector=spec.host%3Dn1&labelSelector=app%3Dother", False),
 )
 def test_cached_objects_are_matched_by_labels_and_fields(query: str, matches: bool) -> None:
     selects = matching(RESOURCES[GVK("", "v1", "Pod")], list_options(Query.parse(query), watch=False))

@@ -9,6 +9,7 @@ from karmada.api.well_known import CACHED_FROM_CLUSTER
 from karmada.kube.schema.yamlio import dump_yaml, load_yaml
 from karmada.search.proxy.updating import for_member
 from karmada.search.proxy.versions import Versions
+from tests.support.cases import cases
 
 TWO = Versions({"m1": "100", "m2": "200"}).encode()
 
@@ -46,16 +47,13 @@ def test_the_member_gets_the_object_as_its_own(read: Any, sent: Any, media: str)
     assert load(for_member(dump(pod(**read)), media, "m1")) == pod(**sent)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{ "metadata": {"name":"p", "resourceVersion":"7"} }',
-        b'{ "metadata": {"name":"p"} }',
-        b'{"metadata":null}',
-        b"[1, 2]",
-        b"no json",
-        b"",
-    ],
+@cases(
+    b'{ "metadata": {"name":"p", "resourceVersion":"7"} }',
+    b'{ "metadata": {"name":"p"} }',
+    b'{"metadata":null}',
+    b"[1, 2]",
+    b"no json",
+    b"",
 )
 def test_a_body_that_need_not_change_stays_as_it_is(body: bytes) -> None:
     assert for_member(body, "application/json", "m1") == body

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.search.proxy.versions import Continue, Versions
+from tests.support.cases import cases
 
 TWO = "eyJtZW1iZXIxIjoiMTAwMCIsIm1lbWJlcjIiOiIyMDAwIn0"
 ONE = "eyJtZW1iZXIxIjoiMTAwMCJ9"
@@ -13,14 +13,11 @@ names = st.text("abcdefghij0123456789-", min_size=1, max_size=10)
 versions = st.dictionaries(names, st.integers(1, 2**63).map(str))
 
 
-@pytest.mark.parametrize(
-    ("by_cluster", "text"),
-    [
-        ({"member1": "1000", "member2": "2000"}, TWO),
-        ({"member2": "2000", "member1": "1000"}, TWO),
-        ({"member1": "1000"}, ONE),
-        ({}, ""),
-    ],
+@cases(
+    ({"member1": "1000", "member2": "2000"}, TWO),
+    ({"member2": "2000", "member1": "1000"}, TWO),
+    ({"member1": "1000"}, ONE),
+    ({}, ""),
 )
 def test_versions_are_encoded_as_the_base64url_of_a_sorted_map(by_cluster: dict[str, str], text: str) -> None:
     assert Versions(by_cluster).encode() == text
@@ -28,7 +25,7 @@ def test_versions_are_encoded_as_the_base64url_of_a_sorted_map(by_cluster: dict[
     assert {cluster: decoded.get(cluster) for cluster in by_cluster} == by_cluster
 
 
-@pytest.mark.parametrize("text", ["", "1234", "not base64!", TWO + "=", "W10", "eyJhIjoxfQ", "bnVsbA", "é"])
+@cases("", "1234", "not base64!", TWO + "=", "W10", "eyJhIjoxfQ", "bnVsbA", "é")
 def test_what_is_no_encoded_map_counts_as_no_version(text: str) -> None:
     decoded = Versions.decode(text)
     assert decoded.get("a") == decoded.encode() == ""
@@ -52,10 +49,7 @@ def test_a_copy_does_not_change_with_its_original() -> None:
     assert versions.encode() == TWO
 
 
-@pytest.mark.parametrize(
-    ("token", "text"),
-    [(Continue(TWO, "member2"), AT_MEMBER2), (Continue(TWO), ""), (Continue(TWO, "", "inner"), "")],
-)
+@cases((Continue(TWO, "member2"), AT_MEMBER2), (Continue(TWO), ""), (Continue(TWO, "", "inner"), ""))
 def test_continue_tokens_are_encoded_only_with_a_cluster(token: Continue, text: str) -> None:
     assert token.encode() == text
 
@@ -78,6 +72,6 @@ def test_no_text_fails_to_decode(text: str) -> None:
     Continue.decode(text).encode()
 
 
-@pytest.mark.parametrize("text", ["", "x", "W10", ONE])
+@cases("", "x", "W10", ONE)
 def test_an_invalid_token_counts_as_none(text: str) -> None:
     assert Continue.decode(text) == Continue()

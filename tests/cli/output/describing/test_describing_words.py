@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from karmada.cli.output.describing.words import access_modes, at, notes
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 NOW = parse_time("2026-01-01T12:00:00Z")
 
@@ -38,23 +38,20 @@ def described(obj: Obj) -> list[str]:
     return asyncio.run(describe(obj, around)).splitlines()
 
 
-@pytest.mark.parametrize(
-    ("name", "title"),
-    [
-        ("creationTimestamp", "Creation Timestamp"),
-        ("apiVersion", "API Version"),
-        ("uid", "UID"),
-        ("podIPs", "Pod I Ps"),
-        ("HTTPServer", "HTTP Server"),
-        ("hostURL", "Host URL"),
-        ("some-thing", "Some - Thing"),
-        ("snake_case", "snake_case"),
-        ("with.dot", "with.dot"),
-        ("number1field", "number1field"),
-        ("UIDs", "UI Ds"),
-        ("x", "X"),
-        ("X", "X"),
-    ],
+@cases(
+    ("creationTimestamp", "Creation Timestamp"),
+    ("apiVersion", "API Version"),
+    ("uid", "UID"),
+    ("podIPs", "Pod I Ps"),
+    ("HTTPServer", "HTTP Server"),
+    ("hostURL", "Host URL"),
+    ("some-thing", "Some - Thing"),
+    ("snake_case", "snake_case"),
+    ("with.dot", "with.dot"),
+    ("number1field", "number1field"),
+    ("UIDs", "UI Ds"),
+    ("x", "X"),
+    ("X", "X"),
 )
 def test_names_of_fields_become_titles(name: str, title: str) -> None:
     assert label(name) == title
@@ -65,22 +62,19 @@ def test_words_of_a_name_together_are_the_name(name: str) -> None:
     assert "".join(words(name)) == name
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, "<nil>"),
-        (True, "true"),
-        (5, "5"),
-        (5.0, "5"),
-        (0.5, "0.5"),
-        (1e-7, "1e-07"),
-        (0.00001234, "1.234e-05"),
-        (0.0001, "0.0001"),
-        (1.5e30, "1.5e+30"),
-        (-2.5, "-2.5"),
-        ([1, "a", None], "[1 a <nil>]"),
-        ({"b": 1, "a": [2]}, "map[a:[2] b:1]"),
-    ],
+@cases(
+    (None, "<nil>"),
+    (True, "true"),
+    (5, "5"),
+    (5.0, "5"),
+    (0.5, "0.5"),
+    (1e-7, "1e-07"),
+    (0.00001234, "1.234e-05"),
+    (0.0001, "0.0001"),
+    (1.5e30, "1.5e+30"),
+    (-2.5, "-2.5"),
+    ([1, "a", None], "[1 a <nil>]"),
+    ({"b": 1, "a": [2]}, "map[a:[2] b:1]"),
 )
 def test_values_look_as_go_prints_them(value: Any, text: str) -> None:
     assert shown(value) == text
@@ -182,7 +176,7 @@ def test_a_container_that_ended_before_shows_how() -> None:
         assert expected in lines
 
 
-@pytest.mark.parametrize("kind", ["Pod", "Service", "Node", "Namespace", "PersistentVolume", "Endpoints", "Secret"])
+@cases("Pod", "Service", "Node", "Namespace", "PersistentVolume", "Endpoints", "Secret")
 def test_an_object_with_almost_nothing_in_it_is_described_all_the_same(kind: str) -> None:
     made = "2026-01-01T11:00:00Z"
     obj = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "creationTimestamp": made}, "spec": {}}
@@ -196,14 +190,11 @@ def test_an_object_that_makes_no_sense_to_its_describer_shows_its_fields() -> No
     assert "    what" in lines
 
 
-@pytest.mark.parametrize(
-    ("toleration", "text"),
-    [
-        ({"operator": "Exists"}, "op=Exists"),
-        ({"key": "a", "operator": "Exists", "tolerationSeconds": 0}, "a op=Exists for 0s"),
-        ({"key": "a", "value": "b", "effect": "NoSchedule"}, "a=b:NoSchedule"),
-        ({"effect": "NoSchedule", "operator": "Exists"}, ":NoSchedule op=Exists"),
-    ],
+@cases(
+    ({"operator": "Exists"}, "op=Exists"),
+    ({"key": "a", "operator": "Exists", "tolerationSeconds": 0}, "a op=Exists for 0s"),
+    ({"key": "a", "value": "b", "effect": "NoSchedule"}, "a=b:NoSchedule"),
+    ({"effect": "NoSchedule", "operator": "Exists"}, ":NoSchedule op=Exists"),
 )
 def test_tolerations(toleration: Obj, text: str) -> None:
     assert toleration_text(toleration) == text

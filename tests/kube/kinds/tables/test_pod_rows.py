@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.kinds.tables import printer_of_kind
 from karmada.kube.kinds.tables.pods import pod_status
 from karmada.kube.objects.times import rfc3339
+from tests.support.cases import cases
 
 NOW = 1_700_000_000.0
 POD = printer_of_kind("", "Pod")
@@ -62,9 +61,7 @@ MAIN_WAITS = status_of("a", waiting("PodInitializing"))
 UP = status_of("a", RUNNING, ready=True)
 
 
-@pytest.mark.parametrize(
-    ("obj", "state", "ready"),
-    [
+@cases(
         (pod("Pending"), "Pending", "0/0"),
         (pod("Running", UP), "Running", "1/1"),
         (pod("Running", UP, status_of("b", RUNNING)), "Running", "1/2"),
@@ -112,8 +109,7 @@ UP = status_of("a", RUNNING, ready=True)
                 conditions={"Initialized": "True"}),
             "Init:CrashLoopBackOff", "1/2",
         ),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_a_pod_is_summed_up_in_one_word(obj: dict[str, Any], state: str, ready: str) -> None:
     cells = POD.cells(obj, NOW)
     assert (cells[2], cells[1]) == (state, ready)
@@ -150,7 +146,7 @@ def test_the_wide_cells_show_where_a_pod_runs() -> None:
     assert POD.cells(placed, NOW)[5:] == ["10.0.0.1", "node-1", "node-2", "1/2"]
 
 
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+@cases("Succeeded", "Failed")
 def test_the_row_of_a_finished_pod_is_marked_completed(phase: str) -> None:
     (condition,) = POD.conditions(pod(phase))
     assert (condition["type"], condition["status"], condition["reason"]) == ("Completed", "True", phase)

@@ -12,6 +12,7 @@ from karmada.kube.kinds.tables import printer_for, printer_of_kind, table, table
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.schema.node import Node
+from tests.support.cases import cases
 
 NOW = 1_700_000_000.0
 CREATED = rfc3339(NOW - 300)
@@ -250,21 +251,18 @@ def cell(kind: str, group: str, column: str, given: dict[str, Any]) -> Any:
     return printer.cells(given, NOW)[names.index(column)]
 
 
-@pytest.mark.parametrize(
-    ("spec", "status", "external"),
-    [
-        ({"type": "ClusterIP"}, {}, "<none>"),
-        ({"type": "ClusterIP", "externalIPs": ["1.1.1.1", "2.2.2.2"]}, {}, "1.1.1.1,2.2.2.2"),
-        ({"type": "LoadBalancer"}, {}, "<pending>"),
-        ({"type": "LoadBalancer"}, {"loadBalancer": {"ingress": [{"hostname": "z"}, {"ip": "9.9.9.9"}]}}, "9.9.9.9,z"),
-        (
-            {"type": "LoadBalancer", "externalIPs": ["1.1.1.1"]},
-            {"loadBalancer": {"ingress": [{"ip": "9.9.9.9"}]}},
-            "9.9.9.9,1.1.1.1",
-        ),
-        ({"type": "ExternalName", "externalName": "example.com"}, {}, "example.com"),
-        ({}, {}, "<unknown>"),
-    ],
+@cases(
+    ({"type": "ClusterIP"}, {}, "<none>"),
+    ({"type": "ClusterIP", "externalIPs": ["1.1.1.1", "2.2.2.2"]}, {}, "1.1.1.1,2.2.2.2"),
+    ({"type": "LoadBalancer"}, {}, "<pending>"),
+    ({"type": "LoadBalancer"}, {"loadBalancer": {"ingress": [{"hostname": "z"}, {"ip": "9.9.9.9"}]}}, "9.9.9.9,z"),
+    (
+        {"type": "LoadBalancer", "externalIPs": ["1.1.1.1"]},
+        {"loadBalancer": {"ingress": [{"ip": "9.9.9.9"}]}},
+        "9.9.9.9,1.1.1.1",
+    ),
+    ({"type": "ExternalName", "externalName": "example.com"}, {}, "example.com"),
+    ({}, {}, "<unknown>"),
 )
 def test_the_external_address_of_a_service_depends_on_its_type(
     spec: dict[str, Any], status: dict[str, Any], external: str
@@ -278,15 +276,12 @@ def test_a_headless_service_says_none() -> None:
     assert cell("Service", "", "Port(s)", obj(spec={})) == "<none>"
 
 
-@pytest.mark.parametrize(
-    ("conditions", "deleting", "state"),
-    [
+@cases(
         (["Complete", "SuccessCriteriaMet"], True, "Complete"), (["Failed", "FailureTarget"], True, "Failed"),
         (["Suspended"], True, "Terminating"), (["Suspended", "FailureTarget"], False, "Suspended"),
         (["FailureTarget"], False, "FailureTarget"), (["SuccessCriteriaMet"], False, "SuccessCriteriaMet"),
         ([], False, "Running"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_the_state_of_a_job_follows_its_precedence(conditions: list[str], deleting: bool, state: str) -> None:
     job = obj(status={"conditions": [{"type": kind, "status": "True"} for kind in conditions]})
     if deleting:
@@ -294,10 +289,7 @@ def test_the_state_of_a_job_follows_its_precedence(conditions: list[str], deleti
     assert cell("Job", "batch", "Status", job) == state
 
 
-@pytest.mark.parametrize(
-    ("spec", "completions"),
-    [({"completions": 5}, "2/5"), ({}, "2/1"), ({"parallelism": 1}, "2/1"), ({"parallelism": 4}, "2/1 of 4")],
-)
+@cases(({"completions": 5}, "2/5"), ({}, "2/1"), ({"parallelism": 1}, "2/1"), ({"parallelism": 4}, "2/1 of 4"))
 def test_completions_of_a_job_show_what_is_wanted(spec: dict[str, Any], completions: str) -> None:
     assert cell("Job", "batch", "Completions", obj(spec=spec, status={"succeeded": 2})) == completions
 
@@ -316,9 +308,7 @@ def current(source: str, value: dict[str, Any]) -> dict[str, Any]:
     return {source: {"current": value}}
 
 
-@pytest.mark.parametrize(
-    ("metrics", "states", "targets"),
-    [
+@cases(
         ([], [], "<none>"),
         ([metric("Resource", {"averageUtilization": 80}, name="cpu")], [], "cpu: <unknown>/80%"),
         ([metric("Resource", {}, name="cpu")], [], "cpu: <unknown>/<auto>"),
@@ -333,8 +323,7 @@ def current(source: str, value: dict[str, Any]) -> dict[str, Any]:
         ([{"type": "New"}], [], "<unknown type>"),
         ([metric("Pods", {"averageValue": str(each)}) for each in range(1, 5)], [],
          "<unknown>/1, <unknown>/2 + 2 more..."),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_the_targets_of_an_autoscaler(metrics: list[Any], states: list[Any], targets: str) -> None:
     hpa = obj(spec={"metrics": metrics}, status={"currentMetrics": states})
     assert cell("HorizontalPodAutoscaler", "autoscaling", "Targets", hpa) == targets
@@ -348,21 +337,16 @@ def test_the_targets_of_an_autoscaler_in_its_first_version() -> None:
     assert cell("HorizontalPodAutoscaler", "autoscaling", "Targets", hpa) == "cpu: <unknown>/80%"
 
 
-@pytest.mark.parametrize(
-    ("conditions", "certificate", "text"),
-    [
+@cases(
         ([], "", "Pending"), (["Approved"], "", "Approved"), (["Denied", "Approved"], "", "Denied"),
         (["Approved", "Failed"], "", "Approved,Failed"), (["Approved"], "Zm9v", "Approved,Issued"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_how_far_a_certificate_request_is(conditions: list[str], certificate: str, text: str) -> None:
     request = obj(status={"conditions": [{"type": each} for each in conditions], "certificate": certificate})
     assert cell("CertificateSigningRequest", "certificates.k8s.io", "Condition", request) == text
 
 
-@pytest.mark.parametrize(
-    ("ready", "text"), [(None, "Unknown"), ("True", "Ready"), ("False", "NotReady"), ("Unknown", "NotReady")]
-)
+@cases((None, "Unknown"), ("True", "Ready"), ("False", "NotReady"), ("Unknown", "NotReady"))
 def test_the_state_of_a_node(ready: str | None, text: str) -> None:
     conditions = [{"type": "Ready", "status": ready}] if ready else []
     assert cell("Node", "", "Status", obj(status={"conditions": conditions})) == text
@@ -388,11 +372,8 @@ def test_a_local_api_service_is_available() -> None:
     assert cell("APIService", "apiregistration.k8s.io", "Available", local) == "True"
 
 
-@pytest.mark.parametrize(
-    ("created", "age"),
-    [(rfc3339(NOW - 59), "59s"), (rfc3339(NOW + 60), "<invalid>"), ("", "<unknown>"),
-    ("0001-01-01T00:00:00Z", "<unknown>")],
-)  # fmt: skip
+@cases((rfc3339(NOW - 59), "59s"), (rfc3339(NOW + 60), "<invalid>"), ("", "<unknown>"),
+    ("0001-01-01T00:00:00Z", "<unknown>"))  # fmt: skip
 def test_the_age_counts_from_creation(created: str, age: str) -> None:
     assert cell("Namespace", "", "Age", {"metadata": {"creationTimestamp": created}}) == age
 
@@ -413,9 +394,7 @@ CUSTOM = obj(
 )
 
 
-@pytest.mark.parametrize(
-    ("kind", "path", "shown"),
-    [
+@cases(
         ("integer", ".spec.size", 3), ("integer", ".spec.ratio", 0), ("integer", ".spec.text", None),
         ("integer", ".spec.on", None), ("number", ".spec.ratio", 0.5), ("number", ".spec.size", 3),
         ("boolean", ".spec.on", True), ("boolean", ".spec.text", None), ("string", ".spec.text", "hello"),
@@ -424,8 +403,7 @@ CUSTOM = obj(
         ("string", ".spec.null", None), ("date", ".status.since", "120m"), ("date", ".status.bad", "<invalid>"),
         ("date", ".spec.size", None), ("string", '.status.conditions[?(@.type=="Ready")].status', "True"),
         ("string", '.status.conditions[?(@.type=="Other")].status', None), ("string", ".spec[", None),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_a_custom_column_shows_the_first_value_of_its_path(kind: str, path: str, shown: Any) -> None:
     printer = printer_for(resource(columns=({"name": "C", "type": kind, "jsonPath": path},)))
     assert printer.cells(CUSTOM, NOW) == ["x", shown]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.cel.declarations import escape
 from karmada.kube.schema.cel.rule_check import rule_errors
@@ -13,6 +11,7 @@ from karmada.kube.schema.cel.rules import apply_rules
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.structural_rules import structural_errors
 from karmada.kube.schema.validation import UNCHECKED, validate
+from tests.support.cases import cases
 
 
 def schema(spec: Obj, rules: list[Obj] | None = None) -> Obj:
@@ -56,25 +55,22 @@ def with_rule(rule: str, **more: Any) -> Obj:
     }
 
 
-@pytest.mark.parametrize(
-    ("rule", "spec"),
-    [
-        ("self.replicas <= self.limit", {"replicas": 1, "limit": 2}),
-        ("self.ratio > 0.5 && self.ratio == 1.0", {"ratio": 1}),
-        ("self.since < timestamp('2030-01-01T00:00:00Z')", {"since": "2020-01-01T00:00:00Z"}),
-        ("self.every >= duration('1m')", {"every": "90s"}),
-        ("self.data == b'ab'", {"data": "YWI="}),
-        ("self.day.getFullYear() == 2024", {"day": "2024-05-06"}),
-        ("self.__namespace__ == 'n'", {"namespace": "n"}),
-        ("self.x__dash__dash == 'd' && self.a__dot__b == 'b'", {"x-dash": "d", "a.b": "b"}),
-        ("self.c__slash__d == 'd' && self.e__underscores__f == 'f'", {"c/d": "d", "e__f": "f"}),
-        ("type(self.port) == int ? self.port > 0 : self.port.endsWith('%')", {"port": "5%"}),
-        ("self.labels.all(k, self.labels[k] != '')", {"labels": {"a": "b"}}),
-        ("self.tags == ['b', 'a']", {"tags": ["a", "b"]}),
-        ("has(self.maybe) && self.maybe == null", {"maybe": None}),
-        ("!has(self.name)", {}),
-        ("quantity(self.name).isLessThan(quantity('2Gi'))", {"name": "1Gi"}),
-    ],
+@cases(
+    ("self.replicas <= self.limit", {"replicas": 1, "limit": 2}),
+    ("self.ratio > 0.5 && self.ratio == 1.0", {"ratio": 1}),
+    ("self.since < timestamp('2030-01-01T00:00:00Z')", {"since": "2020-01-01T00:00:00Z"}),
+    ("self.every >= duration('1m')", {"every": "90s"}),
+    ("self.data == b'ab'", {"data": "YWI="}),
+    ("self.day.getFullYear() == 2024", {"day": "2024-05-06"}),
+    ("self.__namespace__ == 'n'", {"namespace": "n"}),
+    ("self.x__dash__dash == 'd' && self.a__dot__b == 'b'", {"x-dash": "d", "a.b": "b"}),
+    ("self.c__slash__d == 'd' && self.e__underscores__f == 'f'", {"c/d": "d", "e__f": "f"}),
+    ("type(self.port) == int ? self.port > 0 : self.port.endsWith('%')", {"port": "5%"}),
+    ("self.labels.all(k, self.labels[k] != '')", {"labels": {"a": "b"}}),
+    ("self.tags == ['b', 'a']", {"tags": ["a", "b"]}),
+    ("has(self.maybe) && self.maybe == null", {"maybe": None}),
+    ("!has(self.name)", {}),
+    ("quantity(self.name).isLessThan(quantity('2Gi'))", {"name": "1Gi"}),
 )
 def test_an_object_satisfies_the_rule(rule: str, spec: Obj) -> None:
     assert messages(with_rule(rule), spec) == []
@@ -85,25 +81,22 @@ def test_a_broken_rule_names_itself_without_a_message() -> None:
     assert broken == ["spec: Invalid value: failed rule: self.replicas <= self.limit"]
 
 
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        ({"message": "too many"}, "spec: Invalid value: too many"),
-        (
-            {"message": "x", "messageExpression": "'at most %d'.format([self.limit])"},
-            "spec: Invalid value: at most 2",
-        ),
-        (
-            {"message": "fixed", "messageExpression": "string(1 / (self.limit - 2))"},
-            "spec: Invalid value: fixed",
-        ),
-        ({"message": "fixed", "messageExpression": "'  '"}, "spec: Invalid value: fixed"),
-        ({"message": "no", "reason": "FieldValueForbidden"}, "spec: Forbidden: no"),
-        ({"message": "no", "reason": "FieldValueRequired"}, "spec: Required value: no"),
-        ({"message": "no", "reason": "FieldValueDuplicate"}, "spec: Duplicate value"),
-        ({"message": "no", "fieldPath": ".replicas"}, "spec.replicas: Invalid value: no"),
-        ({"message": "no", "fieldPath": ".labels['a b']"}, "spec.labels[a b]: Invalid value: no"),
-    ],
+@cases(
+    ({"message": "too many"}, "spec: Invalid value: too many"),
+    (
+        {"message": "x", "messageExpression": "'at most %d'.format([self.limit])"},
+        "spec: Invalid value: at most 2",
+    ),
+    (
+        {"message": "fixed", "messageExpression": "string(1 / (self.limit - 2))"},
+        "spec: Invalid value: fixed",
+    ),
+    ({"message": "fixed", "messageExpression": "'  '"}, "spec: Invalid value: fixed"),
+    ({"message": "no", "reason": "FieldValueForbidden"}, "spec: Forbidden: no"),
+    ({"message": "no", "reason": "FieldValueRequired"}, "spec: Required value: no"),
+    ({"message": "no", "reason": "FieldValueDuplicate"}, "spec: Duplicate value"),
+    ({"message": "no", "fieldPath": ".replicas"}, "spec.replicas: Invalid value: no"),
+    ({"message": "no", "fieldPath": ".labels['a b']"}, "spec.labels[a b]: Invalid value: no"),
 )
 def test_message_reason_and_field_path_shape_the_error(more: Obj, expected: str) -> None:
     assert messages(with_rule("self.replicas <= self.limit", **more), {"replicas": 3, "limit": 2}) == [expected]
@@ -229,34 +222,31 @@ def test_many_cheap_rules_share_the_budget_of_the_object() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("rule", "field", "text"),
-    [
-        ({"rule": ""}, "rule", "Required value: rule is not specified"),
-        ({"rule": "self.nope == 1"}, "rule", "undefined field 'nope'"),
-        ({"rule": "self.replicas == 'a'"}, "rule", "found no matching overload for '_==_' applied to '(int, string)'"),
-        ({"rule": "self.replicas +"}, "rule", "compilation failed: ERROR: <input>:1:16: Syntax error"),
-        ({"rule": "self.replicas"}, "rule", "cel expression must evaluate to a bool"),
-        ({"rule": "self.labels['a'] == 1"}, "rule", "(string, int)"),
-        ({"rule": "self['replicas'] == 1"}, "rule", "found no matching overload for '_[_]'"),
-        ({"rule": "true", "message": " "}, "message", "message must be non-empty if specified"),
-        ({"rule": "true", "message": "a\nb"}, "message", "message must not contain line breaks"),
-        (
-            {"rule": "true &&\ntrue"},
-            "message",
-            "Required value: message must be specified if rule contains line breaks",
-        ),
-        ({"rule": "true", "reason": "Because"}, "reason", 'Unsupported value: "Because"'),
-        ({"rule": "true", "fieldPath": "replicas"}, "fieldPath", "fieldPath must be a valid path"),
-        ({"rule": "true", "fieldPath": ".nope"}, "fieldPath", "does not refer to a valid field: nope"),
-        (
-            {"rule": "true", "messageExpression": "1"},
-            "messageExpression",
-            "messageExpression must evaluate to a string",
-        ),
-        ({"rule": "true", "messageExpression": "self.nope"}, "messageExpression", "undefined field 'nope'"),
-        ({"rule": "true", "optionalOldSelf": True}, "optionalOldSelf", "may not be set if oldSelf is not used in rule"),
-    ],
+@cases(
+    ({"rule": ""}, "rule", "Required value: rule is not specified"),
+    ({"rule": "self.nope == 1"}, "rule", "undefined field 'nope'"),
+    ({"rule": "self.replicas == 'a'"}, "rule", "found no matching overload for '_==_' applied to '(int, string)'"),
+    ({"rule": "self.replicas +"}, "rule", "compilation failed: ERROR: <input>:1:16: Syntax error"),
+    ({"rule": "self.replicas"}, "rule", "cel expression must evaluate to a bool"),
+    ({"rule": "self.labels['a'] == 1"}, "rule", "(string, int)"),
+    ({"rule": "self['replicas'] == 1"}, "rule", "found no matching overload for '_[_]'"),
+    ({"rule": "true", "message": " "}, "message", "message must be non-empty if specified"),
+    ({"rule": "true", "message": "a\nb"}, "message", "message must not contain line breaks"),
+    (
+        {"rule": "true &&\ntrue"},
+        "message",
+        "Required value: message must be specified if rule contains line breaks",
+    ),
+    ({"rule": "true", "reason": "Because"}, "reason", 'Unsupported value: "Because"'),
+    ({"rule": "true", "fieldPath": "replicas"}, "fieldPath", "fieldPath must be a valid path"),
+    ({"rule": "true", "fieldPath": ".nope"}, "fieldPath", "does not refer to a valid field: nope"),
+    (
+        {"rule": "true", "messageExpression": "1"},
+        "messageExpression",
+        "messageExpression must evaluate to a string",
+    ),
+    ({"rule": "true", "messageExpression": "self.nope"}, "messageExpression", "undefined field 'nope'"),
+    ({"rule": "true", "optionalOldSelf": True}, "optionalOldSelf", "may not be set if oldSelf is not used in rule"),
 )
 def test_a_schema_with_a_bad_rule_is_refused(rule: Obj, field: str, text: str) -> None:
     node = compile_schema(schema(with_rule(**rule)))
@@ -302,19 +292,16 @@ def test_a_value_that_cannot_be_read_as_its_type_is_an_error_of_the_rule() -> No
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "escaped"),
-    [
-        ("a", "a"),
-        ("a_b", "a_b"),
-        ("a__b", "a__underscores__b"),
-        ("a-b.c/d", "a__dash__b__dot__c__slash__d"),
-        ("if", "__if__"),
-        ("true", "__true__"),
-        ("a b", None),
-        ("1a", None),
-        ("__x", "__underscores__x"),
-    ],
+@cases(
+    ("a", "a"),
+    ("a_b", "a_b"),
+    ("a__b", "a__underscores__b"),
+    ("a-b.c/d", "a__dash__b__dot__c__slash__d"),
+    ("if", "__if__"),
+    ("true", "__true__"),
+    ("a b", None),
+    ("1a", None),
+    ("__x", "__underscores__x"),
 )
 def test_property_names_become_identifiers(name: str, escaped: str | None) -> None:
     assert escape(name) == escaped

@@ -11,6 +11,7 @@ from karmada.kube.objects.errors import Forbidden
 from karmada.kube.server.admission.chain import ORDER, Chain, default_chain, default_plugins
 from karmada.kube.server.admission.interface import Attributes, Plugin
 from karmada.kube.server.admission.plugin import BuiltinPlugin
+from tests.support.cases import cases
 
 AttributesOf = Callable[..., Any]
 
@@ -73,16 +74,13 @@ async def test_a_plugin_is_evaluated_again_when_what_it_depends_on_has_changed(a
     assert log[-1] == f"{name}?"
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"operation": "UPDATE", "old": {}},
-        {"plural": "configmaps"},
-        {"subresource": "status"},
-        {"namespace": ""},
-    ],
+@cases(
+    {"operation": "UPDATE", "old": {}},
+    {"plural": "configmaps"},
+    {"subresource": "status"},
+    {"namespace": ""},
 )
-async def test_a_plugin_is_evaluated_for_each_sort_of_request(attributes_of: AttributesOf, other: Any) -> None:
+async def test_a_plugin_is_evaluated_for_each_sort_of_request(other: Any, attributes_of: AttributesOf) -> None:
     log: list[str] = []
     chain = Chain([Probe("Any", log, wanted=False)])
     for given in ({}, other, {"name": "of no interest"}):

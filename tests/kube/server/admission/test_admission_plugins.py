@@ -25,6 +25,7 @@ from karmada.kube.server.admission.storage import (
     StorageObjectInUseProtection,
 )
 from karmada.kube.server.admission.taint_nodes import TaintNodesByCondition
+from tests.support.cases import cases
 
 AttributesOf = Callable[..., Any]
 
@@ -108,36 +109,33 @@ async def test_containers_get_the_namespaces_defaults(reader: Any, attributes_of
     )
 
 
-@pytest.mark.parametrize(
-    ("item", "resources", "wanted"),
-    [
-        (
-            {"max": {"cpu": "1"}},
-            {"limits": {"cpu": "2"}},
-            'pods "x" is forbidden: maximum cpu usage per Container is 1, but limit is 2',
-        ),
-        ({"max": {"cpu": "1"}}, {}, "maximum cpu usage per Container is 1.  No limit is specified"),
-        (
-            {"min": {"cpu": "1"}},
-            {"requests": {"cpu": "500m"}},
-            "minimum cpu usage per Container is 1, but request is 500m",
-        ),
-        ({"min": {"cpu": "1"}}, {}, "minimum cpu usage per Container is 1.  No request is specified"),
-        (
-            {"maxLimitRequestRatio": {"cpu": "2"}},
-            {"requests": {"cpu": "1"}, "limits": {"cpu": "3"}},
-            "cpu max limit to request ratio per Container is 2, but provided ratio is 3.000000",
-        ),
-        (
-            {"max": {"cpu": "1", "memory": "1Gi"}},
-            {"limits": {"cpu": "2", "memory": "2Gi"}},
-            "[maximum cpu usage per Container is 1, but limit is 2, maximum memory usage per Container is 1Gi, but "
-            "limit is 2Gi]",
-        ),
-    ],
+@cases(
+    (
+        {"max": {"cpu": "1"}},
+        {"limits": {"cpu": "2"}},
+        'pods "x" is forbidden: maximum cpu usage per Container is 1, but limit is 2',
+    ),
+    ({"max": {"cpu": "1"}}, {}, "maximum cpu usage per Container is 1.  No limit is specified"),
+    (
+        {"min": {"cpu": "1"}},
+        {"requests": {"cpu": "500m"}},
+        "minimum cpu usage per Container is 1, but request is 500m",
+    ),
+    ({"min": {"cpu": "1"}}, {}, "minimum cpu usage per Container is 1.  No request is specified"),
+    (
+        {"maxLimitRequestRatio": {"cpu": "2"}},
+        {"requests": {"cpu": "1"}, "limits": {"cpu": "3"}},
+        "cpu max limit to request ratio per Container is 2, but provided ratio is 3.000000",
+    ),
+    (
+        {"max": {"cpu": "1", "memory": "1Gi"}},
+        {"limits": {"cpu": "2", "memory": "2Gi"}},
+        "[maximum cpu usage per Container is 1, but limit is 2, maximum memory usage per Container is 1Gi, but "
+        "limit is 2Gi]",
+    ),
 )
 async def test_containers_stay_within_bounds(
-    reader: Any, attributes_of: AttributesOf, item: dict[str, Any], resources: dict[str, Any], wanted: str
+    item: dict[str, Any], resources: dict[str, Any], wanted: str, reader: Any, attributes_of: AttributesOf
 ) -> None:
     limit_range(reader, {"type": "Container", **item})
     error = await refusal(
@@ -218,12 +216,9 @@ async def test_a_pod_without_a_name_is_refused_by_its_prefix(reader: Any, attrib
     assert error.message.startswith('pods "web-" is forbidden: ')
 
 
-@pytest.mark.parametrize(
-    ("of_account", "of_pod", "mounted"),
-    [(None, None, True), (False, None, False), (False, True, True), (True, False, False)],
-)
+@cases((None, None, True), (False, None, False), (False, True, True), (True, False, False))
 async def test_who_decides_about_the_token(
-    reader: Any, attributes_of: AttributesOf, of_account: bool | None, of_pod: bool | None, mounted: bool
+    of_account: bool | None, of_pod: bool | None, mounted: bool, reader: Any, attributes_of: AttributesOf
 ) -> None:
     account(reader, automountServiceAccountToken=of_account)
     spec = (
@@ -325,20 +320,17 @@ async def test_claims_without_a_class_get_the_newest_default(reader: Any, attrib
     assert claim["spec"]["storageClassName"] == ""
 
 
-@pytest.mark.parametrize(
-    ("plural", "finalizer"),
-    [("persistentvolumeclaims", "kubernetes.io/pvc-protection"), ("persistentvolumes", "kubernetes.io/pv-protection")],
-)
+@cases(("persistentvolumeclaims", "kubernetes.io/pvc-protection"), ("persistentvolumes", "kubernetes.io/pv-protection"))
 async def test_storage_in_use_is_protected(
-    reader: Any, attributes_of: AttributesOf, plural: str, finalizer: str
+    plural: str, finalizer: str, reader: Any, attributes_of: AttributesOf
 ) -> None:
     found = await run(StorageObjectInUseProtection(reader), attributes_of("CREATE", plural, {}))
     assert found["metadata"]["finalizers"] == [finalizer]
 
 
-@pytest.mark.parametrize(("expandable", "phase"), [(True, "Bound"), (False, "Bound"), (True, "Pending")])
+@cases((True, "Bound"), (False, "Bound"), (True, "Pending"))
 async def test_claims_grow_where_their_class_allows(
-    reader: Any, attributes_of: AttributesOf, expandable: bool, phase: str
+    expandable: bool, phase: str, reader: Any, attributes_of: AttributesOf
 ) -> None:
     storage_class(reader, "s", "t", allowVolumeExpansion=expandable)
 

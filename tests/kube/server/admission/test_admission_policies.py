@@ -9,6 +9,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.admission.policies import ValidatingPolicies
 from karmada.kube.server.auth.user import User
+from tests.support.cases import cases
 from tests.support.tls_backend import State, builtin_registry, resource_of
 
 CONFIG_MAPS: Obj = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
@@ -74,18 +75,15 @@ async def test_a_violation_refuses_the_write(state: State, policies: ValidatingP
     assert refusal["details"]["causes"][0]["message"].endswith("too much data")
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({}, "failed expression: size(object.data) < 2"),
-        ({"message": " big "}, "big"),
-        ({"messageExpression": "'has ' + string(size(object.data))", "message": "big"}, "has 2"),
-        ({"messageExpression": "object.nothing.here", "message": "big"}, "big"),
-        ({"messageExpression": "'a\\nb'"}, "failed expression: size(object.data) < 2"),
-    ],
+@cases(
+    ({}, "failed expression: size(object.data) < 2"),
+    ({"message": " big "}, "big"),
+    ({"messageExpression": "'has ' + string(size(object.data))", "message": "big"}, "has 2"),
+    ({"messageExpression": "object.nothing.here", "message": "big"}, "big"),
+    ({"messageExpression": "'a\\nb'"}, "failed expression: size(object.data) < 2"),
 )
 async def test_the_message_is_computed_or_fixed_or_the_expression(
-    state: State, policies: ValidatingPolicies, more: Obj, message: str
+    more: Obj, message: str, state: State, policies: ValidatingPolicies
 ) -> None:
     put_policy(state, SMALL | more)
     put_binding(state)
@@ -94,8 +92,8 @@ async def test_the_message_is_computed_or_fixed_or_the_expression(
     assert error.message == DENIED + message
 
 
-@pytest.mark.parametrize(("reason", "code"), [("Forbidden", 403), ("Unauthorized", 401), ("Invalid", 422)])
-async def test_the_reason_sets_the_code(state: State, policies: ValidatingPolicies, reason: str, code: int) -> None:
+@cases(("Forbidden", 403), ("Unauthorized", 401), ("Invalid", 422))
+async def test_the_reason_sets_the_code(reason: str, code: int, state: State, policies: ValidatingPolicies) -> None:
     put_policy(state, {"expression": "false", "reason": reason})
     put_binding(state)
     error = await judge(policies, write(config_map()))
@@ -129,19 +127,16 @@ async def test_a_binding_narrows_where_its_policy_applies(state: State, policies
     assert not policies.handles(write(config_map()))
 
 
-@pytest.mark.parametrize(
-    ("expression", "allowed"),
-    [
-        ("oldObject == null || object.data == oldObject.data", False),
-        ("request.operation == 'UPDATE' && request.userInfo.username == 'ann'", True),
-        ("namespaceObject.metadata.labels.env == 'prod'", True),
-        ("params == null", False),  # there is no paramKind
-        ("variables.keys.all(k, k.startsWith('b'))", True),
-        ("variables.count == 1", True),
-    ],
+@cases(
+    ("oldObject == null || object.data == oldObject.data", False),
+    ("request.operation == 'UPDATE' && request.userInfo.username == 'ann'", True),
+    ("namespaceObject.metadata.labels.env == 'prod'", True),
+    ("params == null", False),  # there is no paramKind
+    ("variables.keys.all(k, k.startsWith('b'))", True),
+    ("variables.count == 1", True),
 )
 async def test_expressions_see_the_write_and_the_variables(
-    state: State, policies: ValidatingPolicies, expression: str, allowed: bool
+    expression: str, allowed: bool, state: State, policies: ValidatingPolicies
 ) -> None:
     variables = [
         {"name": "keys", "expression": "object.data.map(k, k)"},
@@ -198,9 +193,9 @@ async def test_every_selected_parameter_is_judged_by(state: State, policies: Val
     assert await judge(policies, write(config_map(a="1", b="2"))) is None
 
 
-@pytest.mark.parametrize(("action", "refused"), [("Allow", False), ("Deny", True)])
+@cases(("Allow", False), ("Deny", True))
 async def test_missing_parameters_refuse_or_let_pass(
-    state: State, policies: ValidatingPolicies, action: str, refused: bool
+    action: str, refused: bool, state: State, policies: ValidatingPolicies
 ) -> None:
     put_policy(state, {"expression": "false"}, **PARAMETERS)
     put_binding(state, paramRef={"name": "limits", "parameterNotFoundAction": action})

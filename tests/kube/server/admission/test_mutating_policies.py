@@ -12,6 +12,7 @@ from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.admission.mutating_policies import MutatingPolicies
 from karmada.kube.server.auth.user import User
+from tests.support.cases import cases
 from tests.support.tls_backend import State, builtin_registry, resource_of
 
 GROUP = "admissionregistration.k8s.io/v1"
@@ -122,36 +123,33 @@ async def test_conditions_parameters_and_selectors_decide_and_feed_a_policy(
     assert "labels" not in (await mutated(policies, config_map(skip="")))["metadata"]
 
 
-@pytest.mark.parametrize(
-    ("mutation", "why"),
-    [
-        (
-            apply_configuration("Object{spec: Object.specx{replicas: 3}}"),
-            'type mismatch: unexpected type name "Object.specx", expected "Object.spec", which matches field name path '
-            "from root Object type",
-        ),
-        (
-            apply_configuration("Object{spec: Object.spec{replicasx: 1}}"),
-            "error applying patch: failed to convert patch object to typed object: .spec.replicasx: field not declared "
-            "in schema",
-        ),
-        (
-            apply_configuration("Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {'a': 'b'}}}}"),
-            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
-            ".spec.selector",
-        ),
-        (
-            json_patch("[JSONPatch{op: 'add', path: '/spec/odd', value: 1}]"),
-            'strict decoding error: unknown field "spec.odd"',
-        ),
-        (
-            apply_configuration("Object{spec: Object.spec{replicas: object.spec.none}}"),
-            "expression 'Object{spec: Object.spec{replicas: object.spec.none}}' resulted in error: no such key: none",
-        ),
-    ],
+@cases(
+    (
+        apply_configuration("Object{spec: Object.specx{replicas: 3}}"),
+        'type mismatch: unexpected type name "Object.specx", expected "Object.spec", which matches field name path '
+        "from root Object type",
+    ),
+    (
+        apply_configuration("Object{spec: Object.spec{replicasx: 1}}"),
+        "error applying patch: failed to convert patch object to typed object: .spec.replicasx: field not declared "
+        "in schema",
+    ),
+    (
+        apply_configuration("Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {'a': 'b'}}}}"),
+        "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
+        ".spec.selector",
+    ),
+    (
+        json_patch("[JSONPatch{op: 'add', path: '/spec/odd', value: 1}]"),
+        'strict decoding error: unknown field "spec.odd"',
+    ),
+    (
+        apply_configuration("Object{spec: Object.spec{replicas: object.spec.none}}"),
+        "expression 'Object{spec: Object.spec{replicas: object.spec.none}}' resulted in error: no such key: none",
+    ),
 )
 async def test_a_mutation_that_cannot_be_made_refuses_the_write(
-    state: State, policies: MutatingPolicies, mutation: Obj, why: str
+    mutation: Obj, why: str, state: State, policies: MutatingPolicies
 ) -> None:
     put(state, mutation)
     error = await refused(policies, deployment())

@@ -11,6 +11,7 @@ from karmada.kube.objects.errors import Forbidden, Invalid
 from karmada.kube.server.admission.pod_security.plugin import PodSecurity
 from karmada.kube.server.admission.pod_security.policy import PREFIX, Configuration, LevelVersion, Policy, policy_of
 from karmada.kube.server.admission.pod_security.standards import violations
+from tests.support.cases import cases
 
 AttributesOf = Callable[..., Any]
 SAFE = {
@@ -103,13 +104,10 @@ def test_what_restricted_demands() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("pod", "before", "since"),
-    [
-        (spec({"seLinuxOptions": {"type": "container_engine_t"}}), 30, 31),
-        (spec({}, securityContext={"sysctls": [{"name": "net.ipv4.tcp_wmem"}]}), 31, 32),
-        (spec({"procMount": "Unmasked"}, hostUsers=False), 34, 35),
-    ],
+@cases(
+    (spec({"seLinuxOptions": {"type": "container_engine_t"}}), 30, 31),
+    (spec({}, securityContext={"sysctls": [{"name": "net.ipv4.tcp_wmem"}]}), 31, 32),
+    (spec({"procMount": "Unmasked"}, hostUsers=False), 34, 35),
 )
 def test_a_pinned_version_keeps_the_rules_of_its_time(pod: dict[str, Any], before: int, since: int) -> None:
     assert len(found("baseline", pod, before)) == 1
@@ -252,7 +250,7 @@ async def test_a_policy_on_an_exempt_namespace_is_reported_as_without_effect(
     )
 
 
-@pytest.mark.parametrize("bad", [{"kind": "Other"}, {"defaults": {"warn": "odd"}}, {"defaults": {"warn-version": "1"}}])
+@cases({"kind": "Other"}, {"defaults": {"warn": "odd"}}, {"defaults": {"warn-version": "1"}})
 def test_a_configuration_that_cannot_be_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="PodSecurity: "):
         Configuration.of({**CONFIGURATION, **bad})

@@ -14,6 +14,7 @@ from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.server.admission.resource_quota import RESERVATION_SECONDS, ResourceQuota
+from tests.support.cases import cases
 
 AttributesOf = Callable[..., Any]
 
@@ -53,34 +54,31 @@ async def refused(plugin: ResourceQuota, attributes: Any) -> str:
 # --- what counts
 
 
-@pytest.mark.parametrize(
-    ("resource", "obj", "wanted"),
-    [
-        (("", "configmaps"), {}, {"configmaps": "1", "count/configmaps": "1"}),
-        (("apps", "deployments"), {}, {"count/deployments.apps": "1"}),
-        (
-            ("", "pods"),
-            pod("500m"),
-            {"pods": "1", "count/pods": "1", "cpu": "500m", "requests.cpu": "500m"},
-        ),
-        (("", "pods"), pod("500m", phase="Succeeded"), {"count/pods": "1"}),
-        (
-            ("", "services"),
-            {"spec": {"type": "LoadBalancer", "ports": [{"port": 1}, {"port": 2}]}},
-            {"services": "1", "count/services": "1", "services.loadbalancers": "1", "services.nodeports": "2"},
-        ),
-        (
-            ("", "persistentvolumeclaims"),
-            {"metadata": {}, "spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "5Gi"}}}},
-            {
-                "persistentvolumeclaims": "1",
-                "count/persistentvolumeclaims": "1",
-                "requests.storage": "5Gi",
-                "fast.storageclass.storage.k8s.io/requests.storage": "5Gi",
-                "fast.storageclass.storage.k8s.io/persistentvolumeclaims": "1",
-            },
-        ),
-    ],
+@cases(
+    (("", "configmaps"), {}, {"configmaps": "1", "count/configmaps": "1"}),
+    (("apps", "deployments"), {}, {"count/deployments.apps": "1"}),
+    (
+        ("", "pods"),
+        pod("500m"),
+        {"pods": "1", "count/pods": "1", "cpu": "500m", "requests.cpu": "500m"},
+    ),
+    (("", "pods"), pod("500m", phase="Succeeded"), {"count/pods": "1"}),
+    (
+        ("", "services"),
+        {"spec": {"type": "LoadBalancer", "ports": [{"port": 1}, {"port": 2}]}},
+        {"services": "1", "count/services": "1", "services.loadbalancers": "1", "services.nodeports": "2"},
+    ),
+    (
+        ("", "persistentvolumeclaims"),
+        {"metadata": {}, "spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "5Gi"}}}},
+        {
+            "persistentvolumeclaims": "1",
+            "count/persistentvolumeclaims": "1",
+            "requests.storage": "5Gi",
+            "fast.storageclass.storage.k8s.io/requests.storage": "5Gi",
+            "fast.storageclass.storage.k8s.io/persistentvolumeclaims": "1",
+        },
+    ),
 )
 def test_what_an_object_counts_for(resource: tuple[str, str], obj: dict[str, Any], wanted: dict[str, str]) -> None:
     found = quota.usage(GroupResource(*resource), obj)
@@ -107,24 +105,19 @@ def test_a_pod_counts_for_its_peak() -> None:
     assert str(pod_resources(spec, "requests")["cpu"]) == "2600m"
 
 
-@pytest.mark.parametrize(
-    ("scopes", "obj", "wanted"),
-    [
-        (["BestEffort"], pod(), True),
-        (["BestEffort"], pod("1"), False),
-        (["NotBestEffort"], pod("1"), True),
-        (["Terminating"], pod(activeDeadlineSeconds=1), True),
-        (["NotTerminating"], pod(activeDeadlineSeconds=1), False),
-        (["Terminating", "BestEffort"], pod("1", activeDeadlineSeconds=1), False),
-    ],
+@cases(
+    (["BestEffort"], pod(), True),
+    (["BestEffort"], pod("1"), False),
+    (["NotBestEffort"], pod("1"), True),
+    (["Terminating"], pod(activeDeadlineSeconds=1), True),
+    (["NotTerminating"], pod(activeDeadlineSeconds=1), False),
+    (["Terminating", "BestEffort"], pod("1", activeDeadlineSeconds=1), False),
 )
 def test_scopes(scopes: list[str], obj: dict[str, Any], wanted: bool) -> None:
     assert quota.in_scope({"spec": {"scopes": scopes}}, quota.PODS, obj) is wanted
 
 
-@pytest.mark.parametrize(
-    ("operator", "wanted"), [("In", True), ("NotIn", False), ("Exists", True), ("DoesNotExist", False)]
-)
+@cases(("In", True), ("NotIn", False), ("Exists", True), ("DoesNotExist", False))
 def test_a_scope_may_name_priority_classes(operator: str, wanted: bool) -> None:
     expression = {"scopeName": "PriorityClass", "operator": operator, "values": ["high"]}
     found = {"spec": {"scopeSelector": {"matchExpressions": [expression]}}}

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.audit.bodies import REDACTED, parse_body, shown
+from tests.support.cases import cases
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-100, 100) | st.text(st.characters(codec="utf-8")),
@@ -45,16 +45,13 @@ def test_managed_fields_are_left_out_of_objects_and_of_lists() -> None:
     assert shown(obj, omit_managed_fields=False) == obj
 
 
-@pytest.mark.parametrize(
-    ("body", "media", "expected"),
-    [
-        (b'{"a":1}', "application/json; charset=utf-8", {"a": 1}),
-        (b'{"a":1}', "", {"a": 1}),
-        (b'[{"op":"remove","path":"/a"}]', "application/json-patch+json", [{"op": "remove", "path": "/a"}]),
-        (b"a: 1", "application/apply-patch+yaml", {"a": 1}),
-        (b"\x00", "application/vnd.kubernetes.protobuf", None),
-        (b"{", "application/json", None),
-    ],
+@cases(
+    (b'{"a":1}', "application/json; charset=utf-8", {"a": 1}),
+    (b'{"a":1}', "", {"a": 1}),
+    (b'[{"op":"remove","path":"/a"}]', "application/json-patch+json", [{"op": "remove", "path": "/a"}]),
+    (b"a: 1", "application/apply-patch+yaml", {"a": 1}),
+    (b"\x00", "application/vnd.kubernetes.protobuf", None),
+    (b"{", "application/json", None),
 )
 def test_bodies_are_read_by_their_type(body: bytes, media: str, expected: object) -> None:
     assert parse_body(body, media) == expected

@@ -10,6 +10,7 @@ from karmada.kube.schema.yamlio import load_yaml
 from karmada.kube.server.audit.policy import METADATA_ONLY, Level, Policy, parse_policy
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.http.request import Query, parse_path
+from tests.support.cases import cases
 
 JANE = User("jane", groups=("dev", "system:authenticated"))
 PODS = "/api/v1/namespaces/shop/pods"
@@ -25,46 +26,43 @@ def level(rule: Obj, request: str, user: User | None = JANE) -> Level:
     return policy(rule).plan(user, parse_path(method, path, Query.parse(query))).level
 
 
-@pytest.mark.parametrize(
-    ("rule", "request_line", "matches"),
-    [
-        ({}, f"GET {PODS}", True),
-        ({}, "GET /healthz", True),
-        ({"users": ["jane"]}, f"GET {PODS}", True),
-        ({"users": ["joe"]}, f"GET {PODS}", False),
-        ({"userGroups": ["dev", "ops"]}, f"GET {PODS}", True),
-        ({"userGroups": ["ops"]}, f"GET {PODS}", False),
-        ({"verbs": ["list"]}, f"GET {PODS}", True),
-        ({"verbs": ["watch"]}, f"GET {PODS}?watch=1", True),
-        ({"verbs": ["delete"]}, f"GET {PODS}", False),
-        ({"namespaces": ["shop"]}, f"GET {PODS}", True),
-        ({"namespaces": ["other"]}, f"GET {PODS}", False),
-        ({"namespaces": [""]}, "GET /api/v1/nodes", True),
-        ({"namespaces": [""]}, "GET /healthz", False),
-        ({"resources": [{"group": ""}]}, f"GET {PODS}/web/log", True),
-        ({"resources": [{"group": "apps"}]}, f"GET {PODS}", False),
-        ({"resources": [{"resources": ["pods"]}]}, f"GET {PODS}/web", True),
-        ({"resources": [{"resources": ["pods"]}]}, f"GET {PODS}/web/log", False),
-        ({"resources": [{"resources": ["pods/log"]}]}, f"GET {PODS}/web/log", True),
-        ({"resources": [{"resources": ["pods/*"]}]}, f"GET {PODS}/web/log", True),
-        ({"resources": [{"resources": ["*/log"]}]}, f"GET {PODS}/web/log", True),
-        ({"resources": [{"resources": ["*/log"]}]}, f"GET {PODS}/web/status", False),
-        ({"resources": [{"resources": ["*"]}]}, f"GET {PODS}/web/log", True),
-        ({"resources": [{"resources": ["pods"], "resourceNames": ["web"]}]}, f"GET {PODS}/web", True),
-        ({"resources": [{"resources": ["pods"], "resourceNames": ["db"]}]}, f"GET {PODS}/web", False),
-        ({"resources": [{"resources": ["pods"]}], "namespaces": ["other"]}, f"GET {PODS}", False),
-        ({"resources": [{"resources": ["*"]}]}, "GET /healthz", False),
-        ({"nonResourceURLs": ["/healthz*"]}, "GET /healthz/ping", True),
-        ({"nonResourceURLs": ["/healthz"]}, "GET /healthz/ping", False),
-        ({"nonResourceURLs": ["*"]}, "GET /version", True),
-        ({"nonResourceURLs": ["*"]}, f"GET {PODS}", False),
-    ],
+@cases(
+    ({}, f"GET {PODS}", True),
+    ({}, "GET /healthz", True),
+    ({"users": ["jane"]}, f"GET {PODS}", True),
+    ({"users": ["joe"]}, f"GET {PODS}", False),
+    ({"userGroups": ["dev", "ops"]}, f"GET {PODS}", True),
+    ({"userGroups": ["ops"]}, f"GET {PODS}", False),
+    ({"verbs": ["list"]}, f"GET {PODS}", True),
+    ({"verbs": ["watch"]}, f"GET {PODS}?watch=1", True),
+    ({"verbs": ["delete"]}, f"GET {PODS}", False),
+    ({"namespaces": ["shop"]}, f"GET {PODS}", True),
+    ({"namespaces": ["other"]}, f"GET {PODS}", False),
+    ({"namespaces": [""]}, "GET /api/v1/nodes", True),
+    ({"namespaces": [""]}, "GET /healthz", False),
+    ({"resources": [{"group": ""}]}, f"GET {PODS}/web/log", True),
+    ({"resources": [{"group": "apps"}]}, f"GET {PODS}", False),
+    ({"resources": [{"resources": ["pods"]}]}, f"GET {PODS}/web", True),
+    ({"resources": [{"resources": ["pods"]}]}, f"GET {PODS}/web/log", False),
+    ({"resources": [{"resources": ["pods/log"]}]}, f"GET {PODS}/web/log", True),
+    ({"resources": [{"resources": ["pods/*"]}]}, f"GET {PODS}/web/log", True),
+    ({"resources": [{"resources": ["*/log"]}]}, f"GET {PODS}/web/log", True),
+    ({"resources": [{"resources": ["*/log"]}]}, f"GET {PODS}/web/status", False),
+    ({"resources": [{"resources": ["*"]}]}, f"GET {PODS}/web/log", True),
+    ({"resources": [{"resources": ["pods"], "resourceNames": ["web"]}]}, f"GET {PODS}/web", True),
+    ({"resources": [{"resources": ["pods"], "resourceNames": ["db"]}]}, f"GET {PODS}/web", False),
+    ({"resources": [{"resources": ["pods"]}], "namespaces": ["other"]}, f"GET {PODS}", False),
+    ({"resources": [{"resources": ["*"]}]}, "GET /healthz", False),
+    ({"nonResourceURLs": ["/healthz*"]}, "GET /healthz/ping", True),
+    ({"nonResourceURLs": ["/healthz"]}, "GET /healthz/ping", False),
+    ({"nonResourceURLs": ["*"]}, "GET /version", True),
+    ({"nonResourceURLs": ["*"]}, f"GET {PODS}", False),
 )
 def test_a_rule_matches(rule: Obj, request_line: str, matches: bool) -> None:
     assert (level({"level": "Request", **rule}, request_line) is Level.REQUEST) is matches
 
 
-@pytest.mark.parametrize("rule", [{"users": ["jane"]}, {"userGroups": ["dev"]}])
+@cases({"users": ["jane"]}, {"userGroups": ["dev"]})
 def test_a_rule_about_users_does_not_match_nobody(rule: Obj) -> None:
     assert level({"level": "Metadata", **rule}, f"GET {PODS}", None) is Level.NONE
 
@@ -91,14 +89,11 @@ def test_stages_add_up_and_a_rule_decides_about_managed_fields() -> None:
     assert other.omit_managed_fields is True
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/api/v1/namespaces/a/secrets",
-        "/api/v1/namespaces/a/secrets/b",
-        "/api/v1/namespaces/a/serviceaccounts/b/token",
-        "/apis/authentication.k8s.io/v1/tokenreviews",
-    ],
+@cases(
+    "/api/v1/namespaces/a/secrets",
+    "/api/v1/namespaces/a/secrets/b",
+    "/api/v1/namespaces/a/serviceaccounts/b/token",
+    "/apis/authentication.k8s.io/v1/tokenreviews",
 )
 def test_secrets_are_never_more_than_metadata(path: str) -> None:
     assert level({"level": "RequestResponse"}, f"POST {path}") is Level.METADATA
@@ -111,26 +106,23 @@ def test_without_a_file_every_request_is_one_event_without_bodies() -> None:
     assert plan.omit_stages == {"RequestReceived", "ResponseStarted"}
 
 
-@pytest.mark.parametrize(
-    ("document", "problem"),
-    [
-        ({"apiVersion": "audit.k8s.io/v1beta1", "kind": "Policy"}, "apiVersion"),
-        ({"apiVersion": "audit.k8s.io/v1", "kind": "Event"}, "apiVersion"),
-        ({"rules": []}, "rules: at least one"),
-        ({"rules": ["x"]}, "rules: must be a list of objects"),
-        ({"rules": [{}]}, r"rules\[0\]\.level"),
-        ({"rules": [{"level": "Everything"}]}, r"rules\[0\]\.level"),
-        ({"rules": [{"level": "Metadata", "user": ["a"]}]}, r"rules\[0\]\.user: unknown field"),
-        ({"rules": [{"level": "Metadata", "users": "a"}]}, r"rules\[0\]\.users: must be a list of texts"),
-        ({"rules": [{"level": "Metadata", "omitStages": ["Never"]}]}, r"rules\[0\]\.omitStages\[0\]"),
-        ({"rules": [{"level": "Metadata"}], "omitStages": ["x"]}, r"omitStages\[0\]"),
-        ({"rules": [{"level": "Metadata", "nonResourceURLs": ["a"]}]}, r"nonResourceURLs\[0\]"),
-        ({"rules": [{"level": "Metadata", "nonResourceURLs": ["/a*b"]}]}, r"nonResourceURLs\[0\]"),
-        ({"rules": [{"level": "Metadata", "nonResourceURLs": ["/a"], "namespaces": ["b"]}]}, "not both"),
-        ({"rules": [{"level": "Metadata", "resources": [{"group": "apps/v1"}]}]}, r"resources\[0\]\.group"),
-        ({"rules": [{"level": "Metadata", "resources": [{"resourceNames": ["a"]}]}]}, "needs resources"),
-        ({"rules": [{"level": "Metadata", "omitManagedFields": "yes"}]}, "true or false"),
-    ],
+@cases(
+    ({"apiVersion": "audit.k8s.io/v1beta1", "kind": "Policy"}, "apiVersion"),
+    ({"apiVersion": "audit.k8s.io/v1", "kind": "Event"}, "apiVersion"),
+    ({"rules": []}, "rules: at least one"),
+    ({"rules": ["x"]}, "rules: must be a list of objects"),
+    ({"rules": [{}]}, r"rules\[0\]\.level"),
+    ({"rules": [{"level": "Everything"}]}, r"rules\[0\]\.level"),
+    ({"rules": [{"level": "Metadata", "user": ["a"]}]}, r"rules\[0\]\.user: unknown field"),
+    ({"rules": [{"level": "Metadata", "users": "a"}]}, r"rules\[0\]\.users: must be a list of texts"),
+    ({"rules": [{"level": "Metadata", "omitStages": ["Never"]}]}, r"rules\[0\]\.omitStages\[0\]"),
+    ({"rules": [{"level": "Metadata"}], "omitStages": ["x"]}, r"omitStages\[0\]"),
+    ({"rules": [{"level": "Metadata", "nonResourceURLs": ["a"]}]}, r"nonResourceURLs\[0\]"),
+    ({"rules": [{"level": "Metadata", "nonResourceURLs": ["/a*b"]}]}, r"nonResourceURLs\[0\]"),
+    ({"rules": [{"level": "Metadata", "nonResourceURLs": ["/a"], "namespaces": ["b"]}]}, "not both"),
+    ({"rules": [{"level": "Metadata", "resources": [{"group": "apps/v1"}]}]}, r"resources\[0\]\.group"),
+    ({"rules": [{"level": "Metadata", "resources": [{"resourceNames": ["a"]}]}]}, "needs resources"),
+    ({"rules": [{"level": "Metadata", "omitManagedFields": "yes"}]}, "true or false"),
 )
 def test_a_policy_that_makes_no_sense_is_refused_with_its_field(document: Obj, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):

@@ -23,6 +23,7 @@ from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.tokens import DEFAULT_ISSUER, TokenIssuer
 from karmada.kube.server.auth.user import User
 from tests.kube.server.auth.auth_fakes import NOW, FakeReader, account
+from tests.support.cases import cases
 
 CA = CertificateAuthority.create("ca", now=NOW)
 PROXY_CA = CertificateAuthority.create("proxy-ca", now=NOW)
@@ -93,9 +94,7 @@ def test_the_uid_attribute_of_the_subject_becomes_the_uid(setup: Setup) -> None:
     assert setup.login(der(pem)).uid == "uid-7"
 
 
-@pytest.mark.parametrize(
-    ("name", "cert"),
-    [
+@cases(
         ("of another authority with the same name", client(OTHER, "jane", "system:masters")),
         ("for servers", client(CA, "jane", usages=SERVER_USAGES)),
         ("of the front-proxy authority", client(PROXY_CA, "jane", "system:masters")),
@@ -104,15 +103,14 @@ def test_the_uid_attribute_of_the_subject_becomes_the_uid(setup: Setup) -> None:
         ("without a name", der(CA.sign(
             x509.load_pem_x509_certificate(CA.issue("x").cert_pem).public_key(), x509.Name([]), general_names(["a"]),
             ["client auth"], not_before=NOW - 1, not_after=NOW + 1000))),
-    ],
-)  # fmt: skip
-def test_a_certificate_is_refused_if_it_is(setup: Setup, name: str, cert: bytes) -> None:
+    )  # fmt: skip
+def test_a_certificate_is_refused_if_it_is(name: str, cert: bytes, setup: Setup) -> None:
     with pytest.raises(Unauthorized):
         setup.login(cert)
 
 
-@pytest.mark.parametrize("days", [-1, 366])
-def test_a_certificate_is_refused_outside_its_time(setup: Setup, days: float) -> None:
+@cases(-1, 366)
+def test_a_certificate_is_refused_outside_its_time(days: float, setup: Setup) -> None:
     cert = client(CA, "jane")
     assert setup.login(cert).name == "jane"
     setup.time = NOW + days * DAY
@@ -138,15 +136,12 @@ def test_a_front_proxy_names_the_user_in_headers(setup: Setup) -> None:
     assert user == User("ann", "u-1", ("dev", "Ops", AUTHENTICATED), proxied.extra)
 
 
-@pytest.mark.parametrize(
-    ("cert", "expected"),
-    [
-        (None, "system:anonymous"),
-        (client(CA, "jane"), "jane"),
-        (client(CA, "front-proxy-client"), "front-proxy-client"),
-    ],
+@cases(
+    (None, "system:anonymous"),
+    (client(CA, "jane"), "jane"),
+    (client(CA, "front-proxy-client"), "front-proxy-client"),
 )
-def test_nobody_else_can_name_a_user_in_headers(setup: Setup, cert: bytes | None, expected: str) -> None:
+def test_nobody_else_can_name_a_user_in_headers(cert: bytes | None, expected: str, setup: Setup) -> None:
     assert setup.login(cert, X_Remote_User="root", X_Remote_Group="system:masters").name == expected
 
 
@@ -188,29 +183,26 @@ def test_aggregated_servers_learn_whom_to_trust() -> None:
 # --- tokens
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-def test_a_static_token_gives_its_user(setup: Setup, scheme: str) -> None:
+@cases("Bearer", "bearer", "BEARER")
+def test_a_static_token_gives_its_user(scheme: str, setup: Setup) -> None:
     user = setup.login(authorization=f"{scheme} secret-1")
     assert user == User("alice", "uid-1", ("dev", "ops", AUTHENTICATED))
 
 
-@pytest.mark.parametrize(
-    "authorization",
-    [
-        "Bearer wrong",
-        "Bearer a.b.c",
-        "Bearer abcdef.0123456789abcdef",
-    ],
+@cases(
+    "Bearer wrong",
+    "Bearer a.b.c",
+    "Bearer abcdef.0123456789abcdef",
 )
-def test_bad_credentials_are_refused_and_never_anonymous(setup: Setup, authorization: str) -> None:
+def test_bad_credentials_are_refused_and_never_anonymous(authorization: str, setup: Setup) -> None:
     with pytest.raises(Unauthorized) as caught:
         setup.login(authorization=authorization)
     assert caught.value.status()["message"] == "Unauthorized"
     assert caught.value.status()["code"] == 401
 
 
-@pytest.mark.parametrize("authorization", ["Basic c2VjcmV0LTE6", "Bearer", "Bearer ", "secret-1", "Negotiate x"])
-def test_a_header_that_is_no_bearer_token_is_no_credential(setup: Setup, authorization: str) -> None:
+@cases("Basic c2VjcmV0LTE6", "Bearer", "Bearer ", "secret-1", "Negotiate x")
+def test_a_header_that_is_no_bearer_token_is_no_credential(authorization: str, setup: Setup) -> None:
     assert setup.login(authorization=authorization).name == "system:anonymous"
     with pytest.raises(Unauthorized):
         Setup(anonymous=False).login(authorization=authorization)
@@ -277,7 +269,7 @@ def test_a_bootstrap_token_works_unless_it_is_switched_off() -> None:
         off.login(**bearer("abcdef.0123456789abcdef"))
 
 
-@pytest.mark.parametrize("line", ["token, user", ",user,uid", "token,,uid", "token"])
+@cases("token, user", ",user,uid", "token,,uid", "token")
 def test_a_bad_line_in_the_token_file_is_named_by_number_only(line: str) -> None:
     with pytest.raises(ValueError, match="line 2") as caught:
         parse_token_file(f"ok,user,uid\n{line}\n")

@@ -15,6 +15,7 @@ from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes, Decision
 from karmada.kube.server.auth.user import User
 from tests.kube.server.auth.auth_fakes import FakeReader, authorizer, binding, role, rule, urls
+from tests.support.cases import cases
 
 JANE = User("jane", groups=("dev", "system:authenticated"))
 
@@ -48,55 +49,49 @@ def with_rules(*rules: Obj) -> Authorizer:
     return authorizer(FakeReader([role("r", *rules), binding("b", "ClusterRole/r", "user:jane")]))
 
 
-@pytest.mark.parametrize(
-    ("given_rule", "request_", "allowed"),
-    [
-        (rule("get", "", "pods"), wants("get", "pods", "ns", "x"), True),
-        (rule("get", "", "pods"), wants("list", "pods", "ns"), False),
-        (rule("get", "", "pods"), wants("get", "secrets", "ns"), False),
-        (rule("get", "", "pods"), wants("get", "pods", group="apps"), False),
-        (rule("get", "", "pods"), wants("get", "pods/log", "ns", "x"), False),
-        (rule("get", "", "pods/log"), wants("get", "pods/log", "ns", "x"), True),
-        (rule("get", "", "pods/log"), wants("get", "pods", "ns", "x"), False),
-        (rule("get", "", "*/log"), wants("get", "pods/log", "ns", "x"), True),
-        (rule("get", "", "*/log"), wants("get", "pods", "ns", "x"), False),
-        (rule("get", "", "*/log"), wants("get", "pods/catalog", "ns", "x"), False),
-        (rule("get", "", "*"), wants("get", "pods/log", "ns", "x"), True),
-        (rule("*", "*", "*"), wants("anything", "widgets/foo", group="example.com"), True),
-        (rule("get", "", "pods", "a b"), wants("get", "pods", "ns", "a"), True),
-        (rule("get", "", "pods", "a b"), wants("get", "pods", "ns", "c"), False),
-        (rule("* ", "", "pods", "a"), wants("create", "pods", "ns"), False),
-        (rule("*", "", "pods", "a"), wants("list", "pods", "ns"), False),
-        (rule("*", "", "pods", "a"), wants("list", "pods", "ns", "a"), True),
-        (rule("*", "", "pods", "a"), wants("deletecollection", "pods", "ns"), False),
-        (urls("get", "/healthz"), wants("get", "pods"), False),
-        (rule("*", "*", "*"), path("get", "/metrics"), False),
-        (urls("get", "/metrics"), path("get", "/metrics"), True),
-        (urls("get", "/metrics"), path("post", "/metrics"), False),
-        (urls("get", "/metrics"), path("get", "/metrics/slis"), False),
-        (urls("get", "/metrics*"), path("get", "/metrics/slis"), True),
-        (urls("get", "/apis/*"), path("get", "/apis/apps"), True),
-        (urls("get", "/apis/*"), path("get", "/apis"), False),
-        (urls("*", "*"), path("delete", "/anything"), True),
-    ],
+@cases(
+    (rule("get", "", "pods"), wants("get", "pods", "ns", "x"), True),
+    (rule("get", "", "pods"), wants("list", "pods", "ns"), False),
+    (rule("get", "", "pods"), wants("get", "secrets", "ns"), False),
+    (rule("get", "", "pods"), wants("get", "pods", group="apps"), False),
+    (rule("get", "", "pods"), wants("get", "pods/log", "ns", "x"), False),
+    (rule("get", "", "pods/log"), wants("get", "pods/log", "ns", "x"), True),
+    (rule("get", "", "pods/log"), wants("get", "pods", "ns", "x"), False),
+    (rule("get", "", "*/log"), wants("get", "pods/log", "ns", "x"), True),
+    (rule("get", "", "*/log"), wants("get", "pods", "ns", "x"), False),
+    (rule("get", "", "*/log"), wants("get", "pods/catalog", "ns", "x"), False),
+    (rule("get", "", "*"), wants("get", "pods/log", "ns", "x"), True),
+    (rule("*", "*", "*"), wants("anything", "widgets/foo", group="example.com"), True),
+    (rule("get", "", "pods", "a b"), wants("get", "pods", "ns", "a"), True),
+    (rule("get", "", "pods", "a b"), wants("get", "pods", "ns", "c"), False),
+    (rule("* ", "", "pods", "a"), wants("create", "pods", "ns"), False),
+    (rule("*", "", "pods", "a"), wants("list", "pods", "ns"), False),
+    (rule("*", "", "pods", "a"), wants("list", "pods", "ns", "a"), True),
+    (rule("*", "", "pods", "a"), wants("deletecollection", "pods", "ns"), False),
+    (urls("get", "/healthz"), wants("get", "pods"), False),
+    (rule("*", "*", "*"), path("get", "/metrics"), False),
+    (urls("get", "/metrics"), path("get", "/metrics"), True),
+    (urls("get", "/metrics"), path("post", "/metrics"), False),
+    (urls("get", "/metrics"), path("get", "/metrics/slis"), False),
+    (urls("get", "/metrics*"), path("get", "/metrics/slis"), True),
+    (urls("get", "/apis/*"), path("get", "/apis/apps"), True),
+    (urls("get", "/apis/*"), path("get", "/apis"), False),
+    (urls("*", "*"), path("delete", "/anything"), True),
 )
 def test_rules_match(given_rule: Obj, request_: AuthzAttributes, allowed: bool) -> None:
     assert with_rules(given_rule).authorize(JANE, request_).allowed is allowed
 
 
-@pytest.mark.parametrize(
-    ("subject", "user", "allowed"),
-    [
-        ("user:jane", JANE, True),
-        ("user:dev", JANE, False),
-        ("group:dev", JANE, True),
-        ("group:jane", JANE, False),
-        ("sa:ns/bot", User("system:serviceaccount:ns:bot"), True),
-        ("sa:ns/bot", User("system:serviceaccount:other:bot"), False),
-        ("user:system:serviceaccount:ns:bot", User("system:serviceaccount:ns:bot"), True),
-        ("group:system:unauthenticated", User("system:anonymous", groups=("system:unauthenticated",)), True),
-        ("group:x", User("boss", groups=("system:masters",)), True),
-    ],
+@cases(
+    ("user:jane", JANE, True),
+    ("user:dev", JANE, False),
+    ("group:dev", JANE, True),
+    ("group:jane", JANE, False),
+    ("sa:ns/bot", User("system:serviceaccount:ns:bot"), True),
+    ("sa:ns/bot", User("system:serviceaccount:other:bot"), False),
+    ("user:system:serviceaccount:ns:bot", User("system:serviceaccount:ns:bot"), True),
+    ("group:system:unauthenticated", User("system:anonymous", groups=("system:unauthenticated",)), True),
+    ("group:x", User("boss", groups=("system:masters",)), True),
 )
 def test_subjects_match(subject: str, user: User, allowed: bool) -> None:
     reader = FakeReader([role("r", rule("get", "", "pods")), binding("b", "ClusterRole/r", subject)])
@@ -164,7 +159,7 @@ def test_missing_roles_are_named_in_the_denial() -> None:
     assert access.authorize(JANE, path("get", "/x")).reason == one.reason
 
 
-@pytest.mark.parametrize("url", ["/healthz", "/livez/ping", "/readyz"])
+@cases("/healthz", "/livez/ping", "/readyz")
 def test_health_can_be_read_by_anyone(url: str) -> None:
     access = authorizer(FakeReader())
     nobody = User("system:anonymous", groups=("system:unauthenticated",))
@@ -269,30 +264,27 @@ def test_a_write_costs_as_much_among_many_bindings_as_among_few() -> None:
 # --- texts
 
 
-@pytest.mark.parametrize(
-    ("request_", "reason", "message", "details"),
-    [
-        (
-            wants("get", "deployments", "ns", "web", "apps"),
-            "",
-            'deployments.apps "web" is forbidden: User "jane" cannot get resource "deployments" in API group "apps" '
-            'in the namespace "ns"',
-            {"name": "web", "group": "apps", "kind": "deployments"},
-        ),
-        (
-            wants("list", "pods/log"),
-            "",
-            'pods is forbidden: User "jane" cannot list resource "pods/log" in API group "" at the cluster scope',
-            {"kind": "pods"},
-        ),
-        (
-            path("get", "/x<y>&"),
-            'RBAC: clusterrole.rbac.authorization.k8s.io "r" not found',
-            'forbidden: User "jane" cannot get path "/x&lt;y&gt;&amp;": '
-            'RBAC: clusterrole.rbac.authorization.k8s.io "r" not found',
-            {},
-        ),
-    ],
+@cases(
+    (
+        wants("get", "deployments", "ns", "web", "apps"),
+        "",
+        'deployments.apps "web" is forbidden: User "jane" cannot get resource "deployments" in API group "apps" '
+        'in the namespace "ns"',
+        {"name": "web", "group": "apps", "kind": "deployments"},
+    ),
+    (
+        wants("list", "pods/log"),
+        "",
+        'pods is forbidden: User "jane" cannot list resource "pods/log" in API group "" at the cluster scope',
+        {"kind": "pods"},
+    ),
+    (
+        path("get", "/x<y>&"),
+        'RBAC: clusterrole.rbac.authorization.k8s.io "r" not found',
+        'forbidden: User "jane" cannot get path "/x&lt;y&gt;&amp;": '
+        'RBAC: clusterrole.rbac.authorization.k8s.io "r" not found',
+        {},
+    ),
 )
 def test_denials_have_the_known_text(request_: AuthzAttributes, reason: str, message: str, details: Obj) -> None:
     status = denied(JANE, request_, reason).status()

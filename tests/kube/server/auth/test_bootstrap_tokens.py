@@ -14,6 +14,7 @@ from karmada.kube.server.auth.bootstrap_tokens import (
 )
 from karmada.kube.server.auth.jwt import TokenError
 from tests.kube.server.auth.auth_fakes import NOW, FakeReader
+from tests.support.cases import cases
 
 TOKEN = "abcdef.0123456789abcdef"
 GOOD = {
@@ -41,22 +42,19 @@ def test_a_bootstrap_token_gives_a_user_with_its_groups() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
-        token_secret({**GOOD, "token-secret": "0123456789abcdeX"}),
-        token_secret({**GOOD, "token-id": "ghijkl"}),
-        token_secret({**GOOD, "usage-bootstrap-authentication": "false"}),
-        token_secret({**GOOD, "expiration": "2023-11-14T22:13:19Z"}),
-        token_secret({**GOOD, "expiration": "tomorrow"}),
-        token_secret({**GOOD, "auth-extra-groups": "system:masters"}),
-        token_secret({**GOOD, "auth-extra-groups": "system:bootstrappers:a,system:bootstrappers:"}),
-        token_secret({**GOOD, "auth-extra-groups": "system:bootstrappers:a b"}),
-        token_secret(GOOD, kind="Opaque"),
-        token_secret(GOOD, deletionTimestamp="2023-11-14T22:13:19Z"),
-        token_secret(GOOD, namespace="default"),
-        token_secret({}),
-    ],
+@cases(
+    token_secret({**GOOD, "token-secret": "0123456789abcdeX"}),
+    token_secret({**GOOD, "token-id": "ghijkl"}),
+    token_secret({**GOOD, "usage-bootstrap-authentication": "false"}),
+    token_secret({**GOOD, "expiration": "2023-11-14T22:13:19Z"}),
+    token_secret({**GOOD, "expiration": "tomorrow"}),
+    token_secret({**GOOD, "auth-extra-groups": "system:masters"}),
+    token_secret({**GOOD, "auth-extra-groups": "system:bootstrappers:a,system:bootstrappers:"}),
+    token_secret({**GOOD, "auth-extra-groups": "system:bootstrappers:a b"}),
+    token_secret(GOOD, kind="Opaque"),
+    token_secret(GOOD, deletionTimestamp="2023-11-14T22:13:19Z"),
+    token_secret(GOOD, namespace="default"),
+    token_secret({}),
 )
 def test_a_bootstrap_token_that_is_not_good_is_refused(secret: Obj) -> None:
     with pytest.raises(TokenError) as caught:
@@ -64,16 +62,13 @@ def test_a_bootstrap_token_that_is_not_good_is_refused(secret: Obj) -> None:
     assert "0123456789" not in str(caught.value)
 
 
-@pytest.mark.parametrize("token", ["abcdef", "abcdef.0123", "ABCDEF.0123456789abcdef", TOKEN + "\n", ""])
+@cases("abcdef", "abcdef.0123", "ABCDEF.0123456789abcdef", TOKEN + "\n", "")
 def test_other_texts_are_no_bootstrap_tokens(token: str) -> None:
     with pytest.raises(TokenError):
         authenticate(token, FakeReader([token_secret(GOOD)]), NOW)
 
 
-@pytest.mark.parametrize(
-    ("expiration", "left"),
-    [("", None), ("2023-11-14T22:14:20Z", 60.0), ("2023-11-14T22:00:00Z", 0.0), ("never", 0.0)],
-)
+@cases(("", None), ("2023-11-14T22:14:20Z", 60.0), ("2023-11-14T22:00:00Z", 0.0), ("never", 0.0))
 def test_the_cleaner_knows_how_long_a_token_lives(expiration: str, left: float | None) -> None:
     assert seconds_left(token_secret({**GOOD, "expiration": expiration}), NOW) == left
 
@@ -98,16 +93,13 @@ def test_cluster_info_gets_the_signatures_of_good_tokens_and_loses_the_others() 
     assert sign_cluster_info(signed, [token_secret(GOOD)], NOW) is None
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
-        token_secret({**GOOD, "usage-bootstrap-signing": "false"}),
-        token_secret({**GOOD, "expiration": "2023-11-14T22:13:19Z"}),
-        token_secret({**GOOD, "token-id": "ghijkl"}),
-        token_secret({**GOOD, "token-secret": ""}),
-        token_secret(GOOD, kind="Opaque"),
-        token_secret(GOOD, deletionTimestamp="2023-11-14T22:13:19Z"),
-    ],
+@cases(
+    token_secret({**GOOD, "usage-bootstrap-signing": "false"}),
+    token_secret({**GOOD, "expiration": "2023-11-14T22:13:19Z"}),
+    token_secret({**GOOD, "token-id": "ghijkl"}),
+    token_secret({**GOOD, "token-secret": ""}),
+    token_secret(GOOD, kind="Opaque"),
+    token_secret(GOOD, deletionTimestamp="2023-11-14T22:13:19Z"),
 )
 def test_tokens_that_may_not_sign_do_not(secret: Obj) -> None:
     assert sign_cluster_info(cluster_info(kubeconfig="k"), [secret], NOW) is None

@@ -31,6 +31,7 @@ from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.pki import DAY, CertificateAuthority, subject_name
 from karmada.kube.server.auth.user import User
 from tests.kube.server.auth.auth_fakes import NOW, FakeReader, authorizer, binding, role, rule
+from tests.support.cases import cases
 
 CA = CertificateAuthority.create("ca", now=NOW)
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -123,54 +124,48 @@ def test_a_request_cannot_choose_the_uid_of_its_user() -> None:
     assert [a.value for a in cert.subject] == ["jane"]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "begin", "end"),
-    [
-        (None, -300, 365 * DAY - 300),
-        (3600, -300, 3600),
-        (86400, -300, 86400 - 300),
-        (10, -300, 600),
-        (2**31 - 1, -300, 365 * DAY - 300),
-    ],
+@cases(
+    (None, -300, 365 * DAY - 300),
+    (3600, -300, 3600),
+    (86400, -300, 86400 - 300),
+    (10, -300, 600),
+    (2**31 - 1, -300, 365 * DAY - 300),
 )
 def test_a_request_may_shorten_its_certificate(wanted: int | None, begin: float, end: float) -> None:
     assert csrs.validity(wanted, NOW) == (NOW + begin, NOW + end)
 
 
-@pytest.mark.parametrize(
-    ("csr", "message"),
-    [
-        (agent(usages=["client auth", "server auth"]), "invalid usage for client certificate: server auth"),
-        (agent(usages=["digital signature"]), "missing required usage for client certificate: client auth"),
-        (
-            request(csrs.API_CLIENT, "x", ("system:masters",)),
-            "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed",
-        ),
-        (
-            request(signing_requests.LEGACY_UNKNOWN, "x", ("a", "system:masters")),
-            "use of kubernetes.io/legacy-unknown signer with system:masters group is not allowed",
-        ),
-        (request(csrs.KUBELET_CLIENT, "system:node:n", ("x",)), "subject organization is not system:nodes"),
-        (
-            request(csrs.KUBELET_CLIENT, "n", ("system:nodes",)),
-            "subject common name does not begin with system:node:",
-        ),
-        (node(csrs.KUBELET_CLIENT, DNS), "DNS subjectAltNames are not allowed"),
-        (node(csrs.KUBELET_CLIENT, IP), "IP subjectAltNames are not allowed"),
-        (node(csrs.KUBELET_CLIENT, MAIL), "Email subjectAltNames are not allowed"),
-        (node(csrs.KUBELET_CLIENT, URI), "URI subjectAltNames are not allowed"),
-        (
-            node(usages=["client auth"]),
-            "usages did not match [client auth digital signature key encipherment]",
-        ),
-        (node(csrs.KUBELET_SERVING, usages=SERVER), "DNS or IP subjectAltName is required"),
-        (node(csrs.KUBELET_SERVING, DNS, URI, usages=SERVER), "URI subjectAltNames are not allowed"),
-        (
-            node(csrs.KUBELET_SERVING, DNS, usages=CLIENT),
-            "usages did not match [digital signature key encipherment server auth]",
-        ),
-        (request(csrs.API_CLIENT, "", pem=b"nonsense"), "PEM block type must be CERTIFICATE REQUEST"),
-    ],
+@cases(
+    (agent(usages=["client auth", "server auth"]), "invalid usage for client certificate: server auth"),
+    (agent(usages=["digital signature"]), "missing required usage for client certificate: client auth"),
+    (
+        request(csrs.API_CLIENT, "x", ("system:masters",)),
+        "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed",
+    ),
+    (
+        request(signing_requests.LEGACY_UNKNOWN, "x", ("a", "system:masters")),
+        "use of kubernetes.io/legacy-unknown signer with system:masters group is not allowed",
+    ),
+    (request(csrs.KUBELET_CLIENT, "system:node:n", ("x",)), "subject organization is not system:nodes"),
+    (
+        request(csrs.KUBELET_CLIENT, "n", ("system:nodes",)),
+        "subject common name does not begin with system:node:",
+    ),
+    (node(csrs.KUBELET_CLIENT, DNS), "DNS subjectAltNames are not allowed"),
+    (node(csrs.KUBELET_CLIENT, IP), "IP subjectAltNames are not allowed"),
+    (node(csrs.KUBELET_CLIENT, MAIL), "Email subjectAltNames are not allowed"),
+    (node(csrs.KUBELET_CLIENT, URI), "URI subjectAltNames are not allowed"),
+    (
+        node(usages=["client auth"]),
+        "usages did not match [client auth digital signature key encipherment]",
+    ),
+    (node(csrs.KUBELET_SERVING, usages=SERVER), "DNS or IP subjectAltName is required"),
+    (node(csrs.KUBELET_SERVING, DNS, URI, usages=SERVER), "URI subjectAltNames are not allowed"),
+    (
+        node(csrs.KUBELET_SERVING, DNS, usages=CLIENT),
+        "usages did not match [digital signature key encipherment server auth]",
+    ),
+    (request(csrs.API_CLIENT, "", pem=b"nonsense"), "PEM block type must be CERTIFICATE REQUEST"),
 )
 def test_a_request_that_does_not_fit_its_signer_fails(csr: Obj, message: str) -> None:
     outcome = csrs.sign(approved(csr), CA, NOW)
@@ -198,15 +193,12 @@ def test_a_request_with_a_foreign_signature_is_refused() -> None:
         signing_requests.parse_request(pem)
 
 
-@pytest.mark.parametrize(
-    "csr",
-    [
-        agent(),
-        signing_requests.with_condition(
-            approved(agent()), signing_requests.condition(signing_requests.DENIED, "no", "", NOW)
-        ),
-        approved(request("example.com/mine", "x")),
-    ],
+@cases(
+    agent(),
+    signing_requests.with_condition(
+        approved(agent()), signing_requests.condition(signing_requests.DENIED, "no", "", NOW)
+    ),
+    approved(request("example.com/mine", "x")),
 )
 def test_requests_that_are_not_approved_or_not_ours_are_left_alone(csr: Obj) -> None:
     assert csrs.sign(csr, CA, NOW) == csrs.Signed()
@@ -226,15 +218,12 @@ def allowed_to(*subresources: str) -> Any:
     return authorizer(FakeReader([role("r", *rules), binding("b", "ClusterRole/r", "group:boot")]))
 
 
-@pytest.mark.parametrize(
-    ("user", "subresources", "message"),
-    [
-        ("system:node:n1", ("selfnodeclient",), OWN),
-        ("system:bootstrap:abcdef", ("nodeclient",), ANY),
-        ("system:node:n1", ("nodeclient",), ANY),
-        ("system:node:n2", ("selfnodeclient",), None),
-        ("system:node:n1", (), None),
-    ],
+@cases(
+    ("system:node:n1", ("selfnodeclient",), OWN),
+    ("system:bootstrap:abcdef", ("nodeclient",), ANY),
+    ("system:node:n1", ("nodeclient",), ANY),
+    ("system:node:n2", ("selfnodeclient",), None),
+    ("system:node:n1", (), None),
 )
 async def test_kubelets_get_their_client_certificates(
     user: str, subresources: tuple[str, ...], message: str | None
@@ -246,14 +235,11 @@ async def test_kubelets_get_their_client_certificates(
         assert (condition["type"], condition["reason"]) == ("Approved", "AutoApproved")
 
 
-@pytest.mark.parametrize(
-    "csr",
-    [
-        agent(username="system:node:n1", groups=["boot"]),
-        node(csrs.KUBELET_CLIENT, DNS, groups=["boot"]),
-        approved(node(groups=["boot"])),
-        request(csrs.KUBELET_CLIENT, "", pem=b"x", groups=["boot"]),
-    ],
+@cases(
+    agent(username="system:node:n1", groups=["boot"]),
+    node(csrs.KUBELET_CLIENT, DNS, groups=["boot"]),
+    approved(node(groups=["boot"])),
+    request(csrs.KUBELET_CLIENT, "", pem=b"x", groups=["boot"]),
 )
 async def test_other_requests_are_left_to_people(csr: Obj) -> None:
     assert await csrs.auto_approval(csr, allowed_to("selfnodeclient", "nodeclient"), NOW) is None
@@ -272,17 +258,14 @@ SHORT = CA.issue("x", days=0.1, now=NOW).cert_pem
 LONG = CA.issue("x", days=10, now=NOW).cert_pem
 
 
-@pytest.mark.parametrize(
-    ("csr", "hours"),
-    [
-        (aged(agent()), 24.0),
-        (aged(agent(), "Denied"), 1.0),
-        (aged(agent(), "Approved", "Failed"), 1.0),
-        (aged(agent(), "Approved", certificate=LONG), 1.0),
-        (aged(agent(), "Approved"), None),
-        (aged(agent(), "Approved", certificate=b"unreadable"), 1.0),
-        ({**aged(agent(), "Custom", certificate=SHORT)}, 2.4),
-    ],
+@cases(
+    (aged(agent()), 24.0),
+    (aged(agent(), "Denied"), 1.0),
+    (aged(agent(), "Approved", "Failed"), 1.0),
+    (aged(agent(), "Approved", certificate=LONG), 1.0),
+    (aged(agent(), "Approved"), None),
+    (aged(agent(), "Approved", certificate=b"unreadable"), 1.0),
+    ({**aged(agent(), "Custom", certificate=SHORT)}, 2.4),
 )
 def test_requests_are_cleared_after_their_time(csr: Obj, hours: float | None) -> None:
     if hours is None:
@@ -295,44 +278,38 @@ def test_requests_are_cleared_after_their_time(csr: Obj, hours: float | None) ->
 # --- the kind
 
 
-@pytest.mark.parametrize(
-    ("change", "errors"),
-    [
-        ({}, []),
-        ({"usages": []}, ["spec.usages: Required value"]),
-        ({"usages": ["client auth", "client auth"]}, ['spec.usages[1]: Duplicate value: "client auth"']),
-        ({"signerName": ""}, ["spec.signerName: Required value"]),
-        (
-            {"signerName": "nodomain"},
-            [
-                'spec.signerName: Invalid value: "nodomain": must be a fully qualified domain and path of the form '
-                "'example.com/signer-name'"
-            ],
-        ),
-        (
-            {"signerName": "one/x"},
-            ['spec.signerName: Invalid value: "one": should be a domain with at least two segments separated by dots'],
-        ),
-        (
-            {"signerName": signing_requests.LEGACY_UNKNOWN},
-            [
-                'spec.signerName: Invalid value: "kubernetes.io/legacy-unknown": '
-                "the legacy signerName is not allowed via this API version"
-            ],
-        ),
-        (
-            {"expirationSeconds": 599},
-            [
-                "spec.expirationSeconds: Invalid value: 599: "
-                "may not specify a duration less than 600 seconds (10 minutes)"
-            ],
-        ),
-        (
-            {"request": base64.b64encode(b"x").decode()},
-            ['spec.request: Invalid value: "eA==": PEM block type must be CERTIFICATE REQUEST'],
-        ),
-        ({"request": "?"}, ['spec.request: Invalid value: "?": not base64']),
-    ],
+@cases(
+    ({}, []),
+    ({"usages": []}, ["spec.usages: Required value"]),
+    ({"usages": ["client auth", "client auth"]}, ['spec.usages[1]: Duplicate value: "client auth"']),
+    ({"signerName": ""}, ["spec.signerName: Required value"]),
+    (
+        {"signerName": "nodomain"},
+        [
+            'spec.signerName: Invalid value: "nodomain": must be a fully qualified domain and path of the form '
+            "'example.com/signer-name'"
+        ],
+    ),
+    (
+        {"signerName": "one/x"},
+        ['spec.signerName: Invalid value: "one": should be a domain with at least two segments separated by dots'],
+    ),
+    (
+        {"signerName": signing_requests.LEGACY_UNKNOWN},
+        [
+            'spec.signerName: Invalid value: "kubernetes.io/legacy-unknown": '
+            "the legacy signerName is not allowed via this API version"
+        ],
+    ),
+    (
+        {"expirationSeconds": 599},
+        ["spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 600 seconds (10 minutes)"],
+    ),
+    (
+        {"request": base64.b64encode(b"x").decode()},
+        ['spec.request: Invalid value: "eA==": PEM block type must be CERTIFICATE REQUEST'],
+    ),
+    ({"request": "?"}, ['spec.request: Invalid value: "?": not base64']),
 )
 def test_requests_are_validated(change: Obj, errors: list[str]) -> None:
     csr = agent()
@@ -368,21 +345,18 @@ def said(kind: str, status: str = "True", **more: str) -> Obj:
 CERT = base64.b64encode(LONG).decode()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "errors"),
-    [
-        ([], [said("Approved")], []),
-        ([], [said("Denied")], []),
-        ([said("Approved")], [said("Approved", message="changed")], []),
-        ([said("Approved")], [], ['updates may not remove a condition of type "Approved"']),
-        ([], [said("Failed")], ['updates may not add a condition of type "Failed"']),
-        ([], [said("Approved", "False")], ['Unsupported value: "False": supported values: "True"']),
-        ([], [{"type": "Approved"}], ["status.conditions[0].status: Required value"]),
-        ([], [said("")], ["status.conditions[0].type: Required value"]),
-        ([], [said("Approved"), said("Approved")], ['status.conditions[1].type: Duplicate value: "Approved"']),
-        ([], [said("Approved"), said("Denied")], ["Approved and Denied conditions are mutually exclusive"]),
-        ([], [said("Other", "Unknown")], []),
-    ],
+@cases(
+    ([], [said("Approved")], []),
+    ([], [said("Denied")], []),
+    ([said("Approved")], [said("Approved", message="changed")], []),
+    ([said("Approved")], [], ['updates may not remove a condition of type "Approved"']),
+    ([], [said("Failed")], ['updates may not add a condition of type "Failed"']),
+    ([], [said("Approved", "False")], ['Unsupported value: "False": supported values: "True"']),
+    ([], [{"type": "Approved"}], ["status.conditions[0].status: Required value"]),
+    ([], [said("")], ["status.conditions[0].type: Required value"]),
+    ([], [said("Approved"), said("Approved")], ['status.conditions[1].type: Duplicate value: "Approved"']),
+    ([], [said("Approved"), said("Denied")], ["Approved and Denied conditions are mutually exclusive"]),
+    ([], [said("Other", "Unknown")], []),
 )
 def test_approval_says_approved_or_denied(old: list[Obj], new: list[Obj], errors: list[str]) -> None:
     found = [str(e) for e in validate_approval(with_status(conditions=new), with_status(conditions=old))]
@@ -390,29 +364,26 @@ def test_approval_says_approved_or_denied(old: list[Obj], new: list[Obj], errors
     assert all(part in text for part, text in zip(errors, found, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "errors"),
-    [
-        ({}, {"certificate": CERT}, []),
-        ({"certificate": CERT}, {"certificate": CERT}, []),
-        (
-            {"certificate": CERT},
-            {"certificate": base64.b64encode(SHORT).decode()},
-            ["status.certificate: Forbidden: updates may not modify existing certificate content"],
-        ),
-        ({}, {"certificate": "eA=="}, ['status.certificate: Invalid value: "<certificate data>"']),
-        ({}, {"conditions": [said("Failed")]}, []),
-        (
-            {},
-            {"conditions": [said("Approved")]},
-            ['status.conditions: Forbidden: updates may not add a condition of type "Approved"'],
-        ),
-        (
-            {"conditions": [said("Failed")]},
-            {},
-            ['status.conditions: Forbidden: updates may not remove a condition of type "Failed"'],
-        ),
-    ],
+@cases(
+    ({}, {"certificate": CERT}, []),
+    ({"certificate": CERT}, {"certificate": CERT}, []),
+    (
+        {"certificate": CERT},
+        {"certificate": base64.b64encode(SHORT).decode()},
+        ["status.certificate: Forbidden: updates may not modify existing certificate content"],
+    ),
+    ({}, {"certificate": "eA=="}, ['status.certificate: Invalid value: "<certificate data>"']),
+    ({}, {"conditions": [said("Failed")]}, []),
+    (
+        {},
+        {"conditions": [said("Approved")]},
+        ['status.conditions: Forbidden: updates may not add a condition of type "Approved"'],
+    ),
+    (
+        {"conditions": [said("Failed")]},
+        {},
+        ['status.conditions: Forbidden: updates may not remove a condition of type "Failed"'],
+    ),
 )
 def test_status_sets_the_certificate_or_failed(old: Obj, new: Obj, errors: list[str]) -> None:
     found = [str(e) for e in validate_status(with_status(**new), with_status(**old))]

@@ -21,6 +21,7 @@ from karmada.kube.server.auth.escalation import (
 from karmada.kube.server.auth.rbac import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Rule
 from karmada.kube.server.auth.user import User
 from tests.kube.server.auth.auth_fakes import FakeReader, authorizer, binding, role, rule, urls
+from tests.support.cases import cases
 
 ME = User("u", groups=("g", "h"))
 MASTER = User("m", groups=("system:masters",))
@@ -40,30 +41,27 @@ def check(
     return escalation_error(authorizer(reader), user, resources[obj["kind"]], namespace, obj, old)
 
 
-@pytest.mark.parametrize(
-    ("held", "wanted", "covered"),
-    [
-        (rule("get list", "", "pods"), rule("get", "", "pods"), True),
-        (rule("get", "", "pods"), rule("get list", "", "pods"), False),
-        (rule("get", "", "pods"), rule("*", "", "pods"), False),
-        (rule("*", "*", "*"), rule("get", "apps", "x/y"), True),
-        (rule("get", "", "*"), rule("get", "", "*"), True),
-        (rule("get", "", "pods"), rule("get", "", "*"), False),
-        (rule("get", "", "*/log"), rule("get", "", "pods/log"), True),
-        (rule("get", "", "*/log"), rule("get", "", "pods"), False),
-        (rule("get", "", "*/log"), rule("get", "", "pods/exec"), False),
-        (rule("get", "", "pods"), rule("get", "", "pods/exec"), False),
-        (rule("get", "", "pods/log"), rule("get", "", "pods/exec"), False),
-        (rule("get", "", "pods", "a"), rule("get", "", "pods"), False),
-        (rule("get", "", "pods", "a b"), rule("get", "", "pods", "a"), True),
-        (rule("get", "", "pods", "a"), rule("get", "", "pods", "a b"), False),
-        (rule("get", "", "pods"), rule("get", "", "pods", "a"), True),
-        (urls("get", "/api/*"), urls("get", "/api/v1"), True),
-        (urls("get", "/api/v1"), urls("get", "/api/*"), False),
-        (urls("get", "*"), urls("get", "/x*"), True),
-        (rule("*", "*", "*"), urls("get", "/x"), False),
-        (urls("*", "*"), rule("get", "", "pods"), False),
-    ],
+@cases(
+    (rule("get list", "", "pods"), rule("get", "", "pods"), True),
+    (rule("get", "", "pods"), rule("get list", "", "pods"), False),
+    (rule("get", "", "pods"), rule("*", "", "pods"), False),
+    (rule("*", "*", "*"), rule("get", "apps", "x/y"), True),
+    (rule("get", "", "*"), rule("get", "", "*"), True),
+    (rule("get", "", "pods"), rule("get", "", "*"), False),
+    (rule("get", "", "*/log"), rule("get", "", "pods/log"), True),
+    (rule("get", "", "*/log"), rule("get", "", "pods"), False),
+    (rule("get", "", "*/log"), rule("get", "", "pods/exec"), False),
+    (rule("get", "", "pods"), rule("get", "", "pods/exec"), False),
+    (rule("get", "", "pods/log"), rule("get", "", "pods/exec"), False),
+    (rule("get", "", "pods", "a"), rule("get", "", "pods"), False),
+    (rule("get", "", "pods", "a b"), rule("get", "", "pods", "a"), True),
+    (rule("get", "", "pods", "a"), rule("get", "", "pods", "a b"), False),
+    (rule("get", "", "pods"), rule("get", "", "pods", "a"), True),
+    (urls("get", "/api/*"), urls("get", "/api/v1"), True),
+    (urls("get", "/api/v1"), urls("get", "/api/*"), False),
+    (urls("get", "*"), urls("get", "/x*"), True),
+    (rule("*", "*", "*"), urls("get", "/x"), False),
+    (urls("*", "*"), rule("get", "", "pods"), False),
 )
 def test_rules_cover_one_another(held: Obj, wanted: Obj, covered: bool) -> None:
     assert (not uncovered([held], [wanted])) is covered
@@ -107,16 +105,13 @@ def test_unresolved_roles_are_reported_with_the_refusal() -> None:
     assert error.message.endswith('; resolution errors: [clusterrole.rbac.authorization.k8s.io "gone" not found]')
 
 
-@pytest.mark.parametrize(
-    ("held", "user", "refused"),
-    [
-        ([], ME, True),
-        ([HELD], ME, False),
-        ([rule("escalate", GROUP, "clusterroles")], ME, False),
-        ([rule("escalate", GROUP, "clusterroles", "x")], ME, True),
-        ([rule("escalate", GROUP, "roles")], ME, True),
-        ([], MASTER, False),
-    ],
+@cases(
+    ([], ME, True),
+    ([HELD], ME, False),
+    ([rule("escalate", GROUP, "clusterroles")], ME, False),
+    ([rule("escalate", GROUP, "clusterroles", "x")], ME, True),
+    ([rule("escalate", GROUP, "roles")], ME, True),
+    ([], MASTER, False),
 )
 def test_whoever_makes_a_role_must_hold_it_or_may_escalate(held: list[Obj], user: User, refused: bool) -> None:
     assert (check(role("x", HELD), *held, user=user) is not None) is refused
@@ -135,7 +130,7 @@ def test_rights_in_a_namespace_allow_roles_there_only() -> None:
     assert check(role("x", HELD), more=more) is not None
 
 
-@pytest.mark.parametrize("aggregating", ["new", "old"])
+@cases("new", "old")
 def test_aggregation_needs_all_rights(aggregating: str) -> None:
     plain = role("x")
     with_rule = role("x", aggregationRule={"clusterRoleSelectors": [{}]})
@@ -146,16 +141,13 @@ def test_aggregation_needs_all_rights(aggregating: str) -> None:
     assert check(new, rule("*", "*", "*"), urls("*", "*"), old=old) is None
 
 
-@pytest.mark.parametrize(
-    ("held", "refused"),
-    [
-        ([], True),
-        ([HELD], False),
-        ([rule("bind", GROUP, "clusterroles")], False),
-        ([rule("bind", GROUP, "clusterroles", "target")], False),
-        ([rule("bind", GROUP, "clusterroles", "other")], True),
-        ([rule("bind", GROUP, "roles")], True),
-    ],
+@cases(
+    ([], True),
+    ([HELD], False),
+    ([rule("bind", GROUP, "clusterroles")], False),
+    ([rule("bind", GROUP, "clusterroles", "target")], False),
+    ([rule("bind", GROUP, "clusterroles", "other")], True),
+    ([rule("bind", GROUP, "roles")], True),
 )
 def test_whoever_binds_a_role_must_hold_it_or_may_bind_it(held: list[Obj], refused: bool) -> None:
     for namespace in ("", "ns"):

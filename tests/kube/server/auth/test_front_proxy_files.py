@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.server.auth.frontproxy import FrontProxy, FrontProxyConfig
+from tests.support.cases import cases
 
 OWN = b"own authority"
 
@@ -24,11 +25,9 @@ def test_without_files_the_own_authority_and_the_own_name_count() -> None:
     assert (found.ca_pem, found.allowed_names) == (OWN, ("front-proxy-client",))
 
 
-@pytest.mark.parametrize(
-    ("names", "counting"), [((), ()), (("proxy",), ("proxy",)), (("front-proxy-client",), ("front-proxy-client",))]
-)
+@cases(((), ()), (("proxy",), ("proxy",)), (("front-proxy-client",), ("front-proxy-client",)))
 def test_with_a_certificate_of_its_own_only_the_given_authority_counts(
-    file: Path, names: tuple[str, ...], counting: tuple[str, ...]
+    names: tuple[str, ...], counting: tuple[str, ...], file: Path
 ) -> None:
     config = FrontProxyConfig(
         client_ca_file=file, cert_file=file, key_file=file, names=FrontProxy(allowed_names=names, user_headers=("X-U",))
@@ -37,11 +36,9 @@ def test_with_a_certificate_of_its_own_only_the_given_authority_counts(
     assert config.files == (file, file, file)
 
 
-@pytest.mark.parametrize(
-    ("names", "counting"), [((), ()), (("proxy",), ("proxy", "front-proxy-client")), (("front-proxy-client",),) * 2]
-)
+@cases(((), ()), (("proxy",), ("proxy", "front-proxy-client")), (("front-proxy-client",),) * 2)
 def test_while_it_has_the_own_certificate_the_own_authority_counts_besides(
-    file: Path, names: tuple[str, ...], counting: tuple[str, ...]
+    names: tuple[str, ...], counting: tuple[str, ...], file: Path
 ) -> None:
     found = FrontProxyConfig(client_ca_file=file, names=FrontProxy(allowed_names=names)).trusted(OWN)
     assert (found.ca_pem, found.allowed_names) == (b"given authority\nown authority", counting)

@@ -15,6 +15,7 @@ from karmada.kube.objects.base64url import b64url, b64url_decode
 from karmada.kube.server.auth.jwk import parse_jwk
 from karmada.kube.server.auth.jwt import KeySet, PublicKey, SigningKey, TokenError, is_signed
 from karmada.kube.server.auth.pki import generate_key_pem
+from tests.support.cases import cases
 
 EC = SigningKey(generate_key_pem())
 OTHER = SigningKey(generate_key_pem())
@@ -22,7 +23,7 @@ _RSA = rsa.generate_private_key(65537, 2048)
 RSA = SigningKey(_RSA.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
-@pytest.mark.parametrize(("key", "alg"), [(EC, "ES256"), (RSA, "RS256")])
+@cases((EC, "ES256"), (RSA, "RS256"))
 def test_a_signed_token_verifies_with_its_public_key(key: SigningKey, alg: str) -> None:
     assert key.public.alg == alg
     assert KeySet([OTHER.public, key.public]).verify(key.sign({"sub": "x"})) == {"sub": "x"}
@@ -52,23 +53,20 @@ def _forged(header: bytes, signature: bytes = b"") -> str:
     return f"{b64url(header)}.{TOKEN.split('.')[1]}.{b64url(signature)}"
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
-        "",
-        "a.b",
-        "a.b.c.d",
-        "é.é.é",
-        _forged(b'{"alg":"none"}'),
-        _forged(b'{"alg":"ES256"}', b"\0" * 64),
-        _forged(b'{"alg":"ES256"}', b"short"),
-        _forged(b'{"alg":"RS256"}', b"\0" * 64),
-        _forged(b"[]", b"\0" * 64),
-        _forged(b"not json", b"\0" * 64),
-        TOKEN + "=",
-        TOKEN + "==",
-        f"{b64url(b'{}')}.{b64url(b'[1]')}.{b64url(b'x')}",
-    ],
+@cases(
+    "",
+    "a.b",
+    "a.b.c.d",
+    "é.é.é",
+    _forged(b'{"alg":"none"}'),
+    _forged(b'{"alg":"ES256"}', b"\0" * 64),
+    _forged(b'{"alg":"ES256"}', b"short"),
+    _forged(b'{"alg":"RS256"}', b"\0" * 64),
+    _forged(b"[]", b"\0" * 64),
+    _forged(b"not json", b"\0" * 64),
+    TOKEN + "=",
+    TOKEN + "==",
+    f"{b64url(b'{}')}.{b64url(b'[1]')}.{b64url(b'x')}",
 )
 def test_malformed_and_forged_tokens_are_refused(token: str) -> None:
     with pytest.raises(TokenError):
@@ -83,7 +81,7 @@ def test_an_hmac_made_with_the_public_key_is_no_signature() -> None:
         KeySet([RSA.public, EC.public]).verify(f"{message}.{b64url(mac)}")
 
 
-@pytest.mark.parametrize(("key", "alg"), [(EC, "RS256"), (EC, "HS256"), (EC, "none"), (RSA, "ES256")])
+@cases((EC, "RS256"), (EC, "HS256"), (EC, "none"), (RSA, "ES256"))
 def test_the_algorithm_is_the_keys_and_not_the_tokens(key: SigningKey, alg: str) -> None:
     head = b64url(f'{{"alg":"{alg}","kid":"{key.public.kid}"}}'.encode())
     message = f"{head}.{TOKEN.split('.')[1]}"
@@ -107,27 +105,24 @@ def test_the_key_set_document_has_the_public_parts_only() -> None:
     assert PublicKey(pem).kid == ec_key["kid"]
 
 
-@pytest.mark.parametrize(
-    ("jwk", "algorithms"),
-    [
-        (RSA.public.jwk(), {"RS256"}),
-        ({**RSA.public.jwk(), "alg": ""}, {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
-        ({**RSA.public.jwk(), "alg": "HS256"}, set()),
-        ({**EC.public.jwk(), "alg": None}, {"ES256"}),
-        ({**EC.public.jwk(), "alg": "ES384"}, set()),
-        ({**EC.public.jwk(), "use": "enc"}, None),
-        ({**EC.public.jwk(), "crv": "secp256k1"}, None),
-        ({"kty": "oct", "k": "c2VjcmV0", "alg": "HS256"}, None),
-        ({"kty": "OKP", "crv": "Ed25519", "x": "AA"}, None),
-        ([], None),
-    ],
+@cases(
+    (RSA.public.jwk(), {"RS256"}),
+    ({**RSA.public.jwk(), "alg": ""}, {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
+    ({**RSA.public.jwk(), "alg": "HS256"}, set()),
+    ({**EC.public.jwk(), "alg": None}, {"ES256"}),
+    ({**EC.public.jwk(), "alg": "ES384"}, set()),
+    ({**EC.public.jwk(), "use": "enc"}, None),
+    ({**EC.public.jwk(), "crv": "secp256k1"}, None),
+    ({"kty": "oct", "k": "c2VjcmV0", "alg": "HS256"}, None),
+    ({"kty": "OKP", "crv": "Ed25519", "x": "AA"}, None),
+    ([], None),
 )
 def test_a_key_of_an_issuer_verifies_algorithms_of_its_own_type(jwk: Any, algorithms: set[str] | None) -> None:
     parsed = parse_jwk(jwk)
     assert (None if parsed is None else parsed.algorithms) == algorithms
 
 
-@pytest.mark.parametrize("damage", [{"n": None}, {"n": 1}, {"n": "!"}, {"e": "AA"}, {"n": "AA"}])
+@cases({"n": None}, {"n": 1}, {"n": "!"}, {"e": "AA"}, {"n": "AA"})
 def test_a_damaged_key_of_an_issuer_is_an_error(damage: Any) -> None:
     with pytest.raises(ValueError):
         parse_jwk({**RSA.public.jwk(), **damage})

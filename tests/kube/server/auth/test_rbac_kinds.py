@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.kinds.rbac import GROUP, STRATEGIES, aggregate
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
@@ -17,66 +15,61 @@ from karmada.kube.server.auth.bootstrap_policy import (
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
 from tests.kube.server.auth.auth_fakes import FakeReader, authorizer, binding, role, rule, urls
+from tests.support.cases import cases
 
 
 def errors(kind: str, obj: Obj) -> list[str]:
     return [str(e) for e in STRATEGIES[kind].validate(obj)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "bad", "expected"),
-    [
-        ("Role", rule("get", "", "pods"), []),
-        ("ClusterRole", urls("get", "/x"), []),
-        (
-            "Role",
-            {"apiGroups": [""], "resources": ["pods"]},
-            ["rules[0].verbs: Required value: verbs must contain at least one value"],
-        ),
-        (
-            "Role",
-            {"verbs": ["get"], "resources": ["pods"]},
-            ["rules[0].apiGroups: Required value: resource rules must supply at least one api group"],
-        ),
-        (
-            "ClusterRole",
-            {"verbs": ["get"], "apiGroups": [""]},
-            ["rules[0].resources: Required value: resource rules must supply at least one resource"],
-        ),
-        (
-            "Role",
-            urls("get", "/x"),
-            ['rules[0].nonResourceURLs: Invalid value: ["/x"]: namespaced rules cannot apply to non-resource URLs'],
-        ),
-        (
-            "ClusterRole",
-            {**urls("get", "/x"), "resources": ["pods"]},
-            [
-                'rules[0].nonResourceURLs: Invalid value: ["/x"]: '
-                "rules cannot apply to both regular resources and non-resource URLs"
-            ],
-        ),
-    ],
+@cases(
+    ("Role", rule("get", "", "pods"), []),
+    ("ClusterRole", urls("get", "/x"), []),
+    (
+        "Role",
+        {"apiGroups": [""], "resources": ["pods"]},
+        ["rules[0].verbs: Required value: verbs must contain at least one value"],
+    ),
+    (
+        "Role",
+        {"verbs": ["get"], "resources": ["pods"]},
+        ["rules[0].apiGroups: Required value: resource rules must supply at least one api group"],
+    ),
+    (
+        "ClusterRole",
+        {"verbs": ["get"], "apiGroups": [""]},
+        ["rules[0].resources: Required value: resource rules must supply at least one resource"],
+    ),
+    (
+        "Role",
+        urls("get", "/x"),
+        ['rules[0].nonResourceURLs: Invalid value: ["/x"]: namespaced rules cannot apply to non-resource URLs'],
+    ),
+    (
+        "ClusterRole",
+        {**urls("get", "/x"), "resources": ["pods"]},
+        [
+            'rules[0].nonResourceURLs: Invalid value: ["/x"]: '
+            "rules cannot apply to both regular resources and non-resource URLs"
+        ],
+    ),
 )
 def test_rules_are_validated(kind: str, bad: Obj, expected: list[str]) -> None:
     assert errors(kind, {"metadata": {"name": "x"}, "rules": [bad]}) == expected
 
 
-@pytest.mark.parametrize(
-    ("selectors", "expected"),
-    [
-        ([{"matchLabels": {"a": "b"}}], None),
-        (
-            [],
-            "aggregationRule.clusterRoleSelectors: Required value: "
-            "at least one clusterRoleSelector required if aggregationRule is non-nil",
-        ),
-        (
-            [{"matchExpressions": [{"key": "a", "operator": "Near"}]}],
-            "aggregationRule.clusterRoleSelectors[0]: Invalid value: "
-            '{"matchExpressions":[{"key":"a","operator":"Near"}]}: invalid label selector.',
-        ),
-    ],
+@cases(
+    ([{"matchLabels": {"a": "b"}}], None),
+    (
+        [],
+        "aggregationRule.clusterRoleSelectors: Required value: "
+        "at least one clusterRoleSelector required if aggregationRule is non-nil",
+    ),
+    (
+        [{"matchExpressions": [{"key": "a", "operator": "Near"}]}],
+        "aggregationRule.clusterRoleSelectors[0]: Invalid value: "
+        '{"matchExpressions":[{"key":"a","operator":"Near"}]}: invalid label selector.',
+    ),
 )
 def test_aggregation_rules_are_validated(selectors: list[Any], expected: str | None) -> None:
     found = errors("ClusterRole", role("x", aggregationRule={"clusterRoleSelectors": selectors}))
@@ -90,52 +83,49 @@ def changed(kind: str, **changes: Any) -> Obj:
     return {**made, "roleRef": ref, **changes}
 
 
-@pytest.mark.parametrize(
-    ("kind", "changes", "expected"),
-    [
-        ("RoleBinding", {}, []),
-        ("RoleBinding", {"subjects": []}, []),
-        ("RoleBinding", {"ref": {"kind": "Role"}}, []),
-        ("RoleBinding", {"subjects": [{"kind": "ServiceAccount", "name": "bot"}]}, []),
-        (
-            "ClusterRoleBinding",
-            {"ref": {"kind": "Role"}},
-            ['roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"'],
-        ),
-        (
-            "RoleBinding",
-            {"ref": {"kind": "Thing"}},
-            ['roleRef.kind: Unsupported value: "Thing": supported values: "Role", "ClusterRole"'],
-        ),
-        (
-            "RoleBinding",
-            {"ref": {"apiGroup": "x"}},
-            [f'roleRef.apiGroup: Unsupported value: "x": supported values: "{GROUP}"'],
-        ),
-        ("RoleBinding", {"ref": {"name": ""}}, ["roleRef.name: Required value"]),
-        ("RoleBinding", {"ref": {"name": "a/b"}}, ["roleRef.name: Invalid value: \"a/b\": may not contain '/'"]),
-        ("RoleBinding", {"subjects": [{"kind": "User", "apiGroup": GROUP}]}, ["subjects[0].name: Required value"]),
-        (
-            "RoleBinding",
-            {"subjects": [{"kind": "User", "name": "x", "apiGroup": "y"}]},
-            [f'subjects[0].apiGroup: Unsupported value: "y": supported values: "{GROUP}"'],
-        ),
-        (
-            "RoleBinding",
-            {"subjects": [{"kind": "ServiceAccount", "name": "x", "apiGroup": GROUP}]},
-            [f'subjects[0].apiGroup: Unsupported value: "{GROUP}": supported values: ""'],
-        ),
-        (
-            "ClusterRoleBinding",
-            {"subjects": [{"kind": "ServiceAccount", "name": "x"}]},
-            ["subjects[0].namespace: Required value"],
-        ),
-        (
-            "RoleBinding",
-            {"subjects": [{"kind": "Robot", "name": "x"}]},
-            ['subjects[0].kind: Unsupported value: "Robot": supported values: "ServiceAccount", "User", "Group"'],
-        ),
-    ],
+@cases(
+    ("RoleBinding", {}, []),
+    ("RoleBinding", {"subjects": []}, []),
+    ("RoleBinding", {"ref": {"kind": "Role"}}, []),
+    ("RoleBinding", {"subjects": [{"kind": "ServiceAccount", "name": "bot"}]}, []),
+    (
+        "ClusterRoleBinding",
+        {"ref": {"kind": "Role"}},
+        ['roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"'],
+    ),
+    (
+        "RoleBinding",
+        {"ref": {"kind": "Thing"}},
+        ['roleRef.kind: Unsupported value: "Thing": supported values: "Role", "ClusterRole"'],
+    ),
+    (
+        "RoleBinding",
+        {"ref": {"apiGroup": "x"}},
+        [f'roleRef.apiGroup: Unsupported value: "x": supported values: "{GROUP}"'],
+    ),
+    ("RoleBinding", {"ref": {"name": ""}}, ["roleRef.name: Required value"]),
+    ("RoleBinding", {"ref": {"name": "a/b"}}, ["roleRef.name: Invalid value: \"a/b\": may not contain '/'"]),
+    ("RoleBinding", {"subjects": [{"kind": "User", "apiGroup": GROUP}]}, ["subjects[0].name: Required value"]),
+    (
+        "RoleBinding",
+        {"subjects": [{"kind": "User", "name": "x", "apiGroup": "y"}]},
+        [f'subjects[0].apiGroup: Unsupported value: "y": supported values: "{GROUP}"'],
+    ),
+    (
+        "RoleBinding",
+        {"subjects": [{"kind": "ServiceAccount", "name": "x", "apiGroup": GROUP}]},
+        [f'subjects[0].apiGroup: Unsupported value: "{GROUP}": supported values: ""'],
+    ),
+    (
+        "ClusterRoleBinding",
+        {"subjects": [{"kind": "ServiceAccount", "name": "x"}]},
+        ["subjects[0].namespace: Required value"],
+    ),
+    (
+        "RoleBinding",
+        {"subjects": [{"kind": "Robot", "name": "x"}]},
+        ['subjects[0].kind: Unsupported value: "Robot": supported values: "ServiceAccount", "User", "Group"'],
+    ),
 )
 def test_bindings_are_validated(kind: str, changes: Obj, expected: list[str]) -> None:
     assert errors(kind, changed(kind, **changes)) == expected
@@ -164,9 +154,7 @@ def test_the_role_of_a_binding_never_changes() -> None:
     assert STRATEGIES["RoleBinding"].validate_update(changed("RoleBinding", subjects=[]), old) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "good"), [("system:node", True), ("A b", True), ("a/b", False), ("a%b", False), ("..", False)]
-)
+@cases(("system:node", True), ("A b", True), ("a/b", False), ("a%b", False), ("..", False))
 def test_names_are_path_segments(name: str, good: bool) -> None:
     for strategy in STRATEGIES.values():
         assert strategy.name_errors is not None
@@ -226,17 +214,14 @@ def test_every_default_binding_points_to_a_default_role() -> None:
             assert (obj["roleRef"]["kind"], obj["metadata"].get("namespace", ""), obj["roleRef"]["name"]) in roles
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+@cases(
         "cluster-admin", "admin", "edit", "view", "system:discovery", "system:basic-user", "system:public-info-viewer",
         "system:node", "system:node-proxier", "system:kube-scheduler", "system:kube-controller-manager",
         "system:auth-delegator", "system:node-bootstrapper", "system:service-account-issuer-discovery",
         "system:monitoring", "system:controller:namespace-controller", "system:controller:generic-garbage-collector",
         "system:certificates.k8s.io:certificatesigningrequests:nodeclient",
         "system:certificates.k8s.io:kube-apiserver-client-approver",
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_the_well_known_roles_exist(name: str) -> None:
     assert any(o["kind"] == "ClusterRole" and o["metadata"]["name"] == name and o["rules"] for o in OBJECTS)
 
@@ -287,38 +272,35 @@ def at(url: str) -> AuthzAttributes:
     return AuthzAttributes("get", path=url, is_resource=False)
 
 
-@pytest.mark.parametrize(
-    ("user", "request_", "allowed"),
-    [
-        (ANYONE, at("/version"), True),
-        (ANYONE, at("/api"), False),
-        (SOMEONE, at("/apis/apps/v1"), True),
-        (SOMEONE, at("/metrics"), False),
-        (SOMEONE, on("create", "selfsubjectaccessreviews", "authorization.k8s.io", ""), True),
-        (SOMEONE, on("create", "selfsubjectreviews", "authentication.k8s.io", ""), True),
-        (SOMEONE, on("list", "pods"), False),
-        (User("sa", groups=("system:serviceaccounts",)), at("/openid/v1/jwks"), True),
-        (User("system:kube-scheduler"), on("create", "pods/binding"), True),
-        (
-            User("system:kube-controller-manager"),
-            on("get", "configmaps", "", "kube-system", "extension-apiserver-authentication"),
-            True,
-        ),
-        (User("system:serviceaccount:kube-system:token-cleaner"), on("delete", "secrets", "", "kube-system"), True),
-        (User("system:serviceaccount:kube-system:token-cleaner"), on("delete", "secrets", "", "default"), False),
-        (
-            User("system:serviceaccount:kube-system:bootstrap-signer"),
-            on("update", "configmaps", "", "kube-public", "cluster-info"),
-            True,
-        ),
-        (ADMIN, on("create", "rolebindings", "rbac.authorization.k8s.io"), True),
-        (ADMIN, on("get", "secrets"), True),
-        (ADMIN, on("list", "deployments", "apps"), True),
-        (ADMIN, on("list", "nodes", namespace=""), False),
-        (ADMIN, on("get", "secrets", namespace="other"), False),
-        (User("eve"), on("get", "secrets"), False),
-        (User("eve"), on("get", "configmaps"), True),
-    ],
+@cases(
+    (ANYONE, at("/version"), True),
+    (ANYONE, at("/api"), False),
+    (SOMEONE, at("/apis/apps/v1"), True),
+    (SOMEONE, at("/metrics"), False),
+    (SOMEONE, on("create", "selfsubjectaccessreviews", "authorization.k8s.io", ""), True),
+    (SOMEONE, on("create", "selfsubjectreviews", "authentication.k8s.io", ""), True),
+    (SOMEONE, on("list", "pods"), False),
+    (User("sa", groups=("system:serviceaccounts",)), at("/openid/v1/jwks"), True),
+    (User("system:kube-scheduler"), on("create", "pods/binding"), True),
+    (
+        User("system:kube-controller-manager"),
+        on("get", "configmaps", "", "kube-system", "extension-apiserver-authentication"),
+        True,
+    ),
+    (User("system:serviceaccount:kube-system:token-cleaner"), on("delete", "secrets", "", "kube-system"), True),
+    (User("system:serviceaccount:kube-system:token-cleaner"), on("delete", "secrets", "", "default"), False),
+    (
+        User("system:serviceaccount:kube-system:bootstrap-signer"),
+        on("update", "configmaps", "", "kube-public", "cluster-info"),
+        True,
+    ),
+    (ADMIN, on("create", "rolebindings", "rbac.authorization.k8s.io"), True),
+    (ADMIN, on("get", "secrets"), True),
+    (ADMIN, on("list", "deployments", "apps"), True),
+    (ADMIN, on("list", "nodes", namespace=""), False),
+    (ADMIN, on("get", "secrets", namespace="other"), False),
+    (User("eve"), on("get", "secrets"), False),
+    (User("eve"), on("get", "configmaps"), True),
 )
 def test_the_defaults_allow(user: User, request_: AuthzAttributes, allowed: bool) -> None:
     reader = FakeReader(OBJECTS)

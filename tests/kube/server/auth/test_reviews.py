@@ -15,6 +15,7 @@ from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.tokens import DEFAULT_ISSUER, TokenIssuer
 from karmada.kube.server.auth.user import User
 from tests.kube.server.auth.auth_fakes import NOW, FakeReader, account, authorizer, binding, role, rule, urls
+from tests.support.cases import cases
 
 ME = User("me", "uid-1", ("dev", "system:authenticated"), {"k": ("v",)})
 KEY = SigningKey(generate_key_pem())
@@ -50,16 +51,13 @@ def resource(verb: str, plural: str, **more: Any) -> Obj:
 ALLOWED = 'RBAC: allowed by ClusterRoleBinding "dev" of ClusterRole "reader" to Group "dev"'
 
 
-@pytest.mark.parametrize(
-    ("spec", "status"),
-    [
-        (resource("get", "pods"), {"allowed": True, "reason": ALLOWED}),
-        (resource("delete", "pods", namespace="ns"), {"allowed": False}),
-        (resource("get", "deployments", group="apps", name="web"), {"allowed": True, "reason": ALLOWED}),
-        (resource("get", "deployments", group="apps"), {"allowed": False}),
-        ({"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}, {"allowed": True, "reason": ALLOWED}),
-        ({"nonResourceAttributes": {"path": "/logs", "verb": "get"}}, {"allowed": False}),
-    ],
+@cases(
+    (resource("get", "pods"), {"allowed": True, "reason": ALLOWED}),
+    (resource("delete", "pods", namespace="ns"), {"allowed": False}),
+    (resource("get", "deployments", group="apps", name="web"), {"allowed": True, "reason": ALLOWED}),
+    (resource("get", "deployments", group="apps"), {"allowed": False}),
+    ({"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}, {"allowed": True, "reason": ALLOWED}),
+    ({"nonResourceAttributes": {"path": "/logs", "verb": "get"}}, {"allowed": False}),
 )
 def test_access_is_reviewed(spec: Obj, status: Obj) -> None:
     answer = authorize("SelfSubjectAccessReview", spec)
@@ -87,54 +85,51 @@ def test_a_local_review_stays_in_its_namespace() -> None:
 BOTH = {**resource("get", "pods"), "nonResourceAttributes": {"path": "/x", "verb": "get"}}
 
 
-@pytest.mark.parametrize(
-    ("kind", "spec", "metadata", "message"),
-    [
-        (
-            "SelfSubjectAccessReview",
-            {},
-            {},
-            "spec.resourceAttributes: Invalid value: null: "
-            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-        ),
-        (
-            "SelfSubjectAccessReview",
-            BOTH,
-            {},
-            'spec.nonResourceAttributes: Invalid value: {"path":"/x","verb":"get"}: '
-            "cannot be specified in combination with resourceAttributes",
-        ),
-        (
-            "SubjectAccessReview",
-            resource("get", "pods"),
-            {},
-            'spec.user: Invalid value: "": at least one of user or group must be specified',
-        ),
-        (
-            "SubjectAccessReview",
-            {**resource("get", "pods"), "user": "x"},
-            {"name": "n"},
-            'metadata: Invalid value: {"name":"n"}: must be empty',
-        ),
-        (
-            "LocalSubjectAccessReview",
-            {**resource("get", "pods", namespace="other"), "user": "x"},
-            {"namespace": "ns"},
-            'spec.resourceAttributes.namespace: Invalid value: "other": must match metadata.namespace',
-        ),
-        (
-            "LocalSubjectAccessReview",
-            {"nonResourceAttributes": {"path": "/x"}, "user": "x"},
-            {"namespace": "ns"},
-            'spec.nonResourceAttributes: Invalid value: {"path":"/x"}: disallowed on this kind of request',
-        ),
-        (
-            "LocalSubjectAccessReview",
-            {**resource("get", "pods", namespace="ns"), "user": "x"},
-            {"namespace": "ns", "name": "n"},
-            'metadata: Invalid value: {"namespace":"ns","name":"n"}: must be empty except for namespace',
-        ),
-    ],
+@cases(
+    (
+        "SelfSubjectAccessReview",
+        {},
+        {},
+        "spec.resourceAttributes: Invalid value: null: "
+        "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+    ),
+    (
+        "SelfSubjectAccessReview",
+        BOTH,
+        {},
+        'spec.nonResourceAttributes: Invalid value: {"path":"/x","verb":"get"}: '
+        "cannot be specified in combination with resourceAttributes",
+    ),
+    (
+        "SubjectAccessReview",
+        resource("get", "pods"),
+        {},
+        'spec.user: Invalid value: "": at least one of user or group must be specified',
+    ),
+    (
+        "SubjectAccessReview",
+        {**resource("get", "pods"), "user": "x"},
+        {"name": "n"},
+        'metadata: Invalid value: {"name":"n"}: must be empty',
+    ),
+    (
+        "LocalSubjectAccessReview",
+        {**resource("get", "pods", namespace="other"), "user": "x"},
+        {"namespace": "ns"},
+        'spec.resourceAttributes.namespace: Invalid value: "other": must match metadata.namespace',
+    ),
+    (
+        "LocalSubjectAccessReview",
+        {"nonResourceAttributes": {"path": "/x"}, "user": "x"},
+        {"namespace": "ns"},
+        'spec.nonResourceAttributes: Invalid value: {"path":"/x"}: disallowed on this kind of request',
+    ),
+    (
+        "LocalSubjectAccessReview",
+        {**resource("get", "pods", namespace="ns"), "user": "x"},
+        {"namespace": "ns", "name": "n"},
+        'metadata: Invalid value: {"namespace":"ns","name":"n"}: must be empty except for namespace',
+    ),
 )
 def test_bad_questions_are_invalid(kind: str, spec: Obj, metadata: Obj, message: str) -> None:
     with pytest.raises(ApiError) as caught:
@@ -199,17 +194,14 @@ def test_a_token_review_says_whose_token_it_is() -> None:
     assert (static["user"]["username"], static["audiences"]) == ("ann", [DEFAULT_ISSUER])
 
 
-@pytest.mark.parametrize(
-    ("spec", "error"),
-    [
-        ({"token": "nobody's"}, "invalid bearer token"),
-        ({"token": bound(start=NOW - 7200)}, "[invalid bearer token, service account token has expired]"),
-        ({"token": bound("vault")}, "[invalid bearer token, token audiences do not include the target audiences]"),
-        (
-            {"token": "static", "audiences": ["vault"]},
-            "[invalid bearer token, token audiences do not include the target audiences]",
-        ),
-    ],
+@cases(
+    ({"token": "nobody's"}, "invalid bearer token"),
+    ({"token": bound(start=NOW - 7200)}, "[invalid bearer token, service account token has expired]"),
+    ({"token": bound("vault")}, "[invalid bearer token, token audiences do not include the target audiences]"),
+    (
+        {"token": "static", "audiences": ["vault"]},
+        "[invalid bearer token, token audiences do not include the target audiences]",
+    ),
 )
 def test_a_token_review_of_a_bad_token_reports_why(spec: Obj, error: str) -> None:
     assert authorize("TokenReview", spec)["status"] == {"user": {}, "error": error}

@@ -19,6 +19,7 @@ from karmada.kube.server.auth.tokens import (
     request_token,
 )
 from tests.kube.server.auth.auth_fakes import NOW, FakeReader, account
+from tests.support.cases import cases
 
 KEY = SigningKey(generate_key_pem())
 OTHER = SigningKey(generate_key_pem())
@@ -90,25 +91,22 @@ def test_a_token_request_is_answered_with_its_defaults(setup: Setup) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("spec", "code", "message"),
-    [
-        (
-            {"expirationSeconds": 10},
-            422,
-            'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 10: '
-            "may not specify a duration less than 10 minutes",
-        ),
-        ({"expirationSeconds": 0}, 422, None),
-        ({"expirationSeconds": 2**32 + 1}, 422, None),
-        (bound_to("ConfigMap", "x"), 400, "cannot bind token to object of type v1, Kind=ConfigMap"),
-        (bound_to("Pod", "gone"), 404, 'pods "gone" not found'),
-        (bound_to("Secret", "gone"), 404, 'secrets "gone" not found'),
-        (bound_to("Node", "gone"), 404, 'nodes "gone" not found'),
-        (bound_to("Pod", "p", uid="other"), 409, None),
-    ],
+@cases(
+    (
+        {"expirationSeconds": 10},
+        422,
+        'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 10: '
+        "may not specify a duration less than 10 minutes",
+    ),
+    ({"expirationSeconds": 0}, 422, None),
+    ({"expirationSeconds": 2**32 + 1}, 422, None),
+    (bound_to("ConfigMap", "x"), 400, "cannot bind token to object of type v1, Kind=ConfigMap"),
+    (bound_to("Pod", "gone"), 404, 'pods "gone" not found'),
+    (bound_to("Secret", "gone"), 404, 'secrets "gone" not found'),
+    (bound_to("Node", "gone"), 404, 'nodes "gone" not found'),
+    (bound_to("Pod", "p", uid="other"), 409, None),
 )
-def test_a_bad_token_request_is_refused(setup: Setup, spec: Obj, code: int, message: str | None) -> None:
+def test_a_bad_token_request_is_refused(spec: Obj, code: int, message: str | None, setup: Setup) -> None:
     with pytest.raises(ApiError) as caught:
         setup.request(spec)
     assert caught.value.http_code == code
@@ -116,8 +114,8 @@ def test_a_bad_token_request_is_refused(setup: Setup, spec: Obj, code: int, mess
         assert caught.value.message == message
 
 
-@pytest.mark.parametrize("metadata", [{"namespace": "other"}, {"name": "other"}])
-def test_a_token_request_for_another_account_than_the_address_names_is_refused(setup: Setup, metadata: Obj) -> None:
+@cases({"namespace": "other"}, {"name": "other"})
+def test_a_token_request_for_another_account_than_the_address_names_is_refused(metadata: Obj, setup: Setup) -> None:
     with pytest.raises(ApiError) as caught:
         request_token(account(), {"metadata": metadata, "spec": {}}, setup.issuer, setup.reader)
     assert caught.value.http_code == 400
@@ -186,18 +184,15 @@ def test_a_token_from_the_future_is_refused(setup: Setup) -> None:
         setup.tokens.authenticate(token)
 
 
-@pytest.mark.parametrize(
-    ("audiences", "wanted", "common"),
-    [
-        (["vault"], (), None),
-        (["vault"], ("vault",), ("vault",)),
-        (["vault", DEFAULT_ISSUER], (), OWN),
-        ([DEFAULT_ISSUER], ("vault",), None),
-        (["a", "b"], ("b", "c"), ("b",)),
-    ],
+@cases(
+    (["vault"], (), None),
+    (["vault"], ("vault",), ("vault",)),
+    (["vault", DEFAULT_ISSUER], (), OWN),
+    ([DEFAULT_ISSUER], ("vault",), None),
+    (["a", "b"], ("b", "c"), ("b",)),
 )
 def test_a_token_is_good_for_its_audiences_only(
-    setup: Setup, audiences: list[str], wanted: tuple[str, ...], common: tuple[str, ...] | None
+    audiences: list[str], wanted: tuple[str, ...], common: tuple[str, ...] | None, setup: Setup
 ) -> None:
     token = setup.token(audiences=audiences)
     if common is None:
@@ -207,21 +202,18 @@ def test_a_token_is_good_for_its_audiences_only(
         assert setup.tokens.authenticate(token, wanted)[1] == common
 
 
-@pytest.mark.parametrize(
-    ("bound", "change"),
-    [
-        ({}, account(uid="sa-2")),
-        ({}, ("ServiceAccount", "default", "robot")),
-        (bound_to("Pod", "p"), pod(uid="pod-2")),
-        (bound_to("Pod", "p"), pod(deletionTimestamp="2023-11-14T22:12:00Z")),
-        (bound_to("Pod", "p"), ("Pod", "default", "p")),
-        (bound_to("Secret", "s"), secret("secret-2")),
-        (bound_to("Secret", "s"), ("Secret", "default", "s")),
-        (bound_to("Node", "n1"), node("node-2")),
-        (bound_to("Node", "n1"), ("Node", "", "n1")),
-    ],
+@cases(
+    ({}, account(uid="sa-2")),
+    ({}, ("ServiceAccount", "default", "robot")),
+    (bound_to("Pod", "p"), pod(uid="pod-2")),
+    (bound_to("Pod", "p"), pod(deletionTimestamp="2023-11-14T22:12:00Z")),
+    (bound_to("Pod", "p"), ("Pod", "default", "p")),
+    (bound_to("Secret", "s"), secret("secret-2")),
+    (bound_to("Secret", "s"), ("Secret", "default", "s")),
+    (bound_to("Node", "n1"), node("node-2")),
+    (bound_to("Node", "n1"), ("Node", "", "n1")),
 )
-def test_a_token_dies_at_once_with_what_it_is_bound_to(setup: Setup, bound: Obj, change: Any) -> None:
+def test_a_token_dies_at_once_with_what_it_is_bound_to(bound: Obj, change: Any, setup: Setup) -> None:
     token = setup.token(**bound)
     setup.tokens.authenticate(token)
     if isinstance(change, tuple):
@@ -251,24 +243,21 @@ def _claims(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in claims.items() if value is not None}
 
 
-@pytest.mark.parametrize(
-    ("key", "claims"),
-    [
-        (OTHER, _claims()),
-        (KEY, _claims(iss="https://elsewhere")),
-        (KEY, _claims(iss=None)),
-        (KEY, _claims(sub="system:serviceaccount:default:admin")),
-        (KEY, _claims(exp=None)),
-        (KEY, _claims(exp="soon")),
-        (KEY, _claims(aud=None)),
-        (KEY, _claims(aud=[])),
-        (KEY, _claims(**{"kubernetes.io": None})),
-        (KEY, _claims(**{"kubernetes.io": {"namespace": "default"}})),
-        (KEY, _claims(**{"kubernetes.io": "x"})),
-        (KEY, {"iss": "kubernetes/serviceaccount"}),
-    ],
+@cases(
+    (OTHER, _claims()),
+    (KEY, _claims(iss="https://elsewhere")),
+    (KEY, _claims(iss=None)),
+    (KEY, _claims(sub="system:serviceaccount:default:admin")),
+    (KEY, _claims(exp=None)),
+    (KEY, _claims(exp="soon")),
+    (KEY, _claims(aud=None)),
+    (KEY, _claims(aud=[])),
+    (KEY, _claims(**{"kubernetes.io": None})),
+    (KEY, _claims(**{"kubernetes.io": {"namespace": "default"}})),
+    (KEY, _claims(**{"kubernetes.io": "x"})),
+    (KEY, {"iss": "kubernetes/serviceaccount"}),
 )
-def test_tokens_with_wrong_claims_are_refused(setup: Setup, key: SigningKey, claims: dict[str, Any]) -> None:
+def test_tokens_with_wrong_claims_are_refused(key: SigningKey, claims: dict[str, Any], setup: Setup) -> None:
     setup.tokens.authenticate(KEY.sign(_claims()))
     with pytest.raises(TokenError):
         setup.tokens.authenticate(key.sign(claims))
@@ -347,15 +336,12 @@ def test_a_legacy_token_is_good_while_its_secret_holds_it(setup: Setup) -> None:
 # --- names and documents
 
 
-@pytest.mark.parametrize(
-    ("user", "parts"),
-    [
-        ("system:serviceaccount:ns:n", ("ns", "n")),
-        ("system:serviceaccount:ns:", None),
-        ("system:serviceaccount::n", None),
-        ("system:serviceaccount:ns:n:x", None),
-        ("ns:n", None),
-    ],
+@cases(
+    ("system:serviceaccount:ns:n", ("ns", "n")),
+    ("system:serviceaccount:ns:", None),
+    ("system:serviceaccount::n", None),
+    ("system:serviceaccount:ns:n:x", None),
+    ("ns:n", None),
 )
 def test_user_names_of_service_accounts(user: str, parts: tuple[str, str] | None) -> None:
     assert split_username(user) == parts

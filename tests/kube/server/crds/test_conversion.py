@@ -12,6 +12,7 @@ import pytest
 from karmada.kube.objects.errors import InternalError, ServiceUnavailable
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.crds.conversion import Target, convert_objects
+from tests.support.cases import cases
 
 V1, V2 = "example.com/v1", "example.com/v2"
 
@@ -160,13 +161,10 @@ async def test_a_bad_answer_is_a_failure_of_the_webhook(spoil: Callable[[Obj], A
     assert caught.value.http_code == 500
 
 
-@pytest.mark.parametrize(
-    ("error", "why"),
-    [
-        (ConnectionRefusedError("refused"), "refused"),
-        (TimeoutError(), "TimeoutError"),
-        (ServiceUnavailable("no endpoints"), "no endpoints"),
-    ],
+@cases(
+    (ConnectionRefusedError("refused"), "refused"),
+    (TimeoutError(), "TimeoutError"),
+    (ServiceUnavailable("no endpoints"), "no endpoints"),
 )
 async def test_a_webhook_that_cannot_be_reached_is_a_failure(error: Exception, why: str) -> None:
     async def call(target: Target, ca: bytes, body: bytes, timeout: float) -> bytes:

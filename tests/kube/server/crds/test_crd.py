@@ -21,6 +21,7 @@ from karmada.kube.server.crds.compile import (
     terminating_status,
 )
 from karmada.kube.server.handlers.versions import same
+from tests.support.cases import cases
 
 NOW = 1_700_000_000.0
 STAMP = "2023-11-14T22:13:20Z"
@@ -121,15 +122,12 @@ def test_the_strategy_validates_and_forgives_what_did_not_change() -> None:
     assert [e.field for e in strategy.validate_status({**bad, "status": {"replicas": "x"}}, bad)] == ["status.replicas"]
 
 
-@pytest.mark.parametrize(
-    ("subresources", "change", "raises"),
-    [
-        ({"status": {}}, {"spec": {"replicas": 1}}, True),
-        ({"status": {}}, {"status": {"replicas": 1}}, False),
-        ({"status": {}}, {"metadata": {"name": "w", "labels": {"a": "b"}}}, False),
-        ({}, {"status": {"replicas": 1}}, True),
-        ({}, {"metadata": {"name": "w", "labels": {"a": "b"}}}, False),
-    ],
+@cases(
+    ({"status": {}}, {"spec": {"replicas": 1}}, True),
+    ({"status": {}}, {"status": {"replicas": 1}}, False),
+    ({"status": {}}, {"metadata": {"name": "w", "labels": {"a": "b"}}}, False),
+    ({}, {"status": {"replicas": 1}}, True),
+    ({}, {"metadata": {"name": "w", "labels": {"a": "b"}}}, False),
 )
 def test_the_generation_follows_the_data(subresources: Obj, change: Obj, raises: bool) -> None:
     generation = only(make(version("v1", storage=True, subresources=subresources))).strategy.generation
@@ -290,7 +288,7 @@ def test_scale_without_replicas_is_an_error_to_read_and_zero_to_write() -> None:
     assert paths.view(widget())["spec"] == {"replicas": 0}
 
 
-@pytest.mark.parametrize("obj", [widget(replicas="three"), widget(replicas=1) | {"status": {"selector": 5}}])
+@cases(widget(replicas="three"), widget(replicas=1) | {"status": {"selector": 5}})
 def test_scale_of_the_wrong_type_is_an_error(obj: Obj) -> None:
     with pytest.raises(InternalError, match="accessor error"):
         ScalePaths.of(SCALE).get(obj)
@@ -334,20 +332,17 @@ def test_an_established_definition_keeps_its_status() -> None:
     assert established_status(crd, [crd], NOW + 500) == crd["status"]
 
 
-@pytest.mark.parametrize(
-    ("names", "reason", "message"),
-    [
-        ({"plural": "gadgets", "kind": "X"}, "PluralConflict", '"gadgets" is already in use'),
-        ({"singular": "gadget"}, "SingularConflict", '"gadget" is already in use'),
-        ({"shortNames": ["g"]}, "ShortNamesConflict", '"g" is already in use'),
-        (
-            {"shortNames": ["ok", "g", "gadgets"]},
-            "ShortNamesConflict",
-            '["g" is already in use, "gadgets" is already in use]',
-        ),
-        ({"kind": "Gadget"}, "KindConflict", '"Gadget" is already in use'),
-        ({"listKind": "GadgetList"}, "ListKindConflict", '"GadgetList" is already in use'),
-    ],
+@cases(
+    ({"plural": "gadgets", "kind": "X"}, "PluralConflict", '"gadgets" is already in use'),
+    ({"singular": "gadget"}, "SingularConflict", '"gadget" is already in use'),
+    ({"shortNames": ["g"]}, "ShortNamesConflict", '"g" is already in use'),
+    (
+        {"shortNames": ["ok", "g", "gadgets"]},
+        "ShortNamesConflict",
+        '["g" is already in use, "gadgets" is already in use]',
+    ),
+    ({"kind": "Gadget"}, "KindConflict", '"Gadget" is already in use'),
+    ({"listKind": "GadgetList"}, "ListKindConflict", '"GadgetList" is already in use'),
 )
 def test_a_name_in_use_is_not_accepted(names: Obj, reason: str, message: str) -> None:
     other = accepted(make(plural="gadgets", kind="Gadget", names={"shortNames": ["g"]}))
@@ -400,12 +395,9 @@ def test_names_that_are_no_longer_wanted_are_given_up() -> None:
     assert established_status(crd, [], NOW)["acceptedNames"].keys() == {"plural", "kind", "singular", "listKind"}
 
 
-@pytest.mark.parametrize(
-    ("annotation", "status", "reason"),
-    [
-        ("https://example.com/approval", "True", "ApprovedAnnotation"),
-        ("unapproved, testing", "False", "UnapprovedAnnotation"),
-    ],
+@cases(
+    ("https://example.com/approval", "True", "ApprovedAnnotation"),
+    ("unapproved, testing", "False", "UnapprovedAnnotation"),
 )
 def test_a_group_of_kubernetes_shows_its_approval(annotation: str, status: str, reason: str) -> None:
     crd = make()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.flowcontrol.control import FlowControl
 from karmada.kube.server.flowcontrol.matching import compiled
+from tests.support.cases import cases
 
 AUTHENTICATED = ("system:authenticated",)
 ADMIN = User("root", groups=("system:masters", *AUTHENTICATED))
@@ -23,22 +22,19 @@ VERSION = AuthzAttributes("get", path="/version", is_resource=False)
 NODE_STATUS = AuthzAttributes("patch", "", "v1", "nodes", "status", name="n1")
 
 
-@pytest.mark.parametrize(
-    ("user", "request_", "schema", "level", "flow"),
-    [
-        (ADMIN, PODS, "exempt", "exempt", ""),
-        (NOBODY, READY, "probes", "exempt", ""),
-        (ANN, PODS, "global-default", "global-default", "ann"),
-        (ANN, VERSION, "global-default", "global-default", "ann"),
-        (NOBODY, VERSION, "global-default", "global-default", "system:anonymous"),
-        (ANN, LEASE, "global-default", "global-default", "ann"),
-        (SYSTEM, LEASE, "system-leader-election", "leader-election", SYSTEM.name),
-        (SYSTEM, LEASE._replace(namespace="team"), "workload-leader-election", "leader-election", SYSTEM.name),
-        (SYSTEM, PODS, "kube-system-service-accounts", "workload-high", "team"),
-        (ACCOUNT, PODS, "service-accounts", "workload-low", ACCOUNT.name),
-        (NODE, PODS, "system-nodes", "system", NODE.name),
-        (NODE, NODE_STATUS, "system-node-high", "node-high", NODE.name),
-    ],
+@cases(
+    (ADMIN, PODS, "exempt", "exempt", ""),
+    (NOBODY, READY, "probes", "exempt", ""),
+    (ANN, PODS, "global-default", "global-default", "ann"),
+    (ANN, VERSION, "global-default", "global-default", "ann"),
+    (NOBODY, VERSION, "global-default", "global-default", "system:anonymous"),
+    (ANN, LEASE, "global-default", "global-default", "ann"),
+    (SYSTEM, LEASE, "system-leader-election", "leader-election", SYSTEM.name),
+    (SYSTEM, LEASE._replace(namespace="team"), "workload-leader-election", "leader-election", SYSTEM.name),
+    (SYSTEM, PODS, "kube-system-service-accounts", "workload-high", "team"),
+    (ACCOUNT, PODS, "service-accounts", "workload-low", ACCOUNT.name),
+    (NODE, PODS, "system-nodes", "system", NODE.name),
+    (NODE, NODE_STATUS, "system-node-high", "node-high", NODE.name),
 )
 def test_the_usual_schemas(user: User, request_: AuthzAttributes, schema: str, level: str, flow: str) -> None:
     found = FlowControl().classify(user, request_)

@@ -11,6 +11,7 @@ from karmada.kube.runtime.aside import LARGE
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.http.request import Query, Request, parse_path
+from tests.support.cases import cases
 
 
 def request(body: bytes) -> Request:
@@ -18,13 +19,13 @@ def request(body: bytes) -> Request:
     return Request("POST", parse_path("POST", "/api/v1/pods", query), query, {}, User("u"), body=body)
 
 
-@pytest.mark.parametrize(("size", "here"), [(LARGE - 1, True), (LARGE, False)])
+@cases((LARGE - 1, True), (LARGE, False))
 async def test_only_the_work_of_a_large_body_leaves_the_loop(size: int, here: bool) -> None:
     thread = await aside(request(b"x" * size), threading.get_ident)
     assert (thread == threading.get_ident()) is here
 
 
-@pytest.mark.parametrize(("live", "here"), [(LARGE - 1, True), (LARGE, False)])
+@cases((LARGE - 1, True), (LARGE, False))
 async def test_work_on_a_large_live_object_leaves_the_loop(live: int, here: bool) -> None:
     patch = request(b"{}")
     patch.live_bytes = live
@@ -32,14 +33,11 @@ async def test_work_on_a_large_live_object_leaves_the_loop(live: int, here: bool
     assert (thread == threading.get_ident()) is here
 
 
-@pytest.mark.parametrize(
-    ("media", "body", "here"),
-    [
-        ("application/yaml", b"a: &a {}", False),
-        ("application/apply-patch+yaml; charset=utf-8", b"<<: *a", False),
-        ("application/yaml", b"a: 1", True),
-        ("application/json", b'{"a": "&*"}', True),
-    ],
+@cases(
+    ("application/yaml", b"a: &a {}", False),
+    ("application/apply-patch+yaml; charset=utf-8", b"<<: *a", False),
+    ("application/yaml", b"a: 1", True),
+    ("application/json", b'{"a": "&*"}', True),
 )
 async def test_yaml_with_aliases_leaves_the_loop_whatever_its_size(media: str, body: bytes, here: bool) -> None:
     posted = request(body)

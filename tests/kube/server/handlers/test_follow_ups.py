@@ -20,6 +20,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.follow_ups import FollowUp
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from tests.support.cases import cases
 
 DEPLOYMENTS, KIND = GVR("apps", "v1", "deployments"), GVK("apps", "v1", "Deployment")
 MANAGER = "some-controller"
@@ -163,15 +164,12 @@ def test_what_is_invalid_is_refused_before_any_controller_gets_it(server: Server
     assert writer.given == []
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"metadata": {"annotations": {"a": "x" * MAX_ANNOTATIONS}}},
-        {"metadata": {"labels": {"a b": "c"}}},
-        {"spec": {"replicas": -1}},
-    ],
+@cases(
+    {"metadata": {"annotations": {"a": "x" * MAX_ANNOTATIONS}}},
+    {"metadata": {"labels": {"a b": "c"}}},
+    {"spec": {"replicas": -1}},
 )
-def test_a_follow_up_that_would_be_refused_as_a_write_is_left_out(server: Server, changes: Obj) -> None:
+def test_a_follow_up_that_would_be_refused_as_a_write_is_left_out(changes: Obj, server: Server) -> None:
     writer, name = Writer(changes, {"replicas": 1}), server.name()
     made = server.run(server.with_writer(writer, server.user.create(DEPLOYMENTS, deployment(name))))
     assert "annotations" not in made["metadata"]

@@ -17,6 +17,7 @@ from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.handlers import reads
 from karmada.kube.server.storage.interface import Page, Stored, StoreDamaged
 from karmada.kube.server.watchcache.collection import Collection
+from tests.support.cases import cases
 
 EVENTS, NAMESPACES = GVR("", "v1", "events"), GVR("", "v1", "namespaces")
 LATER_EVENTS = GVR("events.k8s.io", "v1", "events")
@@ -146,9 +147,7 @@ async def test_too_many_to_be_counted_are_loaded(
     assert events.unloaded is None
 
 
-@pytest.mark.parametrize(
-    "which", [{}, {"limit": 1_001}, {"limit": 2, "label_selector": "a"}, {"limit": 2, "resource_version": "0"}]
-)
-async def test_whoever_needs_all_of_them_has_them_loaded(client: Client, events: Collection, which: Obj) -> None:
+@cases({}, {"limit": 1_001}, {"limit": 2, "label_selector": "a"}, {"limit": 2, "resource_version": "0"})
+async def test_whoever_needs_all_of_them_has_them_loaded(which: Obj, client: Client, events: Collection) -> None:
     await client.list(EVENTS, **which)
     assert events.unloaded is None

@@ -17,6 +17,7 @@ from karmada.kube.server.outbound.webhooks import (
     parse_answer,
     unexpected_answer,
 )
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT
 from tests.support.tls_backend import State, TlsBackend, authority, endpoint_slice, service, serving
 
@@ -157,23 +158,20 @@ async def test_an_error_answer_is_reported_by_its_status_or_its_text(
     assert text == 'an error on the server ("boom") has prevented the request from succeeding'
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "text"),
-    [
-        (404, b"404 page not found\n", "the server could not find the requested resource"),
-        (400, b"", "the server rejected our request for an unknown reason"),
-        (503, b"", "the server is currently unable to handle the request"),
-        (500, b"", 'an error on the server ("unknown") has prevented the request from succeeding'),
-        (403, b"go away", "go away"),
-        (418, b"", "the server responded with the status code 418 but did not return more information"),
-        (500, b'{"kind":"Status","message":"out of cheese"}', "out of cheese"),
-    ],
+@cases(
+    (404, b"404 page not found\n", "the server could not find the requested resource"),
+    (400, b"", "the server rejected our request for an unknown reason"),
+    (503, b"", "the server is currently unable to handle the request"),
+    (500, b"", 'an error on the server ("unknown") has prevented the request from succeeding'),
+    (403, b"go away", "go away"),
+    (418, b"", "the server responded with the status code 418 but did not return more information"),
+    (500, b'{"kind":"Status","message":"out of cheese"}', "out of cheese"),
 )
 def test_unexpected_responses_are_reported_as_clients_do(status: int, body: bytes, text: str) -> None:
     assert unexpected_answer(status, body) == text
 
 
-@pytest.mark.parametrize("answer", [b"", b"not json", b"[1]", b'"text"'])
+@cases(b"", b"not json", b"[1]", b'"text"')
 def test_an_answer_that_is_no_json_object_is_a_failed_call(answer: bytes) -> None:
     with pytest.raises(WebhookCallFailed, match="couldn't get version/kind; json parse error"):
         parse_answer(answer)
@@ -201,9 +199,7 @@ async def test_endpoints_are_used_where_there_are_no_slices(state: State) -> Non
     assert await ServiceRouter(state).resolve("tools", "hook", 443) == Address("10.1.1.1", 9443)
 
 
-@pytest.mark.parametrize(
-    ("objects", "port", "text"),
-    [
+@cases(
         ([], 443, 'service "hook" not found'),
         ([service("hook", "tools", clusterIP="None", ports=[{"port": 443}])], 443,
          'no endpoints available for service "hook"'),
@@ -211,9 +207,8 @@ async def test_endpoints_are_used_where_there_are_no_slices(state: State) -> Non
          'no service port 444 found for service "hook"'),
         ([service("hook", "tools", clusterIP="10.0.0.7", ports=[{"port": 443}]),
           endpoint_slice("hook", "tools", 9443, ready=False)], 443, 'no endpoints available for service "hook"'),
-    ],
-)  # fmt: skip
-async def test_a_service_that_leads_nowhere_says_why(state: State, objects: list[Any], port: int, text: str) -> None:
+    )  # fmt: skip
+async def test_a_service_that_leads_nowhere_says_why(objects: list[Any], port: int, text: str, state: State) -> None:
     for obj in objects:
         state.put(obj)
     with pytest.raises(Unroutable) as caught:

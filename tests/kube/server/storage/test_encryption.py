@@ -36,6 +36,7 @@ from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.storage.open import open_store
 from karmada.kube.server.storage.packing import pack
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
+from tests.support.cases import cases
 from tests.support.etcd_cluster import EtcdCluster
 
 KEY = "core/secrets/default/password"
@@ -73,22 +74,19 @@ def test_what_is_encoded_is_decoded_again(
     assert codec.encode(KEY, pack(value)) != stored, "equal values must not look equal"
 
 
-@pytest.mark.parametrize(
-    ("listed", "storage_key", "encrypted"),
-    [
-        ("secrets", KEY, True),
-        ("secrets", "core/configmaps/default/c", False),
-        ("deployments.apps", "apps/deployments/default/d", True),
-        ("deployments", "apps/deployments/default/d", False),
-        ("*.apps", "apps/replicasets/default/r", True),
-        ("*.apps", KEY, False),
-        ("*.", KEY, True),
-        ("*.", "apps/deployments/default/d", False),
-        ("*.*", "work.karmada.io/works/karmada-es-m/w", True),
-        ("secrets", "secrets.example.io/secrets/name", False),
-    ],
+@cases(
+    ("secrets", KEY, True),
+    ("secrets", "core/configmaps/default/c", False),
+    ("deployments.apps", "apps/deployments/default/d", True),
+    ("deployments", "apps/deployments/default/d", False),
+    ("*.apps", "apps/replicasets/default/r", True),
+    ("*.apps", KEY, False),
+    ("*.", KEY, True),
+    ("*.", "apps/deployments/default/d", False),
+    ("*.*", "work.karmada.io/works/karmada-es-m/w", True),
+    ("secrets", "secrets.example.io/secrets/name", False),
 )
-def test_the_list_says_what_is_encrypted(tmp_path: Path, listed: str, storage_key: str, encrypted: bool) -> None:
+def test_the_list_says_what_is_encrypted(listed: str, storage_key: str, encrypted: bool, tmp_path: Path) -> None:
     codec = encryption(tmp_path, {"aesgcm": {"keys": [key("one")]}}, resources=(listed,))
     assert codec.encode(storage_key, VALUE).startswith(b"k8s:enc:") is encrypted
 
@@ -102,8 +100,8 @@ def test_a_value_that_was_changed_or_moved_is_not_read(tmp_path: Path) -> None:
         codec.decode(KEY, stored[:-1] + bytes([stored[-1] ^ 1]))
 
 
-@pytest.mark.parametrize("provider", ["aesgcm", "secretbox", "chacha20poly1305"])
-def test_a_changed_value_is_noticed(tmp_path: Path, provider: str) -> None:
+@cases("aesgcm", "secretbox", "chacha20poly1305")
+def test_a_changed_value_is_noticed(provider: str, tmp_path: Path) -> None:
     codec = encryption(tmp_path, {provider: {"keys": [key("one")]}})
     stored = codec.encode(KEY, VALUE)
     for changed in (stored[:-1] + bytes([stored[-1] ^ 1]), stored[:-1], stored[: stored.index(b"one:") + 9]):
@@ -154,21 +152,18 @@ def test_identity_first_decrypts_what_is_written_next(tmp_path: Path) -> None:
     assert codec.encode(KEY, VALUE) == VALUE
 
 
-@pytest.mark.parametrize(
-    ("document", "error"),
-    [
-        ({"kind": "Secret"}, "kind: must be EncryptionConfiguration"),
-        ({**configuration(), "resources": []}, "resources: Required value"),
-        (configuration(), r"resources\[0\].providers: Required value"),
-        (configuration({"kms": {"name": "one"}}), r"providers\[0\].kms: not supported \(known: identity, aesgcm"),
-        (configuration({"secretbox": {"keys": [key("one", 16)]}}), r"keys\[0\].secret: has 16 bytes, must have 32"),
-        (configuration({"aesgcm": {"keys": []}}), r"providers\[0\].aesgcm.keys: Required value"),
-        (configuration({"aesgcm": {"keys": [key("one", 5)]}}), r"keys\[0\].secret: has 5 bytes, must have 16 or 24"),
-        (configuration({"aesgcm": {"keys": [{"name": "a", "secret": "?"}]}}), r"keys\[0\].secret: must be base64"),
-        (configuration({"aesgcm": {"keys": [key("a:b")]}}), r"keys\[0\].name: must not be empty nor hold a colon"),
-    ],
+@cases(
+    ({"kind": "Secret"}, "kind: must be EncryptionConfiguration"),
+    ({**configuration(), "resources": []}, "resources: Required value"),
+    (configuration(), r"resources\[0\].providers: Required value"),
+    (configuration({"kms": {"name": "one"}}), r"providers\[0\].kms: not supported \(known: identity, aesgcm"),
+    (configuration({"secretbox": {"keys": [key("one", 16)]}}), r"keys\[0\].secret: has 16 bytes, must have 32"),
+    (configuration({"aesgcm": {"keys": []}}), r"providers\[0\].aesgcm.keys: Required value"),
+    (configuration({"aesgcm": {"keys": [key("one", 5)]}}), r"keys\[0\].secret: has 5 bytes, must have 16 or 24"),
+    (configuration({"aesgcm": {"keys": [{"name": "a", "secret": "?"}]}}), r"keys\[0\].secret: must be base64"),
+    (configuration({"aesgcm": {"keys": [key("a:b")]}}), r"keys\[0\].name: must not be empty nor hold a colon"),
 )
-def test_a_bad_configuration_is_refused_with_the_field(tmp_path: Path, document: dict[str, Any], error: str) -> None:
+def test_a_bad_configuration_is_refused_with_the_field(document: dict[str, Any], error: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"encryption.yaml: .*{error}"):
         read_encryption(written(tmp_path / "encryption.yaml", document))
 

@@ -37,6 +37,7 @@ from karmada.kube.server.storage.interface import (
 from karmada.kube.server.storage.open import open_store
 from karmada.kube.server.storage.shared_read import SharedRead
 from karmada.kube.server.watchcache.cache import Cache, encode_value
+from tests.support.cases import cases
 from tests.support.certificates import Authority
 from tests.support.etcd_cluster import Certificates, EtcdCluster
 from tests.support.eventually import LIMIT, eventually
@@ -457,13 +458,10 @@ async def test_a_second_server_is_fresh_with_what_the_first_was_answered(store: 
     await cache.stop()
 
 
-@pytest.mark.parametrize(
-    ("version", "ordered"),
-    [
+@cases(
         ("3.4.24", False), ("3.4.25", True), ("3.5.1", False), ("3.5.7", False), ("3.5.8", True), ("3.5.21", True),
         ("3.6.0", True), ("3.6.0-alpha.0", True), ("4.0.0", True), ("3.3.27", False), ("", False), ("unknown", False),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_progress_requests_are_trusted_from_the_versions_on_that_answer_in_order(version: str, ordered: bool) -> None:
     assert answers_progress_in_order(version) is ordered
 

@@ -21,6 +21,7 @@ from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage import sqlite, sqlite_space
 from karmada.kube.server.storage.interface import StoreFull
 from karmada.kube.server.storage.sqlite import SqliteStore
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 
@@ -140,18 +141,15 @@ async def test_a_full_disk_leaves_deletions_compaction_and_a_restart(small_disk:
     await store.close()
 
 
-@pytest.mark.parametrize(
-    ("value", "before", "frees"),
-    [
-        (b'{"metadata":{"name":"a"}}', b'{"metadata":{"name":"a"},"data":{}}', True),
-        (b'{"metadata":{"name":"a"},"data":{}}', b'{"metadata":{"name":"a"}}', False),
-        (b'{"metadata":{"name":"b"}}', b'{"metadata":{"name":"a"}}', False),
-        (b'{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"}}', b'{"metadata":{}}', True),
-        (b'{"metadata":{},"data":{"deletionTimestamp":"no"}}', b'{"metadata":{}}', False),
-        (b'{"metadata":{"annotations":{"a":"\\"deletionTimestamp\\":\\""}}}', b'{"metadata":{}}', False),
-        (b"rubbish", b"", False),
-        (b"[]", b"", False),
-    ],
+@cases(
+    (b'{"metadata":{"name":"a"}}', b'{"metadata":{"name":"a"},"data":{}}', True),
+    (b'{"metadata":{"name":"a"},"data":{}}', b'{"metadata":{"name":"a"}}', False),
+    (b'{"metadata":{"name":"b"}}', b'{"metadata":{"name":"a"}}', False),
+    (b'{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"}}', b'{"metadata":{}}', True),
+    (b'{"metadata":{},"data":{"deletionTimestamp":"no"}}', b'{"metadata":{}}', False),
+    (b'{"metadata":{"annotations":{"a":"\\"deletionTimestamp\\":\\""}}}', b'{"metadata":{}}', False),
+    (b"rubbish", b"", False),
+    (b"[]", b"", False),
 )
 def test_a_write_frees_space_if_it_makes_an_object_smaller_or_leads_to_its_deletion(
     value: bytes, before: bytes, frees: bool

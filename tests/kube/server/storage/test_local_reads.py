@@ -11,6 +11,7 @@ from karmada.kube.server.storage.interface import Compacted, FutureRevision, Pus
 from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.storage.packing import PACKED, unpack
 from karmada.kube.server.storage.sqlite import SqliteStore
+from tests.support.cases import cases
 
 _LARGE = b'{"a":"%b"}' % (b"x" * 2_000)
 
@@ -48,8 +49,8 @@ async def test_what_is_large_comes_packed_from_a_disk(tmp_path: Path) -> None:
     await store.close()
 
 
-@pytest.mark.parametrize("key", ["a/x/1", "b/x/2", "b/x/9"])
-async def test_a_look_at_a_key_is_a_get(store: Store, key: str) -> None:
+@cases("a/x/1", "b/x/2", "b/x/9")
+async def test_a_look_at_a_key_is_a_get(key: str, store: Store) -> None:
     assert isinstance(store, PushStore)
     assert store.peek(key) == await store.get(key)
 
@@ -63,17 +64,14 @@ async def test_a_scan_has_no_revision_that_is_compacted_or_to_come(store: Store)
         store.scan("", revision=9)
 
 
-@pytest.mark.parametrize(
-    ("prefix", "most", "expected"),
-    [
-        ("", 10, {"a/x/": 2, "a/y/": 1, "b/x/": 2}),
-        ("", 2, {"a/x/": 2, "a/y/": 1, "b/x/": 2}),
-        ("b/", 10, {"b/x/": 2}),
-        ("c/", 10, {}),
-    ],
+@cases(
+    ("", 10, {"a/x/": 2, "a/y/": 1, "b/x/": 2}),
+    ("", 2, {"a/x/": 2, "a/y/": 1, "b/x/": 2}),
+    ("b/", 10, {"b/x/": 2}),
+    ("c/", 10, {}),
 )
 async def test_sizes_are_counted_by_resource_up_to_a_limit(
-    store: Store, prefix: str, most: int, expected: dict[str, int]
+    prefix: str, most: int, expected: dict[str, int], store: Store
 ) -> None:
     assert isinstance(store, PushStore)
     await store.compact(8)

@@ -25,6 +25,7 @@ from karmada.kube.server.storage.packing import PACKED, pack, unpack
 from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.storage.sqlite_log import FORMAT
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 KEY = "work.karmada.io/works/karmada-es-member1/web-5d8f9"
@@ -86,13 +87,10 @@ def test_an_event_is_packed_with_a_dictionary_of_its_own() -> None:
     assert unpack(KEY, pack(value)) == value
 
 
-@pytest.mark.parametrize(
-    ("dictionary", "digest"),
-    [
-        (packing._dictionary, "40af2fb64df86d5728a9df7951e725d70fa142cd39c9c43da3bd9fb33aa38c68"),
-        (packing._dictionary_of_events, "03163080ecf0ca6bb11b21e30963da9fdc5b366195ab6d54a1f7ee83f8eadae8"),
-        (packing._dictionary_of_forms, "53d2742d4f55c37c9f2d7306559bbff51a1dd081037b945848a2460f4e49370c"),
-    ],
+@cases(
+    (packing._dictionary, "40af2fb64df86d5728a9df7951e725d70fa142cd39c9c43da3bd9fb33aa38c68"),
+    (packing._dictionary_of_events, "03163080ecf0ca6bb11b21e30963da9fdc5b366195ab6d54a1f7ee83f8eadae8"),
+    (packing._dictionary_of_forms, "53d2742d4f55c37c9f2d7306559bbff51a1dd081037b945848a2460f4e49370c"),
 )
 def test_a_dictionary_never_changes(dictionary: Callable[[], ZlibDictionary], digest: str) -> None:
     """What it packed could not be read any more. A better one is another one."""
@@ -121,8 +119,8 @@ async def test_a_store_is_read_after_a_restart_and_beside_the_server(tmp_path: P
     await store.close()
 
 
-@pytest.mark.parametrize("version", [2, 3, 4, 5])
-async def test_values_of_an_earlier_format_stand_beside_those_of_this_one(tmp_path: Path, version: int) -> None:
+@cases(2, 3, 4, 5)
+async def test_values_of_an_earlier_format_stand_beside_those_of_this_one(version: int, tmp_path: Path) -> None:
     store = await opened(tmp_path / "s.db")
     await store.write("core/configmaps/default/a", b"{}", expected=0)
     await store.close()

@@ -25,6 +25,7 @@ from karmada.kube.server.storage.interface import (
     write_all,
 )
 from karmada.kube.server.storage.local import LocalStore
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT
 
 
@@ -320,9 +321,6 @@ async def test_a_closed_store_refuses_writes_and_ends_its_watches(store: Store) 
     assert store.last_error is not None
 
 
-@pytest.mark.parametrize(
-    ("prefix", "end"),
-    [("", ""), ("a/", "a0"), ("é", "ê"), ("a\U0010ffff", "b"), ("\U0010ffff", ""), ("\ud7ff", "\ue000")],
-)
+@cases(("", ""), ("a/", "a0"), ("é", "ê"), ("a\U0010ffff", "b"), ("\U0010ffff", ""), ("\ud7ff", "\ue000"))
 def test_the_end_of_a_prefix_is_the_next_key_after_all_that_start_with_it(prefix: str, end: str) -> None:
     assert prefix_end(prefix) == end

@@ -32,6 +32,7 @@ from karmada.kube.server.watchcache.entry import (
     stored_doc,
     written_doc,
 )
+from tests.support.cases import cases
 
 PODS = GroupResource("", "pods")
 ROLES = GroupResource("rbac.authorization.k8s.io", "clusterroles")
@@ -45,12 +46,9 @@ def entry(revision: int = 7, **metadata: Any) -> Doc:
     return doc_of("core/pods/a/p", encode_value(pod(**metadata)), revision)
 
 
-@pytest.mark.parametrize(
-    ("resource", "namespace", "name", "key"),
-    [
-        (PODS, "a", "p", "core/pods/a/p"),
-        (ROLES, "", "system:node", "rbac.authorization.k8s.io/clusterroles/system:node"),
-    ],
+@cases(
+    (PODS, "a", "p", "core/pods/a/p"),
+    (ROLES, "", "system:node", "rbac.authorization.k8s.io/clusterroles/system:node"),
 )
 def test_a_key_names_group_resource_namespace_and_name(
     resource: GroupResource, namespace: str, name: str, key: str
@@ -114,7 +112,7 @@ def test_readers_share_one_parsed_object_while_one_of_them_holds_it() -> None:
     assert marker  # the old one is gone; the new one is equal, not the same
 
 
-@pytest.mark.parametrize("key", ["core/nodes/n", "core/pods/a/p", "apps/deployments/a-b/c.d"])
+@cases("core/nodes/n", "core/pods/a/p", "apps/deployments/a-b/c.d")
 def test_the_key_is_made_of_strings_that_entries_share(key: str) -> None:
     one, other = (doc_of(key, encode_value(pod()), revision) for revision in (1, 2))
     assert one.key == other.key == key
@@ -133,14 +131,11 @@ def test_labels_are_kept_only_while_the_object_is_not_compressed() -> None:
     assert e._labels is None
 
 
-@pytest.mark.parametrize(
-    ("metadata", "labels"),
-    [
-        ({"labels": {"a": "b"}}, {"a": "b"}),
-        ({}, {}),
-        ({"labels": None}, {}),
-        ({"annotations": {"labels": "x"}}, {}),
-    ],
+@cases(
+    ({"labels": {"a": "b"}}, {"a": "b"}),
+    ({}, {}),
+    ({"labels": None}, {}),
+    ({"annotations": {"labels": "x"}}, {}),
 )
 def test_labels_are_read_without_the_rest(metadata: dict[str, Any], labels: dict[str, str]) -> None:
     e = doc_of("core/pods/a/p", encode_value({**pod(**metadata), "spec": {"metadata": {"labels": {"not": "mine"}}}}), 1)
@@ -202,7 +197,7 @@ def test_the_detector_finds_changes_of_objects_that_are_gone() -> None:
     shared.assert_unmutated()
 
 
-@pytest.mark.parametrize("siblings", [0, 300])
+@cases(0, 300)
 def test_an_object_is_stored_only_if_lists_and_reviews_can_be_written_around_it(siblings: int) -> None:
     def deep(levels: int) -> dict[str, Any]:
         value: Any = {}
@@ -238,7 +233,7 @@ def test_an_entry_becomes_what_the_store_has_packed_and_stays_the_same(annotatio
     assert (other.raw, other.size) == (raw, found.size)
 
 
-@pytest.mark.parametrize("parse", [orjson.loads, shared.parse_custom])
+@cases(orjson.loads, shared.parse_custom)
 def test_what_is_parsed_of_packed_bytes_has_the_resource_version(parse: Any) -> None:
     value = encode_value(pod(annotations={"text": "a" * 600}))
     for stored in (value, pack(value)):

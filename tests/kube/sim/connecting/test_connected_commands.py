@@ -23,6 +23,7 @@ from karmada.kube.sim.kubelet import channels
 from karmada.kube.sim.kubelet.answers import Command
 from karmada.kube.sim.kubelet.spdy import FIN, SYN_STREAM, HeaderWriter, control_frame, data_frame
 from tests.kube.sim.connecting.pods_reached import ACCOUNT, BASE, Cluster, finished, tls_of
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT, eventually
 
 # --- exec
@@ -117,24 +118,21 @@ async def test_configured_replies_are_given_to_the_pods_they_are_for(sim: Cluste
         sim.answers.set("bad", Command(pattern="("))
 
 
-@pytest.mark.parametrize(
-    ("pod", "query", "text"),
-    [
-        ("two", "command=ls&stdout=true", "a container name must be specified for pod two, choose one of: [a b]"),
-        ("two", "command=ls&stdout=true&container=x", "container x is not valid for pod two"),
-        ("two", "stdout=true&container=a", "you must specify at least one command for the container"),
-        ("two", "command=ls&container=a", "you must specify at least 1 of stdin, stdout, stderr"),
-        ("two", "command=ls&stdout=true&container=a", "Upgrade request required"),
-        ("nowhere", "command=ls&stdout=true", "pod nowhere does not have a host assigned"),
-        (
-            "done",
-            "command=ls&stdout=true",
-            "cannot exec into a container in a completed pod; current phase is Succeeded",
-        ),
-    ],
+@cases(
+    ("two", "command=ls&stdout=true", "a container name must be specified for pod two, choose one of: [a b]"),
+    ("two", "command=ls&stdout=true&container=x", "container x is not valid for pod two"),
+    ("two", "stdout=true&container=a", "you must specify at least one command for the container"),
+    ("two", "command=ls&container=a", "you must specify at least 1 of stdin, stdout, stderr"),
+    ("two", "command=ls&stdout=true&container=a", "Upgrade request required"),
+    ("nowhere", "command=ls&stdout=true", "pod nowhere does not have a host assigned"),
+    (
+        "done",
+        "command=ls&stdout=true",
+        "cannot exec into a container in a completed pod; current phase is Succeeded",
+    ),
 )
 async def test_bad_connections_are_refused_before_anything_is_begun(
-    sim: Cluster, pod: str, query: str, text: str
+    pod: str, query: str, text: str, sim: Cluster
 ) -> None:
     await sim.put("two", containers=[{"name": "a", "image": "nginx"}, {"name": "b", "image": "nginx"}])
     await sim.put("nowhere", running=False, node="")
@@ -218,9 +216,9 @@ async def test_nothing_is_sent_before_the_client_has_shown_that_it_has_its_strea
     assert sent[2].data[1:].startswith(output)
 
 
-@pytest.mark.parametrize("query", ["command=hostname", "command=hostname&tty=true"])
+@cases("command=hostname", "command=hostname&tty=true")
 async def test_a_client_that_sends_nothing_is_sent_everything(
-    sim: Cluster, query: str, monkeypatch: pytest.MonkeyPatch
+    query: str, sim: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(channels, "TERMINAL_SECONDS", 0.001)
     await sim.put("p")

@@ -9,6 +9,7 @@ from karmada.kube.objects.errors import ApiError, BadRequest, Invalid
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.sim.kubelet.answers import Log
 from tests.kube.sim.connecting.pods_reached import BASE, Cluster, tls_of
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 
@@ -21,16 +22,13 @@ async def test_logs_are_read_by_container_and_run(sim: Cluster) -> None:
     assert await sim.log("p") == "ready\nsteady\n"
 
 
-@pytest.mark.parametrize(
-    ("query", "error", "text"),
-    [
-        ({"container": "x"}, BadRequest, "container x is not valid for pod p"),
-        ({"previous": "true"}, BadRequest, 'previous terminated container "c" in pod "p" not found'),
-        ({"tailLines": "-1"}, Invalid, "must be greater than or equal to 0"),
-    ],
+@cases(
+    ({"container": "x"}, BadRequest, "container x is not valid for pod p"),
+    ({"previous": "true"}, BadRequest, 'previous terminated container "c" in pod "p" not found'),
+    ({"tailLines": "-1"}, Invalid, "must be greater than or equal to 0"),
 )
 async def test_bad_questions_about_logs_are_refused(
-    sim: Cluster, query: dict[str, str], error: type[ApiError], text: str
+    query: dict[str, str], error: type[ApiError], text: str, sim: Cluster
 ) -> None:
     await sim.put("p")
     with pytest.raises(error) as refused:

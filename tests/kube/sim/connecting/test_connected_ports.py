@@ -16,6 +16,7 @@ from karmada.kube.objects.gvrs import PODS, SERVICES, SLICES
 from karmada.kube.sim.kubelet.answers import Forward, Http
 from karmada.kube.sim.kubelet.proxying import inside, parse_name
 from tests.kube.sim.connecting.pods_reached import BASE, Cluster, tls_of
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 # --- port-forward over WebSocket
@@ -150,14 +151,11 @@ async def test_cpu_seconds_grow_by_what_is_used(sim: Cluster) -> None:
     assert pod["metadata"]["name"] == "p"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a", ("", "a", "")),
-        ("a:80", ("", "a", "80")),
-        ("https:a:", ("https", "a", "")),
-        ("http:a:x", ("http", "a", "x")),
-    ],
+@cases(
+    ("a", ("", "a", "")),
+    ("a:80", ("", "a", "80")),
+    ("https:a:", ("https", "a", "")),
+    ("http:a:x", ("http", "a", "x")),
 )
 def test_names_may_carry_a_scheme_and_a_port(text: str, expected: tuple[str, str, str]) -> None:
     assert parse_name(text, "service") == expected
@@ -168,14 +166,11 @@ def test_names_with_other_schemes_are_refused() -> None:
         parse_name("ftp:a:21", "service")
 
 
-@pytest.mark.parametrize(
-    ("location", "expected"),
-    [
-        ("/a", "/proxy/a"),
-        ("b/c", "b/c"),
-        ("http://pod:80/a?b=c", "/proxy/a?b=c"),
-        ("https://elsewhere/a", "https://elsewhere/a"),
-    ],
+@cases(
+    ("/a", "/proxy/a"),
+    ("b/c", "b/c"),
+    ("http://pod:80/a?b=c", "/proxy/a?b=c"),
+    ("https://elsewhere/a", "https://elsewhere/a"),
 )
 def test_redirects_stay_behind_the_proxy(location: str, expected: str) -> None:
     assert inside(location, "/proxy", "pod") == expected

@@ -13,6 +13,7 @@ from karmada.kube.sim.behaviours import Outcome, Rule
 from karmada.kube.sim.faults import kinds
 from tests.kube.sim.faults.reaching import A_MOMENT, jump
 from tests.kube.sim.whole_cluster import Whole, condition, deployment
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 # --- nodes
@@ -86,11 +87,8 @@ async def test_a_node_that_two_faults_have_works_only_after_both_are_healed(whol
     assert not heartbeats.failed("small-node-1")
 
 
-@pytest.mark.parametrize(
-    ("kind", "key"),
-    [("MemoryPressure", "memory-pressure"), ("DiskPressure", "disk-pressure"), ("PIDPressure", "pid-pressure")],
-)
-async def test_a_node_under_pressure_takes_no_more_pods(whole: Whole, kind: Any, key: str) -> None:
+@cases(("MemoryPressure", "memory-pressure"), ("DiskPressure", "disk-pressure"), ("PIDPressure", "pid-pressure"))
+async def test_a_node_under_pressure_takes_no_more_pods(kind: Any, key: str, whole: Whole) -> None:
     await whole.sim.faults.inject(kinds.Pressure(nodes=("small-node-1",), condition=kind))
     taint = (f"node.kubernetes.io/{key}", "NoSchedule")
     await eventually(lambda: taint in taints(whole, "small-node-1"))

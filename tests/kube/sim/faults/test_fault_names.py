@@ -20,6 +20,7 @@ from karmada.kube.sim.faults.injector import UnknownFault
 from karmada.kube.sim.kubelet.registration import UnknownNode
 from tests.kube.sim.faults.reaching import eventually_reaches, hangs, jump, reaches
 from tests.kube.sim.whole_cluster import Whole, fetch, whole_cluster
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT, eventually
 
 
@@ -57,15 +58,12 @@ async def test_two_faults_that_take_it_down_must_both_be_healed(whole: Whole) ->
     assert await reaches(whole.admin)
 
 
-@pytest.mark.parametrize(
-    ("fault", "error"),
-    [
-        (kinds.Paused(component="nonsense"), UnknownComponent),
-        (kinds.NodeLost(nodes=("nonsense",)), UnknownNode),
-        (kinds.Pressure(nodes=("nonsense",)), UnknownNode),
-    ],
+@cases(
+    (kinds.Paused(component="nonsense"), UnknownComponent),
+    (kinds.NodeLost(nodes=("nonsense",)), UnknownNode),
+    (kinds.Pressure(nodes=("nonsense",)), UnknownNode),
 )
-async def test_what_does_not_exist_cannot_fail(whole: Whole, fault: kinds.Fault, error: type[Exception]) -> None:
+async def test_what_does_not_exist_cannot_fail(fault: kinds.Fault, error: type[Exception], whole: Whole) -> None:
     with pytest.raises(error, match="nonsense"):
         await whole.sim.faults.inject(fault)
     assert not whole.sim.faults.active
@@ -73,18 +71,15 @@ async def test_what_does_not_exist_cannot_fail(whole: Whole, fault: kinds.Fault,
         await whole.sim.faults.heal("nonsense")
 
 
-@pytest.mark.parametrize(
-    "description",
-    [
-        {"type": "nonsense"},
-        {"type": "slow", "seconds": -1},
-        {"type": "slow", "percent": 101},
-        {"type": "slow", "users": "("},
-        {"type": "flap", "up": 0},
-        {"type": "clock", "rate": 0},
-        {"type": "errors", "code": 418},
-        {"type": "down", "nonsense": 1},
-    ],
+@cases(
+    {"type": "nonsense"},
+    {"type": "slow", "seconds": -1},
+    {"type": "slow", "percent": 101},
+    {"type": "slow", "users": "("},
+    {"type": "flap", "up": 0},
+    {"type": "clock", "rate": 0},
+    {"type": "errors", "code": 418},
+    {"type": "down", "nonsense": 1},
 )
 def test_a_fault_that_makes_no_sense_is_refused(description: object) -> None:
     with pytest.raises(msgspec.ValidationError):

@@ -8,34 +8,32 @@ from hypothesis import strategies as st
 
 from karmada.kube.sim.processes.commands import Translation, UnknownCommand, command_line, translated_env
 from karmada.kube.sim.processes.images import ImageRule
+from tests.support.cases import cases
 
 RULE = ImageRule(image="*/karmada-agent", command=("python", "-m", "agent"), commands={"ctl": ("/opt/ctl", "-q")})
 IMAGE = "docker.io/karmada/karmada-agent:v1.15.0"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("/etc/a", "/R/etc/a"),
-        ("/etc/a/config", "/R/etc/a/config"),
-        ("--kubeconfig=/etc/a/config", "--kubeconfig=/R/etc/a/config"),
-        ("--files=/etc/a/x,/etc/b/y,/etc/c/z", "--files=/R/etc/a/x,/R/etc/b/y,/etc/c/z"),
-        ("/etc/a:/etc/b", "/R/etc/a:/R/etc/b"),
-        ('{"path": "/etc/a/x"}', '{"path": "/R/etc/a/x"}'),
-        ("/etc/a/deep/mount/x", "/R/etc/a/deep/mount/x"),
-        ("/etc/ab", "/etc/ab"),
-        ("/etc/a-b", "/etc/a-b"),
-        ("/opt/etc/a", "/opt/etc/a"),
-        ("https://host/etc/a", "https://host/etc/a"),
-        ("etc/a", "etc/a"),
-        ("--bind-address=0.0.0.0", "--bind-address=127.9.0.2"),
-        ("http://0.0.0.0:2379,http://[::]:2380", "http://127.9.0.2:2379,http://127.9.0.2:2380"),
-        ("0.0.0.0:10357", "127.9.0.2:10357"),
-        ("10.0.0.0", "10.0.0.0"),
-        ("0.0.0.0/0", "0.0.0.0/0"),
-        ("127.0.0.1:5443", "127.0.0.1:5443"),
-        ("", ""),
-    ],
+@cases(
+    ("/etc/a", "/R/etc/a"),
+    ("/etc/a/config", "/R/etc/a/config"),
+    ("--kubeconfig=/etc/a/config", "--kubeconfig=/R/etc/a/config"),
+    ("--files=/etc/a/x,/etc/b/y,/etc/c/z", "--files=/R/etc/a/x,/R/etc/b/y,/etc/c/z"),
+    ("/etc/a:/etc/b", "/R/etc/a:/R/etc/b"),
+    ('{"path": "/etc/a/x"}', '{"path": "/R/etc/a/x"}'),
+    ("/etc/a/deep/mount/x", "/R/etc/a/deep/mount/x"),
+    ("/etc/ab", "/etc/ab"),
+    ("/etc/a-b", "/etc/a-b"),
+    ("/opt/etc/a", "/opt/etc/a"),
+    ("https://host/etc/a", "https://host/etc/a"),
+    ("etc/a", "etc/a"),
+    ("--bind-address=0.0.0.0", "--bind-address=127.9.0.2"),
+    ("http://0.0.0.0:2379,http://[::]:2380", "http://127.9.0.2:2379,http://127.9.0.2:2380"),
+    ("0.0.0.0:10357", "127.9.0.2:10357"),
+    ("10.0.0.0", "10.0.0.0"),
+    ("0.0.0.0/0", "0.0.0.0/0"),
+    ("127.0.0.1:5443", "127.0.0.1:5443"),
+    ("", ""),
 )
 def test_mount_paths_are_translated_where_a_path_begins(text: str, expected: str) -> None:
     assert Translation("/R", ["/etc/a/", "/etc/b", "/etc/a/deep/mount"], "127.9.0.2")(text) == expected
@@ -51,9 +49,7 @@ def test_only_whole_paths_change_and_removing_the_root_restores_the_text(text: s
     assert translated.replace("<R>", "") == text
 
 
-@pytest.mark.parametrize(
-    ("container", "expected"),
-    [
+@cases(
         ({}, ("python", "-m", "agent")),
         ({"args": ["--v=4"]}, ("python", "-m", "agent", "--v=4")),
         ({"command": ["/bin/karmada-agent"], "args": ["--v=4"]}, ("python", "-m", "agent", "--v=4")),
@@ -62,8 +58,7 @@ def test_only_whole_paths_change_and_removing_the_root_restores_the_text(text: s
         ({"args": ["--name=$(NAME)", "$(MISSING)", "$$(NAME)"]},
          ("python", "-m", "agent", "--name=m1", "$(MISSING)", "$(NAME)")),
         ({"args": ["--config=$(CONFIG)"]}, ("python", "-m", "agent", "--config=/R/etc/a/x")),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_the_table_decides_the_program_and_the_pod_its_arguments(
     container: dict[str, list[str]], expected: tuple[str, ...]
 ) -> None:
@@ -72,49 +67,43 @@ def test_the_table_decides_the_program_and_the_pod_its_arguments(
     assert line == expected
 
 
-@pytest.mark.parametrize("command", ["sh", "/bin/bash", "python", "karmada-scheduler", ""])
+@cases("sh", "/bin/bash", "python", "karmada-scheduler", "")
 def test_a_command_that_the_table_does_not_name_is_rejected(command: str) -> None:
     with pytest.raises(UnknownCommand, match=r"can run only ctl, karmada-agent \(--process-images adds commands\)"):
         command_line(RULE, {"name": "c", "image": IMAGE, "command": [command]}, {}, Translation("/R", [], ""))
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
+@cases(
         (["sh", "-c", "ctl get"], ("/opt/ctl", "-q", "get")),
         (["/bin/sh", "-ec", "exec /usr/bin/ctl --name=$NAME '--file=/etc/a/x y'"],
          ("/opt/ctl", "-q", "--name=m1", "--file=/R/etc/a/x y")),
         (["bash", "-c", 'ctl "$WORDS" $WORDS ${NONE:-default} $NONE "$NONE"'],
          ("/opt/ctl", "-q", "two words", "two", "words", "default", "")),
         (["sh", "-c", 'ctl "$1"', "sh", "first"], ("/opt/ctl", "-q", "first")),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_a_script_of_one_command_needs_no_shell(command: list[str], expected: tuple[str, ...]) -> None:
     env = {"NAME": "m1", "WORDS": "two words"}
     line = command_line(RULE, {"name": "c", "image": IMAGE, "command": command}, env, Translation("/R", ["/etc/a"], ""))
     assert line == expected
 
 
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ("ctl get; id", "more than one command"),
-        ("ctl get && id", "more than one command"),
-        ("ctl get | id", "more than one command"),
-        ("! ctl get", "more than one command"),
-        ("ctl get > /tmp/x", "more than one command"),
-        ("if ctl; then id; fi", "more than one command"),
-        ("ctl $(id)", "substitutions"),
-        ("ctl `id`", "substitutions"),
-        ("ctl /etc/*", "patterns of files"),
-        ("ctl ~", "patterns of files"),
-        ("PATH=/tmp ctl", "is no command"),
-        ("exec", "is no command"),
-        ("ctl 'open", "no shell"),
-        ("id", "can run only ctl, karmada-agent"),
-        ("$NAME", "can run only ctl, karmada-agent"),
-        ("sh -c ctl", "can run only ctl, karmada-agent"),
-    ],
+@cases(
+    ("ctl get; id", "more than one command"),
+    ("ctl get && id", "more than one command"),
+    ("ctl get | id", "more than one command"),
+    ("! ctl get", "more than one command"),
+    ("ctl get > /tmp/x", "more than one command"),
+    ("if ctl; then id; fi", "more than one command"),
+    ("ctl $(id)", "substitutions"),
+    ("ctl `id`", "substitutions"),
+    ("ctl /etc/*", "patterns of files"),
+    ("ctl ~", "patterns of files"),
+    ("PATH=/tmp ctl", "is no command"),
+    ("exec", "is no command"),
+    ("ctl 'open", "no shell"),
+    ("id", "can run only ctl, karmada-agent"),
+    ("$NAME", "can run only ctl, karmada-agent"),
+    ("sh -c ctl", "can run only ctl, karmada-agent"),
 )
 def test_a_script_that_needs_a_shell_is_refused(script: str, why: str) -> None:
     container = {"name": "c", "image": IMAGE, "command": ["/bin/sh", "-c", script]}
@@ -128,16 +117,13 @@ def test_a_shell_of_the_table_runs_its_scripts() -> None:
     assert command_line(rule, container, {}, Translation("/R", [], "")) == ("/bin/sh", "-c", "ls | wc")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("http://etcd-0.etcd.shop.svc.cluster.local:2380", "http://127.9.0.7:2380"),
-        ("a=http://etcd-0.etcd.shop.svc:2380,b=x", "a=http://127.9.0.7:2380,b=x"),
-        ("etcd-0.etcd.shop.svc", "127.9.0.7"),
-        ("other.shop.svc:80", "other.shop.svc:80"),
-        ("etcd-0.etcd.shop.svc.example.com", "etcd-0.etcd.shop.svc.example.com"),
-        ("x-etcd-0.etcd.shop.svc-y", "x-etcd-0.etcd.shop.svc-y"),
-    ],
+@cases(
+    ("http://etcd-0.etcd.shop.svc.cluster.local:2380", "http://127.9.0.7:2380"),
+    ("a=http://etcd-0.etcd.shop.svc:2380,b=x", "a=http://127.9.0.7:2380,b=x"),
+    ("etcd-0.etcd.shop.svc", "127.9.0.7"),
+    ("other.shop.svc:80", "other.shop.svc:80"),
+    ("etcd-0.etcd.shop.svc.example.com", "etcd-0.etcd.shop.svc.example.com"),
+    ("x-etcd-0.etcd.shop.svc-y", "x-etcd-0.etcd.shop.svc-y"),
 )
 def test_cluster_names_are_replaced_for_programs_that_cannot_look_them_up(text: str, expected: str) -> None:
     known = {"etcd-0.etcd.shop.svc": "127.9.0.7", "etcd-0.etcd.shop.svc.cluster.local": "127.9.0.7"}

@@ -7,25 +7,23 @@ from pathlib import Path
 import pytest
 
 from karmada.kube.sim.processes.images import ImageFileError, ImageRule, ImageTable, read_rules
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("pattern", "image", "expected"),
-    [
-        ("*/karmada-agent", "docker.io/karmada/karmada-agent:v1.15.0", True),
-        ("*/karmada-agent", "karmada/karmada-agent", True),
-        ("*/karmada-agent", "registry.local:5000/karmada-agent@sha256:00", True),
-        ("*/karmada-agent", "docker.io/karmada/karmada-agent-extra:v1", False),
-        ("*/karmada-agent", "karmada-agent-x/other", False),
-        ("nginx", "nginx:1.27", True),
-        ("nginx", "docker.io/library/nginx", True),
-        ("nginx", "quay.io/library/nginx", False),
-        ("nginx:1.27", "nginx:1.27", True),
-        ("nginx:1.27", "nginx:1.28", False),
-        ("nginx:1.*", "nginx:1.28", True),
-        ("known/*", "known/server:1", True),
-        ("known/*", "other/server:1", False),
-    ],
+@cases(
+    ("*/karmada-agent", "docker.io/karmada/karmada-agent:v1.15.0", True),
+    ("*/karmada-agent", "karmada/karmada-agent", True),
+    ("*/karmada-agent", "registry.local:5000/karmada-agent@sha256:00", True),
+    ("*/karmada-agent", "docker.io/karmada/karmada-agent-extra:v1", False),
+    ("*/karmada-agent", "karmada-agent-x/other", False),
+    ("nginx", "nginx:1.27", True),
+    ("nginx", "docker.io/library/nginx", True),
+    ("nginx", "quay.io/library/nginx", False),
+    ("nginx:1.27", "nginx:1.27", True),
+    ("nginx:1.27", "nginx:1.28", False),
+    ("nginx:1.*", "nginx:1.28", True),
+    ("known/*", "known/server:1", True),
+    ("known/*", "other/server:1", False),
 )
 def test_a_pattern_matches_the_full_name_of_an_image(pattern: str, image: str, expected: bool) -> None:
     assert (ImageTable([ImageRule(image=pattern, command=("x",))]).of(image) is not None) is expected
@@ -46,17 +44,14 @@ def test_a_file_names_commands_by_image(tmp_path: Path) -> None:
     assert other.programs("a/b:1") == {"b": ("x", "-y"), "cli": ("z",)}
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("- redis", "not a mapping of image patterns to commands"),
-        ("redis: redis-server", 'image "redis": Expected `array`'),
-        ("redis: []", 'image "redis": command needs at least the name of a program'),
-        ("redis: {command: [x], shell: true}", "Object contains unknown field `shell`"),
-        ("a: [", "images.yaml"),
-    ],
+@cases(
+    ("- redis", "not a mapping of image patterns to commands"),
+    ("redis: redis-server", 'image "redis": Expected `array`'),
+    ("redis: []", 'image "redis": command needs at least the name of a program'),
+    ("redis: {command: [x], shell: true}", "Object contains unknown field `shell`"),
+    ("a: [", "images.yaml"),
 )
-def test_a_file_that_cannot_be_used_is_reported_by_entry(tmp_path: Path, text: str, error: str) -> None:
+def test_a_file_that_cannot_be_used_is_reported_by_entry(text: str, error: str, tmp_path: Path) -> None:
     file = tmp_path / "images.yaml"
     file.write_text(text)
     with pytest.raises(ImageFileError, match=r"images\.yaml") as caught:

@@ -14,6 +14,7 @@ from karmada.kube.sim.faults.kinds import Isolated
 from karmada.kube.sim.processes.egress import parse_head
 from tests.kube.sim.processes.process_cluster import fetch, fetched, log_of, pod, process_cluster, service
 from tests.kube.sim.whole_cluster import Whole, whole_cluster
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT, eventually
 
 CALLS = """
@@ -55,8 +56,8 @@ async def last_line(cluster: Whole, name: str) -> str:
     return (await log_of(cluster, name, tailLines="1")).strip()
 
 
-@pytest.mark.parametrize("how", ["hang", "refuse"])
-async def test_an_isolated_pod_cannot_reach_the_outside_until_the_fault_is_healed(cluster: Whole, how: str) -> None:
+@cases("hang", "refuse")
+async def test_an_isolated_pod_cannot_reach_the_outside_until_the_fault_is_healed(how: str, cluster: Whole) -> None:
     await cluster.admin.create(PODS, calls(1.0))
 
     async def says(text: str) -> bool:
@@ -109,34 +110,28 @@ async def test_a_cluster_without_processes_has_nothing_to_isolate(tmp_path: Path
 POD: Obj = {"metadata": {"name": "p", "namespace": "shop", "labels": {"app": "web", "tier": "front"}}}
 
 
-@pytest.mark.parametrize(
-    ("fault", "peer", "cut"),
-    [
-        (Isolated(), "10.0.0.1:443", True),
-        (Isolated(), "", True),
-        (Isolated(namespace="shop"), "", True),
-        (Isolated(namespace="other"), "", False),
-        (Isolated(labels={"app": "web"}), "", True),
-        (Isolated(labels={"app": "web", "tier": "back"}), "", False),
-        (Isolated(to=":443$"), "10.0.0.1:443", True),
-        (Isolated(to=":443$"), "10.0.0.1:4430", False),
-        (Isolated(to=":443$"), "", False),
-    ],
+@cases(
+    (Isolated(), "10.0.0.1:443", True),
+    (Isolated(), "", True),
+    (Isolated(namespace="shop"), "", True),
+    (Isolated(namespace="other"), "", False),
+    (Isolated(labels={"app": "web"}), "", True),
+    (Isolated(labels={"app": "web", "tier": "back"}), "", False),
+    (Isolated(to=":443$"), "10.0.0.1:443", True),
+    (Isolated(to=":443$"), "10.0.0.1:4430", False),
+    (Isolated(to=":443$"), "", False),
 )
 def test_a_fault_cuts_the_connections_that_it_names(fault: Isolated, peer: str, cut: bool) -> None:
     assert fault.matches(POD, peer) is cut
     assert not fault.matches(None, peer)
 
 
-@pytest.mark.parametrize(
-    ("head", "expected"),
-    [
-        (b"CONNECT host:443 HTTP/1.1\r\nProxy-Authorization: Basic c2hvcC5wOnBvZA==\r\n\r\n", ("host:443", "shop.p")),
-        (b"CONNECT host:443 HTTP/1.1\r\n\r\n", ("host:443", "")),
-        (b"CONNECT host:443 HTTP/1.1\r\nproxy-authorization: basic !\r\n\r\n", ("host:443", "")),
-        (b"GET http://host/ HTTP/1.1\r\n\r\n", ("", "")),
-        (b"\r\n\r\n", ("", "")),
-    ],
+@cases(
+    (b"CONNECT host:443 HTTP/1.1\r\nProxy-Authorization: Basic c2hvcC5wOnBvZA==\r\n\r\n", ("host:443", "shop.p")),
+    (b"CONNECT host:443 HTTP/1.1\r\n\r\n", ("host:443", "")),
+    (b"CONNECT host:443 HTTP/1.1\r\nproxy-authorization: basic !\r\n\r\n", ("host:443", "")),
+    (b"GET http://host/ HTTP/1.1\r\n\r\n", ("", "")),
+    (b"\r\n\r\n", ("", "")),
 )
 def test_the_proxy_reads_the_target_and_the_pod(head: bytes, expected: tuple[str, str]) -> None:
     assert parse_head(head) == expected

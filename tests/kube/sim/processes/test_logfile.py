@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from karmada.kube.server.handlers.pod_logs import LogOptions
 from karmada.kube.sim.processes.logfile import LINE_BYTES, LogFile, followed, history
+from tests.support.cases import cases
 
 NOW = 1_700_000_000.0
 
@@ -63,20 +64,17 @@ def test_a_line_that_is_too_long_is_kept_in_parts_and_shown_as_one(file: LogFile
     assert len(file.path.read_bytes().splitlines()) == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (LogOptions(tail=2), b"c\nd\n"),
-        (LogOptions(tail=0), b""),
-        (LogOptions(tail=9), b"a\nb\nc\nd\n"),
-        (LogOptions(since=NOW + 2), b"c\nd\n"),
-        (LogOptions(since=NOW + 1, tail=1), b"d\n"),
-        (LogOptions(stream="Stderr"), b"b\n"),
-        (LogOptions(limit=3), b"a\nb"),
-        (LogOptions(tail=1, timestamps=True), b"2023-11-14T22:13:23.000000000Z d\n"),
-    ],
+@cases(
+    (LogOptions(tail=2), b"c\nd\n"),
+    (LogOptions(tail=0), b""),
+    (LogOptions(tail=9), b"a\nb\nc\nd\n"),
+    (LogOptions(since=NOW + 2), b"c\nd\n"),
+    (LogOptions(since=NOW + 1, tail=1), b"d\n"),
+    (LogOptions(stream="Stderr"), b"b\n"),
+    (LogOptions(limit=3), b"a\nb"),
+    (LogOptions(tail=1, timestamps=True), b"2023-11-14T22:13:23.000000000Z d\n"),
 )
-def test_options_select_lines(file: LogFile, options: LogOptions, expected: bytes) -> None:
+def test_options_select_lines(options: LogOptions, expected: bytes, file: LogFile) -> None:
     file.write("stdout", b"a\n")
     file.write("stderr", b"b\n")
     file.write("stdout", b"c\nd\n")
@@ -89,8 +87,8 @@ def test_a_line_in_parts_counts_once(file: LogFile) -> None:
     assert shown(file, LogOptions(tail=1)) == line
 
 
-@pytest.mark.parametrize("tail", [0, 1, 7, 1000, 4999, 5000, 9000])
-def test_the_last_lines_of_a_long_log_are_those_of_all_of_it(tmp_path: Path, tail: int) -> None:
+@cases(0, 1, 7, 1000, 4999, 5000, 9000)
+def test_the_last_lines_of_a_long_log_are_those_of_all_of_it(tail: int, tmp_path: Path) -> None:
     file = LogFile(tmp_path / "0.log", Ticking(), limit=150_000)
     for number in range(5000):
         file.write("stderr" if number % 3 else "stdout", b"line %d %s\n" % (number, b"x" * (number % 50)))

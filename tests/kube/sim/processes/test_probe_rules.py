@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.kube.sim.processes.probe_rules import Streak, Timing
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("results", "verdicts"),
-    [
-        ("..+", "--+"),
-        ("+...", "+++-"),
-        ("+.+..+...", "++++++++-"),
-        ("...+", "---+"),
-    ],
+@cases(
+    ("..+", "--+"),
+    ("+...", "+++-"),
+    ("+.+..+...", "++++++++-"),
+    ("...+", "---+"),
 )
 def test_a_verdict_changes_after_a_number_of_equal_results(results: str, verdicts: str) -> None:
     streak = Streak(Timing.of({"failureThreshold": 3}), False)

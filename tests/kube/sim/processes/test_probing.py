@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc.aio  # type: ignore[import-untyped]
-import pytest
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.processes.probing import ProbeResult, Target, port_number, probe
+from tests.support.cases import cases
 
 CONTAINER: Obj = {"name": "c", "ports": [{"name": "web", "containerPort": 8080}]}
 
@@ -37,14 +37,11 @@ async def made(wanted: Obj, run: Any = no_command, seconds: float = 10.0) -> Pro
     return await probe(Target(CONTAINER, "127.0.0.1", run), wanted, seconds)
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        (200, ProbeResult(True)),
-        (302, ProbeResult(True)),
-        (404, ProbeResult(False, "HTTP probe failed with statuscode: 404")),
-        (503, ProbeResult(False, "HTTP probe failed with statuscode: 503")),
-    ],
+@cases(
+    (200, ProbeResult(True)),
+    (302, ProbeResult(True)),
+    (404, ProbeResult(False, "HTTP probe failed with statuscode: 404")),
+    (503, ProbeResult(False, "HTTP probe failed with statuscode: 503")),
 )
 async def test_an_http_probe_judges_by_the_status(status: int, expected: ProbeResult) -> None:
     heads: list[bytes] = []
@@ -78,7 +75,7 @@ async def test_a_response_that_is_no_http_has_failed() -> None:
         assert not (await made({"httpGet": {"port": port}})).passed
 
 
-@pytest.mark.parametrize("kind", ["tcpSocket", "httpGet"])
+@cases("tcpSocket", "httpGet")
 async def test_a_port_at_which_nobody_listens_is_named(kind: str) -> None:
     async with serving(no_response) as port:
         pass
@@ -103,7 +100,7 @@ async def test_an_exec_probe_runs_the_command_in_the_container() -> None:
     assert await made({"exec": {"command": ["check", "it"]}}, run) == ProbeResult(True, "said")
 
 
-@pytest.mark.parametrize(("answer", "passed"), [(b"\x08\x01", True), (b"\x08\x02", False), (b"", False)])
+@cases((b"\x08\x01", True), (b"\x08\x02", False), (b"", False))
 async def test_a_grpc_probe_calls_the_health_service(answer: bytes, passed: bool) -> None:
     requests: list[bytes] = []
 
@@ -131,6 +128,6 @@ async def test_a_grpc_probe_of_a_port_at_which_nobody_listens_has_failed() -> No
     assert result.output
 
 
-@pytest.mark.parametrize(("port", "expected"), [(80, 80), ("80", 80), ("web", 8080), ("other", 0)])
+@cases((80, 80), ("80", 80), ("web", 8080), ("other", 0))
 def test_a_port_is_given_by_number_or_by_name(port: int | str, expected: int) -> None:
     assert port_number(CONTAINER, port) == expected

@@ -19,6 +19,7 @@ from karmada.kube.sim.kubelet.channels import Channels, Wanted
 from karmada.kube.sim.processes.loopback import claim_any, in_block
 from tests.kube.sim.processes.process_cluster import SMALL, fetch, fetched, log_of, pod, process_cluster, service
 from tests.kube.sim.whole_cluster import Whole
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object
 
@@ -286,11 +287,8 @@ async def test_a_failed_startup_probe_restarts_the_container_and_others_wait_for
     assert ended["exitCode"] in (0, 143), "ended by SIGTERM, before or after it could handle it"
 
 
-@pytest.mark.parametrize(
-    ("command", "passes"),
-    [(["sh", "-c", "python -c 'exit(0)'"], True), (["python", "-c", "exit(1)"], False), (["ls"], False)],
-)
-async def test_exec_probes_run_known_commands(cluster: Whole, command: list[str], passes: bool) -> None:
+@cases((["sh", "-c", "python -c 'exit(0)'"], True), (["python", "-c", "exit(1)"], False), (["ls"], False))
+async def test_exec_probes_run_known_commands(command: list[str], passes: bool, cluster: Whole) -> None:
     probe = {"exec": {"command": command}, "periodSeconds": 1, "timeoutSeconds": 10, "failureThreshold": 1}
     await cluster.admin.create(PODS, pod("p", container={"readinessProbe": probe}))
     if passes:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.kube.client.cluster_names import resolve
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.processes.routes import Backend, Frontend, backends, frontends, names_of
+from tests.support.cases import cases
 
 PORTS = [{"name": "web", "port": 80, "nodePort": 30080}, {"name": "dns", "port": 53, "protocol": "UDP"}]
 
@@ -39,7 +38,7 @@ def test_the_address_of_a_load_balancer_is_served_too() -> None:
     assert {frontend.address for frontend in frontends(balanced, [])} == {"127.9.128.4", "127.9.224.1"}
 
 
-@pytest.mark.parametrize("spec", [{"clusterIP": "None"}, {"clusterIP": "10.96.0.4"}, {"type": "ExternalName"}, {}])
+@cases({"clusterIP": "None"}, {"clusterIP": "10.96.0.4"}, {"type": "ExternalName"}, {})
 def test_other_services_are_not_served(spec: Obj) -> None:
     assert frontends(service(**spec), []) == set()
 
@@ -60,22 +59,19 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [
-        ("web.shop.svc", [("127.9.128.4", 443)]),
-        ("web.shop.svc.cluster.local", [("127.9.128.4", 443)]),
-        ("WEB.shop.svc.cluster.local.", [("127.9.128.4", 443)]),
-        ("web.shop", [("127.9.128.4", 443)]),
-        ("web", [("127.9.128.4", 443)]),
-        ("db.shop.svc", [("127.9.0.7", 443), ("127.9.0.8", 443)]),
-        ("db-0.db.shop.svc", [("127.9.0.7", 443)]),
-        ("other.shop.svc", []),
-        ("web.other.svc", []),
-        ("web.shop.svc.example.com", []),
-        ("example.com", []),
-        ("web.cluster.local", []),
-    ],
+@cases(
+    ("web.shop.svc", [("127.9.128.4", 443)]),
+    ("web.shop.svc.cluster.local", [("127.9.128.4", 443)]),
+    ("WEB.shop.svc.cluster.local.", [("127.9.128.4", 443)]),
+    ("web.shop", [("127.9.128.4", 443)]),
+    ("web", [("127.9.128.4", 443)]),
+    ("db.shop.svc", [("127.9.0.7", 443), ("127.9.0.8", 443)]),
+    ("db-0.db.shop.svc", [("127.9.0.7", 443)]),
+    ("other.shop.svc", []),
+    ("web.other.svc", []),
+    ("web.shop.svc.example.com", []),
+    ("example.com", []),
+    ("web.cluster.local", []),
 )
 def test_names_of_services_resolve_as_in_a_cluster(host: str, expected: list[tuple[str, int]]) -> None:
     assert resolve(NAMES, host, 443, "shop") == expected

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from karmada.kube.objects.errors import Forbidden, NotFound
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import DELETE, UPDATE
 from karmada.kube.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from tests.kube.server.admission.webhooks.hooks import Hooks, config_map, deployment, patching, refusal, run, write
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 # the request
@@ -91,37 +90,34 @@ def rule(**parts: Any) -> Obj:
     return whole | parts
 
 
-@pytest.mark.parametrize(
-    ("parts", "subresource", "expected"),
-    [
-        ({}, "", True),
-        ({"operations": ["UPDATE", "DELETE"]}, "", False),
-        ({"operations": ["*"]}, "", True),
-        ({"apiGroups": ["apps"]}, "", False),
-        ({"apiVersions": ["v2"]}, "", False),
-        ({"resources": ["*"]}, "", True),
-        ({"resources": ["*"]}, "status", False),
-        ({"resources": ["*/*"]}, "status", True),
-        ({"resources": ["*/*"]}, "", True),
-        ({"resources": ["configmaps/*"]}, "status", True),
-        ({"resources": ["configmaps/*"]}, "", True),
-        ({"resources": ["configmaps/status"]}, "", False),
-        ({"resources": ["configmaps/status"]}, "status", True),
-        ({"resources": ["*/status"]}, "status", True),
-        ({"scope": "Namespaced"}, "", True),
-        ({"scope": "Cluster"}, "", False),
-    ],
+@cases(
+    ({}, "", True),
+    ({"operations": ["UPDATE", "DELETE"]}, "", False),
+    ({"operations": ["*"]}, "", True),
+    ({"apiGroups": ["apps"]}, "", False),
+    ({"apiVersions": ["v2"]}, "", False),
+    ({"resources": ["*"]}, "", True),
+    ({"resources": ["*"]}, "status", False),
+    ({"resources": ["*/*"]}, "status", True),
+    ({"resources": ["*/*"]}, "", True),
+    ({"resources": ["configmaps/*"]}, "status", True),
+    ({"resources": ["configmaps/*"]}, "", True),
+    ({"resources": ["configmaps/status"]}, "", False),
+    ({"resources": ["configmaps/status"]}, "status", True),
+    ({"resources": ["*/status"]}, "status", True),
+    ({"scope": "Namespaced"}, "", True),
+    ({"scope": "Cluster"}, "", False),
 )
 def test_rules_match(
-    hooks: Hooks, validating: ValidatingWebhooks, parts: Obj, subresource: str, expected: bool
+    parts: Obj, subresource: str, expected: bool, hooks: Hooks, validating: ValidatingWebhooks
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("see", rules=[rule(resources=["secrets"]), rule(**parts)]))
     assert validating.handles(write(config_map(), subresource=subresource)) is expected
 
 
-@pytest.mark.parametrize(("scope", "expected"), [("Cluster", True), ("Namespaced", False), ("*", True)])
+@cases(("Cluster", True), ("Namespaced", False), ("*", True))
 def test_namespaces_are_cluster_scoped(
-    hooks: Hooks, validating: ValidatingWebhooks, scope: str, expected: bool
+    scope: str, expected: bool, hooks: Hooks, validating: ValidatingWebhooks
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("see", rules=[rule(resources=["namespaces"], scope=scope)]))
     namespace = kube_object("v1", "Namespace", "shop")
@@ -134,9 +130,9 @@ async def test_webhook_configurations_never_go_through_webhooks(hooks: Hooks, va
     assert not validating.handles(write({**kind, "metadata": {"name": "a"}}))
 
 
-@pytest.mark.parametrize(("labels", "received"), [({"env": "prod"}, 1), ({"env": "test"}, 0), ({}, 0)])
+@cases(({"env": "prod"}, 1), ({"env": "test"}, 0), ({}, 0))
 async def test_the_namespace_selector_looks_at_the_namespace_of_the_object(
-    hooks: Hooks, validating: ValidatingWebhooks, labels: dict[str, str], received: int
+    labels: dict[str, str], received: int, hooks: Hooks, validating: ValidatingWebhooks
 ) -> None:
     selector = {"matchLabels": {"env": "prod"}}
     hooks.configure("Validating", "a", hooks.hook("see", namespaceSelector=selector))
@@ -211,30 +207,27 @@ def condition(expression: str) -> list[Obj]:
     return [{"name": "c", "expression": expression}]
 
 
-@pytest.mark.parametrize(
-    ("expression", "received"),
-    [
-        ("object.metadata.labels.app == 'web'", 1),
-        ("object.metadata.labels.app == 'db'", 0),
-        ("oldObject == null && request.operation == 'CREATE'", 1),
-        ("request.userInfo.username == 'ann' && 'devs' in request.userInfo.groups", 1),
-        ("request.subResource == '' && !request.dryRun", 1),
-        ("authorizer.group('').resource('configmaps').namespace('shop').check('delete').allowed()", 0),
-        ("!authorizer.requestResource.check('breakglass').allowed()", 1),
-        ("!authorizer.path('/healthz').check('get').allowed()", 1),
-    ],
+@cases(
+    ("object.metadata.labels.app == 'web'", 1),
+    ("object.metadata.labels.app == 'db'", 0),
+    ("oldObject == null && request.operation == 'CREATE'", 1),
+    ("request.userInfo.username == 'ann' && 'devs' in request.userInfo.groups", 1),
+    ("request.subResource == '' && !request.dryRun", 1),
+    ("authorizer.group('').resource('configmaps').namespace('shop').check('delete').allowed()", 0),
+    ("!authorizer.requestResource.check('breakglass').allowed()", 1),
+    ("!authorizer.path('/healthz').check('get').allowed()", 1),
 )
 async def test_all_match_conditions_must_hold(
-    hooks: Hooks, validating: ValidatingWebhooks, expression: str, received: int
+    expression: str, received: int, hooks: Hooks, validating: ValidatingWebhooks
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("see", matchConditions=condition(expression)))
     await run(validating, write(config_map()))
     assert len(hooks.requests) == received
 
 
-@pytest.mark.parametrize("expression", ["object.spec.missing == 1", "object.(", "nothing == 1"])
+@cases("object.spec.missing == 1", "object.(", "nothing == 1")
 async def test_a_condition_that_fails_is_what_the_failure_policy_says(
-    hooks: Hooks, validating: ValidatingWebhooks, expression: str
+    expression: str, hooks: Hooks, validating: ValidatingWebhooks
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("see", matchConditions=condition(expression), failurePolicy="Ignore"))
     await run(validating, write(config_map()))

@@ -6,7 +6,6 @@ import base64
 from typing import Any
 
 import orjson
-import pytest
 
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import InternalError
@@ -25,6 +24,7 @@ from tests.kube.server.admission.webhooks.hooks import (
     run,
     write,
 )
+from tests.support.cases import cases
 from tests.support.counting import counted_calls
 from tests.support.tls_backend import resource_of
 
@@ -60,9 +60,9 @@ async def test_identity_cannot_be_patched(hooks: Hooks, mutating: MutatingWebhoo
     assert changed == config_map(seen="yes")
 
 
-@pytest.mark.parametrize(("subresource", "kept"), [("", "status"), ("status", "spec")])
+@cases(("", "status"), ("status", "spec"))
 async def test_a_write_of_one_part_stays_one(
-    hooks: Hooks, mutating: MutatingWebhooks, subresource: str, kept: str
+    subresource: str, kept: str, hooks: Hooks, mutating: MutatingWebhooks
 ) -> None:
     wanted = {"operations": ["UPDATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["*", "*/status"]}
     both = patching(
@@ -85,20 +85,17 @@ async def test_fields_that_the_kind_does_not_have_are_dropped_from_patches(
     assert await run(mutating, write(config_map())) == config_map()
 
 
-@pytest.mark.parametrize(
-    "operations",
-    [
-        [{"op": "remove", "path": "/data/missing"}],
-        [{"op": "test", "path": "/data/a", "value": "2"}],
-        [{"op": "replace", "path": "/data", "value": [1]}],
-        [{"op": "add", "path": "/metadata", "value": None}],
-        [{"op": "jump", "path": "/data"}],
-        "text",
-        {"op": "add"},
-    ],
+@cases(
+    [{"op": "remove", "path": "/data/missing"}],
+    [{"op": "test", "path": "/data/a", "value": "2"}],
+    [{"op": "replace", "path": "/data", "value": [1]}],
+    [{"op": "add", "path": "/metadata", "value": None}],
+    [{"op": "jump", "path": "/data"}],
+    "text",
+    {"op": "add"},
 )
 async def test_a_patch_that_cannot_be_applied_stops_the_write_whatever_the_policy(
-    hooks: Hooks, mutating: MutatingWebhooks, operations: Any
+    operations: Any, hooks: Hooks, mutating: MutatingWebhooks
 ) -> None:
     patch = base64.b64encode(orjson.dumps(operations)).decode()
     answer = lambda review: respond(review, patch=patch, patchType="JSONPatch")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
 from aiohttp import web
 
 from karmada.kube.objects.copying import copy_json
@@ -13,23 +12,21 @@ from karmada.kube.objects.errors import BadRequest, InternalError
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from tests.kube.server.admission.webhooks.hooks import CA, Answer, Hooks, config_map, refusal, respond, run, write
+from tests.support.cases import cases
 
 # verdicts
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "reason", "message"),
-    [
-        ({"message": "no", "code": 403, "reason": "Forbidden"}, 403, "Forbidden", ": no"),
-        ({"message": "no"}, 400, "", ": no"),
-        ({"message": "no", "code": 200}, 400, "", ": no"),
-        ({"message": "no", "code": 422}, 422, "", ": no"),
-        ({"reason": "Because"}, 400, "Because", ": Because"),
-        (None, 400, "", " without explanation"),
-    ],
+@cases(
+    ({"message": "no", "code": 403, "reason": "Forbidden"}, 403, "Forbidden", ": no"),
+    ({"message": "no"}, 400, "", ": no"),
+    ({"message": "no", "code": 200}, 400, "", ": no"),
+    ({"message": "no", "code": 422}, 422, "", ": no"),
+    ({"reason": "Because"}, 400, "Because", ": Because"),
+    (None, 400, "", " without explanation"),
 )
 async def test_a_refusal_carries_the_status_of_the_webhook(
-    hooks: Hooks, validating: ValidatingWebhooks, status: Obj | None, code: int, reason: str, message: str
+    status: Obj | None, code: int, reason: str, message: str, hooks: Hooks, validating: ValidatingWebhooks
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("no", lambda review: respond(review, allowed=False, status=status)))
     error = await refusal(validating, write(config_map()))
@@ -67,9 +64,7 @@ CALL = PREFIX + "failed to call webhook: "
 REVIEW = "admission.k8s.io/v1, Kind=AdmissionReview"
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
+@cases(
         (without("response"), INVALID + "webhook response was absent"),
         (without("kind"), f"{INVALID}expected webhook response of {REVIEW}, got admission.k8s.io/v1, Kind="),
         (without("apiVersion"), f"{INVALID}expected webhook response of {REVIEW}, got /, Kind=AdmissionReview"),
@@ -81,10 +76,9 @@ REVIEW = "admission.k8s.io/v1, Kind=AdmissionReview"
         (lambda _: web.Response(text="x", status=404), CALL + "the server could not find the requested resource"),
         (lambda _: web.Response(text="boom", status=500),
          CALL + 'an error on the server ("boom") has prevented the request from succeeding'),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 async def test_an_answer_that_cannot_be_used_is_a_failed_call(
-    hooks: Hooks, mutating: MutatingWebhooks, answer: Answer, message: str
+    answer: Answer, message: str, hooks: Hooks, mutating: MutatingWebhooks
 ) -> None:
     hooks.configure("Mutating", "a", hooks.hook("bad", answer, failurePolicy="Fail"))
     error = await refusal(mutating, write(config_map()))
@@ -109,11 +103,9 @@ async def test_text_that_is_no_json_is_a_failed_call(hooks: Hooks, validating: V
     assert error.message.startswith(CALL + "couldn't get version/kind; json parse error: ")
 
 
-@pytest.mark.parametrize(
-    ("response", "field"), [({"patch": "W10="}, "patch"), ({"patchType": "JSONPatch"}, "patchType")]
-)
+@cases(({"patch": "W10="}, "patch"), ({"patchType": "JSONPatch"}, "patchType"))
 async def test_a_validating_webhook_may_not_patch(
-    hooks: Hooks, validating: ValidatingWebhooks, response: Obj, field: str
+    response: Obj, field: str, hooks: Hooks, validating: ValidatingWebhooks
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("bad", lambda review: respond(review, **response)))
     error = await refusal(validating, write(config_map()))
@@ -169,18 +161,18 @@ async def test_validating_webhooks_run_at_the_same_time_and_the_first_refusal_co
 # dry run
 
 
-@pytest.mark.parametrize("side_effects", ["None", "NoneOnDryRun"])
+@cases("None", "NoneOnDryRun")
 async def test_harmless_webhooks_take_part_in_dry_runs(
-    hooks: Hooks, validating: ValidatingWebhooks, side_effects: str
+    side_effects: str, hooks: Hooks, validating: ValidatingWebhooks
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("see", sideEffects=side_effects))
     await run(validating, write(config_map(), dry_run=True))
     assert hooks.requests[0][1]["request"]["dryRun"] is True
 
 
-@pytest.mark.parametrize("side_effects", ["Some", "Unknown"])
+@cases("Some", "Unknown")
 async def test_a_dry_run_is_refused_where_a_webhook_has_side_effects(
-    hooks: Hooks, validating: ValidatingWebhooks, side_effects: str
+    side_effects: str, hooks: Hooks, validating: ValidatingWebhooks
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("see", sideEffects=side_effects, failurePolicy="Ignore"))
     error = await refusal(validating, write(config_map(), dry_run=True))
