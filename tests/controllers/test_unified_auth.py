@@ -13,17 +13,10 @@ from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers import unified_auth
 from karmada.controllers.cluster.controller import Clusters
-from karmada.controllers.unified_auth import (
-    CLUSTER_ROLE_BINDINGS,
-    CLUSTER_ROLES,
-    Subject,
-    UnifiedAuth,
-    impersonation_rules,
-    proxied_clusters,
-)
+from karmada.controllers.unified_auth import Subject, UnifiedAuth, impersonation_rules, proxied_clusters
 from karmada.joining.join import JoinError
 from karmada.kube.objects.errors import Forbidden
-from karmada.kube.objects.gvrs import EVENTS, SECRETS
+from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, EVENTS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from tests.support.cases import cases

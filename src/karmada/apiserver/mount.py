@@ -26,6 +26,7 @@ from karmada.apiserver.members import SECRETS, FindSecret, Members
 from karmada.apiserver.registration import cluster_info, registration_rights
 from karmada.apiserver.tenant_roles import tenant_roles
 from karmada.features import default_gates
+from karmada.kube.objects import rbac
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.logging import get_logger
@@ -122,19 +123,9 @@ def system_namespaces() -> list[Obj]:
 
 def proxy_rights() -> list[Obj]:
     """Grants the administrator the proxy of every cluster; administrators grant it to others in the same way."""
-    name, group = "cluster-proxy-admin", "rbac.authorization.k8s.io"
+    name = "cluster-proxy-admin"
     rule = {"apiGroups": [CLUSTERS.group], "resources": ["clusters/proxy"], "verbs": ["*"]}
-    metadata = {"name": name, "labels": _OURS}
-    return [
-        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": [rule]},
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": metadata,
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
-            "subjects": [{"apiGroup": group, "kind": "User", "name": ADMIN_USER}],
-        },
-    ]
+    return [rbac.role(name, [rule], labels=_OURS), rbac.binding(name, rbac.user(ADMIN_USER), labels=_OURS)]
 
 
 def mount_registries(server: ServerCore) -> None:

@@ -8,8 +8,10 @@ of them, that of the RBAC generator, it creates the roles of its agent. Agents m
 from __future__ import annotations
 
 import base64
+from functools import partial
 
 from karmada.api import well_known
+from karmada.kube.objects import rbac
 from karmada.kube.objects.bootstrap_tokens import INFO_KEY, INFO_NAME, INFO_NAMESPACE
 from karmada.kube.objects.types import Obj
 
@@ -25,19 +27,19 @@ def registration_rights() -> list[Obj]:
     """Roles first, then bindings."""
     read_info = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [INFO_NAME], "verbs": ["get"]}
     everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
-    joining, agents = ("Group", well_known.BOOTSTRAP_GROUP), ("Group", well_known.AGENT_GROUP)
+    joining, agents = rbac.group(well_known.BOOTSTRAP_GROUP), rbac.group(well_known.AGENT_GROUP)
+    role, binding = partial(rbac.role, labels=_LABELS), partial(rbac.binding, labels=_LABELS)
+    rotation = "system:karmada:agent-autoapprove-certificate-rotation"
     return [
-        _object("Role", _INFO_READER, INFO_NAMESPACE, rules=[read_info]),
-        _object("ClusterRole", _GENERATOR, rules=[everything]),
-        _object("ClusterRole", _AUTOAPPROVER, rules=[_create_request(well_known.APPROVE_AGENT)]),
-        _object("ClusterRole", _SELF_AUTOAPPROVER, rules=[_create_request(well_known.APPROVE_SELF)]),
-        _binding("RoleBinding", _INFO_READER, _INFO_READER, ("User", "system:anonymous"), INFO_NAMESPACE),
-        _binding("ClusterRoleBinding", _GENERATOR, _GENERATOR, ("User", well_known.RBAC_GENERATOR)),
-        _binding("ClusterRoleBinding", "system:karmada:agent-bootstrap", "system:node-bootstrapper", joining),
-        _binding("ClusterRoleBinding", "system:karmada:agent-autoapprove-bootstrap", _AUTOAPPROVER, joining),
-        _binding(
-            "ClusterRoleBinding", "system:karmada:agent-autoapprove-certificate-rotation", _SELF_AUTOAPPROVER, agents
-        ),
+        role(_INFO_READER, [read_info], INFO_NAMESPACE),
+        role(_GENERATOR, [everything]),
+        role(_AUTOAPPROVER, [_create_request(well_known.APPROVE_AGENT)]),
+        role(_SELF_AUTOAPPROVER, [_create_request(well_known.APPROVE_SELF)]),
+        binding(_INFO_READER, rbac.user("system:anonymous"), INFO_NAMESPACE),
+        binding(_GENERATOR, rbac.user(well_known.RBAC_GENERATOR)),
+        binding("system:karmada:agent-bootstrap", joining, role="system:node-bootstrapper"),
+        binding("system:karmada:agent-autoapprove-bootstrap", joining, role=_AUTOAPPROVER),
+        binding(rotation, agents, role=_SELF_AUTOAPPROVER),
     ]
 
 
@@ -64,16 +66,3 @@ def _create_request(subresource: str) -> Obj:
     """Return the right that a SubjectAccessReview checks before a request is approved."""
     resource = f"certificatesigningrequests/{subresource}"
     return {"apiGroups": ["certificates.k8s.io"], "resources": [resource], "verbs": ["create"]}
-
-
-def _object(kind: str, name: str, namespace: str = "", **content: object) -> Obj:
-    metadata: Obj = {"name": name, "labels": _LABELS}
-    if namespace:
-        metadata["namespace"] = namespace
-    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, **content}
-
-
-def _binding(kind: str, name: str, role: str, subject: tuple[str, str], namespace: str = "") -> Obj:
-    reference = {"apiGroup": _RBAC, "kind": kind.removesuffix("Binding"), "name": role}
-    bound = {"apiGroup": _RBAC, "kind": subject[0], "name": subject[1]}
-    return _object(kind, name, namespace, roleRef=reference, subjects=[bound])

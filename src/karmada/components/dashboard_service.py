@@ -12,6 +12,7 @@ from karmada.dashboard.login import CertificateLogin, Login
 from karmada.dashboard.server import Dashboard, Options
 from karmada.dashboard.viewer import Identity
 from karmada.kube.client.config import Material, RestConfig
+from karmada.kube.objects import rbac
 from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 USER: Final = "system:karmada-dashboard"
 _NAME: Final = "karmada-dashboard-impersonator"
-_RBAC: Final = "rbac.authorization.k8s.io"
 _DAYS: Final = 3650
 """The key exists for as long as the process does."""
 
@@ -27,21 +27,7 @@ _DAYS: Final = 3650
 def impersonation_rights() -> list[Obj]:
     """For the dashboard's own user: acting as others, and nothing else."""
     rules = [{"apiGroups": [""], "resources": ["users", "groups", "serviceaccounts"], "verbs": ["impersonate"]}]
-    return [
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": _NAME},
-            "rules": rules,
-        },
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": _NAME},
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": _NAME},
-            "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": USER}],
-        },
-    ]
+    return [rbac.role(_NAME, rules), rbac.binding(_NAME, rbac.user(USER))]
 
 
 class DashboardService:

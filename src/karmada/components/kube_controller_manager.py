@@ -7,7 +7,6 @@ the controllers that make pods. Of several such processes one is the leader and 
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -102,24 +101,11 @@ async def _serve(given: Given) -> None:
         try:
             if await start_unless(stopping, extension.start()):
                 click.echo(f"Controllers of Kubernetes at {extension.server.url}")
-                await _work(manager, stopping)
+                await start_unless(stopping, manager.run())  # LeadershipLost when another process took over
             click.echo("Stopping", file=sys.stderr)
         finally:
             await extension.stop()
             await manager.client.close()
-
-
-async def _work(manager: Manager, stopping: asyncio.Event) -> None:
-    """Until `stopping`; LeadershipLost when another process took over."""
-    from karmada.kube.runtime.waiting import cancel_and_wait
-
-    working, stopped = asyncio.create_task(manager.run()), asyncio.create_task(stopping.wait())
-    try:
-        await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            working.result()
-    finally:
-        await cancel_and_wait(working, stopped)
 
 
 def assembled(given: Given, stack: ExitStack) -> tuple[Extension, Manager]:

@@ -12,7 +12,7 @@ import click
 
 from karmada.components.flags import Endpoints
 from karmada.components.hanging import ending_hangs, open_quarantine
-from karmada.components.running import begin
+from karmada.components.running import begin, start_unless
 
 if TYPE_CHECKING:
     from karmada.components.flags import Given
@@ -102,23 +102,13 @@ class Process:
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Until `stopping`; LeadershipLost when another process took over."""
-        from karmada.kube.runtime.waiting import cancel_and_wait
-
         started: list[ObservabilityServer] = []
-        stopped = asyncio.create_task(stopping.wait())
         try:
             for endpoint in self.endpoints:
                 started.append(endpoint)
                 await endpoint.start()
-            working = asyncio.create_task(self._work())
-            try:
-                await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
-                if working.done():
-                    working.result()
-            finally:
-                await cancel_and_wait(working)
+            await start_unless(stopping, self._work())
         finally:
-            await cancel_and_wait(stopped)
             for endpoint in reversed(started):
                 await endpoint.stop()
             for client in (self.client, self._unguarded):

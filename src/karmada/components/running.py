@@ -167,7 +167,7 @@ async def run(
 
 
 async def start_unless(stopping: asyncio.Event, start: Coroutine[Any, Any, None]) -> bool:
-    """Return whether it has started; False when it had to stop before, and the start was given up."""
+    """Return whether it has started, or done its work; False when it had to stop before, and that was given up."""
     starting, stopped = asyncio.create_task(start), asyncio.create_task(stopping.wait())
     try:
         await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)

@@ -22,9 +22,10 @@ from karmada.controllers.context import Context
 from karmada.controllers.works import Works
 from karmada.joining.impersonator import provide_impersonator
 from karmada.joining.join import JoinError
-from karmada.kube.objects import meta
+from karmada.kube.objects import meta, rbac
 from karmada.kube.objects.errors import ApiError, Forbidden
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
@@ -33,9 +34,7 @@ from karmada.members.access import NoAccess
 
 CONTROLLER: Final = "unified-auth-controller"
 IMPERSONATOR: Final = "karmada-impersonator"
-RBAC_GROUP: Final = "rbac.authorization.k8s.io"
-CLUSTER_ROLES: Final = GVR(RBAC_GROUP, "v1", "clusterroles")
-CLUSTER_ROLE_BINDINGS: Final = GVR(RBAC_GROUP, "v1", "clusterrolebindings")
+_LABELS: Final = {well_known.SYSTEM: well_known.TRUE}
 NAMESPACES: Final = GVR("", "v1", "namespaces")
 _ALL: Final = "*"
 _GRANTING, _BY_ROLE = "grants-proxy", "cluster-role"
@@ -223,20 +222,9 @@ def _all_grants(_obj: Obj) -> Iterable[Key]:
     return (_ROLES_AND_BINDINGS,)
 
 
-def _metadata() -> Obj:
-    return {"name": IMPERSONATOR, "labels": {well_known.SYSTEM: well_known.TRUE}}
-
-
 def _role(rules: list[Obj] | None) -> Obj:
-    return {"apiVersion": f"{RBAC_GROUP}/v1", "kind": "ClusterRole", "metadata": _metadata(), "rules": rules}
+    return rbac.role(IMPERSONATOR, rules, labels=_LABELS)
 
 
 def _binding(account_namespace: str) -> Obj:
-    subject = {"kind": "ServiceAccount", "name": IMPERSONATOR, "namespace": account_namespace}
-    return {
-        "apiVersion": f"{RBAC_GROUP}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": _metadata(),
-        "subjects": [subject],
-        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": IMPERSONATOR},
-    }
+    return rbac.binding(IMPERSONATOR, rbac.account(account_namespace, IMPERSONATOR), labels=_LABELS)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from karmada.api import well_known
+from karmada.kube.objects import rbac
 from karmada.kube.objects.types import Obj
 
 IMPERSONATOR: Final = "karmada-impersonator"
 ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
 ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
-_RBAC: Final = "rbac.authorization.k8s.io"
 _OURS: Final = {well_known.SYSTEM: well_known.TRUE}
 
 
@@ -31,25 +31,12 @@ def token_secret(where: str, account: str) -> Obj:
 
 def everything_role(name: str) -> Obj:
     """May do anything there is."""
-    return {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name, "labels": _OURS},
-        "rules": [
-            {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-            {"nonResourceURLs": ["*"], "verbs": ["get"]},
-        ],
-    }
+    everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    return rbac.role(name, [everything, {"nonResourceURLs": ["*"], "verbs": ["get"]}], labels=_OURS)
 
 
 def role_binding(name: str, where: str, account: str) -> Obj:
-    return {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name, "labels": _OURS},
-        "subjects": [{"kind": "ServiceAccount", "namespace": where, "name": account}],
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
-    }
+    return rbac.binding(name, rbac.account(where, account), labels=_OURS)
 
 
 def credentials(where: str, name: str, data: dict[str, str]) -> Obj:

@@ -82,10 +82,7 @@ class _Bringing:
         async def bring() -> None:
             await self._simulator()
             await self._exists(name, run_processes=pull)
-            if pull:
-                await self._register(name)
-            else:
-                await self._join(name, self._folder.members_kubeconfig, name, renew=True)
+            await self._join(name, self._folder.members_kubeconfig, name, renew=True, pull=pull)
 
         await self._report_failure(name, bring)
 
@@ -121,29 +118,21 @@ class _Bringing:
             cluster["name"]: cluster for cluster in await asyncio.to_thread(self._admin.request, "GET", "/clusters")
         }
 
-    async def _join(self, name: str, kubeconfig: Path, context: str, *, renew: bool) -> None:
+    async def _join(self, name: str, kubeconfig: Path, context: str, *, renew: bool, pull: bool = False) -> None:
+        """Join the cluster, or in mode `pull` register it, and wait until it is Ready."""
         self._board.doing(name, "waiting for the control plane")
         await self._plane()
-        self._board.doing(name, "joins")
-        config = way(kubeconfig, context)
-        async with connected(way(self._folder.control_kubeconfig)) as control:
-            async with connected(config) as member:
-                await ensure_joined(control, member, config, name, renew=renew)
-            self._board.doing(name, "checking")
-            cluster = await _ready(control, name)
-        self._board.done(name, summary(cluster))
-
-    async def _register(self, name: str) -> None:
-        self._board.doing(name, "waiting for the control plane")
-        await self._plane()
-        self._board.doing(name, "registers")
-        control_way, config = way(self._folder.control_kubeconfig), way(self._folder.members_kubeconfig, name)
+        self._board.doing(name, "registers" if pull else "joins")
+        control_way, config = way(self._folder.control_kubeconfig), way(kubeconfig, context)
         async with connected(control_way) as control:
             async with connected(config) as member:
-                await ensure_registered(control, member, control_way, config, name)
+                if pull:
+                    await ensure_registered(control, member, control_way, config, name)
+                else:
+                    await ensure_joined(control, member, config, name, renew=renew)
             self._board.doing(name, "checking")
             cluster = await _ready(control, name)
-        self._board.done(name, f"{summary(cluster)}, mode Pull")
+        self._board.done(name, summary(cluster) + (", mode Pull" if pull else ""))
 
 
 async def _ready(control: Client, name: str) -> Obj:

@@ -13,7 +13,7 @@ from karmada.api import well_known
 from karmada.joining import objects
 from karmada.joining.pull.certificates import Credentials
 from karmada.kube.client.config import RestConfig
-from karmada.kube.objects import meta
+from karmada.kube.objects import meta, rbac
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import (
     ACCOUNTS,
@@ -34,7 +34,6 @@ KUBECONFIG_FOLDER: Final = "/etc/kubeconfig"
 AGENT_ACCOUNT: Final = "karmada-agent-sa"
 CONTROL_PLANE: Final = "karmada-apiserver"
 """Name of the control plane in kubeconfigs of agents."""
-_RBAC: Final = "rbac.authorization.k8s.io"
 _OURS: Final = {well_known.SYSTEM: well_known.TRUE}
 _APP: Final = {"app": well_known.AGENT}
 
@@ -68,13 +67,14 @@ def agent_rights(cluster: str, namespace: str) -> list[Placed]:
     """
     space = well_known.execution_namespace(cluster)
     whole, secrets, works = (f"system:karmada:{cluster}:{part}" for part in ("agent", "agent-secret", "agent-work"))
+    agent = rbac.user(well_known.agent_user(cluster))
     return [
-        Placed(CLUSTER_ROLES, _rbac("ClusterRole", whole, rules=_cluster_rules(cluster))),
-        Placed(CLUSTER_ROLE_BINDINGS, _bound("ClusterRoleBinding", whole, cluster)),
-        Placed(ROLES, _rbac("Role", secrets, namespace, rules=_secret_rules(cluster))),
-        Placed(ROLES, _rbac("Role", works, space, rules=_work_rules())),
-        Placed(ROLE_BINDINGS, _bound("RoleBinding", secrets, cluster, namespace)),
-        Placed(ROLE_BINDINGS, _bound("RoleBinding", works, cluster, space)),
+        Placed(CLUSTER_ROLES, rbac.role(whole, _cluster_rules(cluster), labels=_OURS)),
+        Placed(CLUSTER_ROLE_BINDINGS, rbac.binding(whole, agent, labels=_OURS)),
+        Placed(ROLES, rbac.role(secrets, _secret_rules(cluster), namespace, labels=_OURS)),
+        Placed(ROLES, rbac.role(works, _work_rules(), space, labels=_OURS)),
+        Placed(ROLE_BINDINGS, rbac.binding(secrets, agent, namespace, labels=_OURS)),
+        Placed(ROLE_BINDINGS, rbac.binding(works, agent, space, labels=_OURS)),
     ]
 
 
@@ -116,19 +116,6 @@ def _work_rules() -> list[Obj]:
 def _rule(group: str, resources: list[str], verbs: list[str], names: list[str] | None = None) -> Obj:
     rule: Obj = {"apiGroups": [group], "resources": resources, "verbs": verbs}
     return {**rule, "resourceNames": names} if names else rule
-
-
-def _rbac(kind: str, name: str, namespace: str = "", **content: object) -> Obj:
-    metadata: Obj = {"name": name, "labels": _OURS}
-    if namespace:
-        metadata["namespace"] = namespace
-    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, **content}
-
-
-def _bound(kind: str, name: str, cluster: str, namespace: str = "") -> Obj:
-    reference = {"apiGroup": _RBAC, "kind": kind.removesuffix("Binding"), "name": name}
-    subject = {"apiGroup": _RBAC, "kind": "User", "name": well_known.agent_user(cluster)}
-    return _rbac(kind, name, namespace, roleRef=reference, subjects=[subject])
 
 
 # in the cluster

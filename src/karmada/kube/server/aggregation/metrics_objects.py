@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from karmada.kube.objects import rbac
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.types import Obj
@@ -64,9 +65,4 @@ def reader_role(labels: Mapping[str, str]) -> Obj:
     """Return the rules for metrics: the right to view a namespace includes the metrics of its pods."""
     into = {f"rbac.authorization.k8s.io/aggregate-to-{role}": "true" for role in ("admin", "edit", "view")}
     rule = {"apiGroups": [METRICS.group], "resources": ["pods", "nodes"], "verbs": ["get", "list", "watch"]}
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "system:aggregated-metrics-reader", "labels": {**labels, **into}},
-        "rules": [rule],
-    }
+    return rbac.role("system:aggregated-metrics-reader", [rule], labels={**labels, **into})
