@@ -19,6 +19,7 @@ from karmada.kube.schema import walk
 from karmada.kube.schema.builtin import OBJECT_META, Definitions
 from karmada.kube.schema.decode import DecodeError, duplicate_fields, normalize, parse_json
 from karmada.kube.schema.node import Node
+from karmada.kube.schema.structural import Checks
 from tests.support.cases import cases
 from tests.support.objects import kube_object
 
@@ -355,7 +356,9 @@ class TestCustomResources:
                 type="object",
                 properties={
                     "size": Node(type="integer"),
-                    "free": Node(type="object", preserve=True, properties={"known": Node(type="object")}),
+                    "free": Node(
+                        type="object", preserve=True, properties={"known": Node(type="object", checks=Checks())}
+                    ),
                     "map": Node(type="object", values=Node(type="object", properties={"a": Node(type="string")})),
                     "list": Node(type="array", items=Node(type="object", properties={"a": Node(type="string")})),
                     "inner": Node(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
-from karmada.kube.schema.defaulting import apply_defaults, drop_nulls, prune
+from karmada.kube.schema.defaulting import apply_defaults, prune
 from karmada.kube.schema.structural import compile_schema
 from tests.support.cases import cases
 
@@ -107,8 +107,8 @@ def test_nulls_go_unless_the_field_is_nullable_or_has_a_default() -> None:
             "map": {"k": None},
         }
     }
-    drop_nulls(NODE, obj)
-    assert obj == {"spec": {"a": None, "n": None, "raw": {"u": None}, "deep": {"z": None, "x": None}, "map": {}}}
+    assert prune(NODE, obj, nulls=True) == ["spec.deep.z"]
+    assert obj == {"spec": {"a": None, "n": None, "raw": {"u": None}, "deep": {"x": None}, "map": {}}}
 
 
 @cases(
@@ -199,23 +199,17 @@ def test_defaulting_twice_is_defaulting_once(obj: Obj) -> None:
 
 @given(_objects)
 def test_defaults_survive_pruning_and_null_dropping(obj: Obj) -> None:
-    prune(NODE, obj)
-    drop_nulls(NODE, obj)
+    prune(NODE, obj, nulls=True)
     full = defaulted(obj)
     again = copy_json(full)
-    assert prune(NODE, again) == []
-    drop_nulls(NODE, again)
+    assert prune(NODE, again, nulls=True) == []
     assert again == full
 
 
 @given(_objects)
-def test_pruning_with_nulls_is_pruning_and_then_dropping_nulls(obj: Obj) -> None:
-    apart, together = copy_json(obj), copy_json(obj)
-    unknown = prune(NODE, apart)
-    for key in ("spec", "status"):
-        if key in apart and apart[key] is None and key != "spec":
-            del apart[key]
-        elif isinstance(apart.get(key), dict | list):
-            drop_nulls(NODE.properties[key], apart[key])
+def test_pruning_with_nulls_removes_the_same_fields_and_all_nulls_that_count_as_absent(obj: Obj) -> None:
+    without, together = copy_json(obj), copy_json(obj)
+    unknown = prune(NODE, without)
     assert prune(NODE, together, nulls=True) == unknown
-    assert together == apart
+    assert prune(NODE, without, nulls=True) == []
+    assert together == without

@@ -150,12 +150,10 @@ def _one_of(kinds: tuple[type, ...]) -> Test:
 
 
 def _struct(node: Node) -> Test:
-    plain = {name: child.checks.plain for name, child in node.properties.items() if child.checks is not None}
+    plain = {name: _plain(child) for name, child in node.properties.items()}
     deep = {name: _test(child) for name, child in node.properties.items()}
     other = _test(node.values) if node.values is not None else _anything if node.preserve else _never
     wanted = {name for name, child in node.properties.items() if child.default is not UNSET} | {*node.required}
-    if other is _anything and not deep and not wanted:
-        return _one_of((dict,))
 
     def test(value: Any) -> bool:
         if type(value) is not dict or not wanted <= value.keys():
@@ -168,12 +166,23 @@ def _struct(node: Node) -> Test:
     return test
 
 
+def _plain(node: Node) -> type | None:
+    """Return the class whose values all conform: of a scalar without conditions, or of an object without a schema."""
+    checks: Checks | None = node.checks
+    if checks is None or checks.plain is not None:
+        return None if checks is None else checks.plain
+    free = node.type == "object" and node.preserve and not node.properties and node.values is None
+    return dict if free and not (node.embedded or node.required or checks.conditions) else None
+
+
 def _list(node: Node) -> Test:
     if node.items is None:
         return _never
-    item_fits, keyed = _test(node.items), node.list_type != "atomic"
+    item_fits, plain, keyed = _test(node.items), _plain(node.items), node.list_type != "atomic"
 
     def test(value: Any) -> bool:
-        return type(value) is list and all(map(item_fits, value)) and not (keyed and duplicates(node, value))
+        if type(value) is not list or not all(type(item) is plain or item_fits(item) for item in value):
+            return False
+        return not (keyed and duplicates(node, value))
 
     return test

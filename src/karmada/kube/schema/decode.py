@@ -14,13 +14,12 @@ import orjson
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.conforming import conforming
+from karmada.kube.schema.defaulting import prune
 from karmada.kube.schema.gojson import parse_like_go
 from karmada.kube.schema.node import Node
 from karmada.kube.schema.walk import MOST_UNKNOWN, DecodeError, Mismatch, Path, show_path, walker
 
 __all__ = ["DecodeError", "duplicate_fields", "normalize", "parse_json"]
-
-_EMBEDDED = frozenset(("apiVersion", "kind", "metadata"))
 
 
 def parse_json(body: bytes) -> Any:
@@ -79,7 +78,8 @@ def normalize(node: Node, obj: Obj, *, custom: bool = False, known: Obj | None =
     path = Path(None if custom else known)
     try:
         if custom:
-            _prune_resource(node, obj, path, _settled(node, obj, known), (known or {}).get("metadata"))
+            prune(node, obj, settled=_settled(node, obj, known), path=path, in_form=_metadata_in_form)
+            _metadata_in_form(node, obj, path, (known or {}).get("metadata"))
         else:
             walker(node)(obj, path)
     except Mismatch as error:
@@ -116,13 +116,8 @@ def _settled(node: Node, obj: Obj, known: Obj | None) -> frozenset[str]:
     return frozenset(key for key in obj if key not in other) | conforming(node, other)
 
 
-def _prune_resource(
-    node: Node, obj: Any, path: Path, settled: frozenset[str] = frozenset(), known: Obj | None = None
-) -> None:
-    """Prune an object with apiVersion, kind and metadata: the root, or one embedded in it. `known`: checked before."""
-    if not isinstance(obj, dict):
-        return
-    _prune_struct(node, obj, path, _EMBEDDED | settled)
+def _metadata_in_form(node: Node, obj: Obj, path: Path, known: Obj | None = None) -> None:
+    """Treat the metadata of a custom resource, or of an object in it, as a built-in. `known`: checked before."""
     metadata, schema = obj.get("metadata"), node.properties.get("metadata")
     if metadata is not None and schema is not None and schema.definition and not _same_members(metadata, known):
         path.append("metadata")
@@ -139,34 +134,3 @@ def _same_members(obj: Any, known: Obj | None) -> bool:
         if before is None or not (before is value or (type(before) is str is type(value) and before == value)):
             return False
     return True
-
-
-def _prune_struct(node: Node, obj: Obj, path: Path, keep: frozenset[str] = frozenset()) -> None:
-    gone = []
-    for key, value in obj.items():
-        if key in keep:
-            continue
-        child = node.properties.get(key) or node.values
-        if child is not None:
-            path.append(key)
-            _prune(child, value, path)
-            path.pop()
-        elif not node.preserve:
-            path.note_unknown(key)
-            gone.append(key)
-    for key in gone:
-        del obj[key]
-
-
-def _prune(node: Node, value: Any, path: Path) -> None:
-    if isinstance(value, dict):
-        if node.embedded:
-            _prune_resource(node, value, path)
-        elif node.type == "object" or node.properties or node.values is not None:
-            _prune_struct(node, value, path)
-    elif value.__class__ is list and node.items is not None:
-        path.append(0)
-        for index, item in enumerate(value):
-            path[-1] = index
-            _prune(node.items, item, path)
-        path.pop()

@@ -6,12 +6,14 @@ is filled in and then gets the defaults below it, so a default need not repeat t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import UNSET, Node
 from karmada.kube.schema.structural import Checks
+from karmada.kube.schema.walk import Path
 
 _IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -55,86 +57,79 @@ def _default_properties(node: Node, value: Obj, settled: frozenset[str]) -> None
             _default(child, present)
 
 
-def drop_nulls(node: Node, obj: Obj) -> None:
-    """Remove nulls of fields that are not nullable and have no default, in place."""
-    _drop(node, obj)
+InForm = Callable[[Node, Obj, Path], None]
+"""Brings the metadata of an embedded object into form."""
 
 
-def _drop(node: Node, value: Any) -> None:
-    if isinstance(value, dict):
-        properties, values = node.properties, node.values
-        gone: list[str] | None = None
-        for key, item in value.items():
-            child = properties.get(key, values)
-            if child is None:
-                continue
-            if item is None:
-                if not child.nullable and child.default is UNSET:
-                    gone = [*(gone or ()), key]
-            elif (isinstance(item, dict) or type(item) is list) and child.checks is not None:
-                _drop(child, item)
-        for key in gone or ():
-            del value[key]
-    elif type(value) is list and node.items is not None:
-        for item in value:
-            if isinstance(item, dict) or type(item) is list:
-                _drop(node.items, item)
+def prune(
+    node: Node,
+    obj: Obj,
+    *,
+    nulls: bool = False,
+    settled: frozenset[str] = frozenset(),
+    path: Path | None = None,
+    in_form: InForm | None = None,
+) -> list[str]:
+    """Remove what the schema does not know, in place; return the paths of what was removed, the first of them.
 
-
-def prune(node: Node, obj: Obj, *, nulls: bool = False, settled: frozenset[str] = frozenset()) -> list[str]:
-    """Remove what the schema does not know, in place; the paths of what was removed.
-
-    The root's apiVersion, kind and metadata are left alone, as are the parts that are `settled`. With `nulls`, drop
-    nulls in the same walk.
+    The root's apiVersion, kind and metadata are left alone, as are the parts that are `settled`, and with `in_form`
+    those of embedded objects, which it gets instead. With `nulls`, those go in the same walk that count as absent.
     """
-    unknown: list[str] = []
-    properties, values, preserve = node.properties, node.values, node.preserve
-    for key, item in list(obj.items()):
-        if key in _IDENTITY or key in settled:
+    keep = _IDENTITY | settled
+    if obj.keys() <= keep:
+        return []
+    path = Path() if path is None else path
+    _prune_members(node, obj, path, nulls, in_form, keep)
+    return path.unknown
+
+
+def _prune_members(
+    node: Node, obj: Obj, path: Path, nulls: bool, in_form: InForm | None, keep: frozenset[str] = frozenset()
+) -> None:
+    """Prune an object; keeping unknown fields is not inherited, a declared field decides for itself."""
+    properties, values = node.properties, node.values
+    preserve = node.preserve or (node.checks is None and not properties and values is None)
+    gone: list[str] = []
+    for key, item in obj.items():
+        if key in keep:
             continue
         child = properties.get(key, values)
         if child is not None:
             if isinstance(item, dict) or type(item) is list:
-                _prune(child, item, key, unknown, nulls)
-            elif nulls and item is None and not child.nullable and child.default is UNSET:
-                del obj[key]
-        elif not preserve:
-            del obj[key]
-            unknown.append(key)
-    return unknown
-
-
-def _prune(node: Node, value: Any, path: str, unknown: list[str], nulls: bool) -> None:
-    """Prune a field; keeping unknown fields is not inherited, a declared field decides for itself."""
-    if type(value) is list:
-        _prune_list(node, value, path, unknown, nulls)
-        return
-    properties, values = node.properties, node.values
-    preserve = node.preserve or (node.checks is None and not properties and values is None)
-    gone: list[str] = []
-    for key, item in value.items():
-        child = properties.get(key, values)
-        if child is not None:
-            if isinstance(item, dict) or type(item) is list:
-                _prune(child, item, f"{path}.{key}", unknown, nulls)
+                path.append(key)
+                _prune(child, item, path, nulls, in_form)
+                path.pop()
             elif nulls and item is None and not child.nullable and child.default is UNSET:
                 gone.append(key)
         elif not preserve:
+            path.note_unknown(key)
             gone.append(key)
-            unknown.append(f"{path}.{key}")
     for key in gone:
-        del value[key]
+        del obj[key]
 
 
-def _prune_list(node: Node, value: list[Any], path: str, unknown: list[str], nulls: bool) -> None:
-    items = node.items
-    if items is None:
-        if node.preserve or node.checks is None:
-            return
-        items = _NOTHING
-    for index, item in enumerate(value):
-        if isinstance(item, dict) or type(item) is list:
-            _prune(items, item, f"{path}[{index}]", unknown, nulls)
+def _prune(node: Node, value: Any, path: Path, nulls: bool, in_form: InForm | None) -> None:
+    """Prune a field that holds an object or a list.
+
+    One of another type loses everything; with `in_form` nothing, so that validation sees it as it was sent.
+    """
+    if type(value) is list:
+        items = node.items
+        if items is None:
+            if in_form is not None or node.preserve or node.checks is None:
+                return
+            items = _NOTHING
+        path.append(0)
+        for index, item in enumerate(value):
+            path[-1] = index
+            if isinstance(item, dict) or type(item) is list:
+                _prune(items, item, path, nulls, in_form)
+        path.pop()
+    elif node.embedded and in_form is not None:
+        _prune_members(node, value, path, nulls, in_form, _IDENTITY)
+        in_form(node, value, path)
+    elif in_form is None or node.type == "object" or node.properties or node.values is not None:
+        _prune_members(node, value, path, nulls, in_form)
 
 
 _NOTHING = Node(checks=Checks())

@@ -59,7 +59,8 @@ def validate(node: Node, obj: Obj, old: Obj | None = None, settled: frozenset[st
     _object(node, obj, MISSING, "", errors, settled)
     if node.checks.conditions:
         _conditions(node.checks, obj, "", errors)
-    _embedded_objects(node, obj, MISSING, "", errors, settled)
+    if node.checks.has_embedded:
+        _embedded_objects(node, obj, MISSING, "", errors, settled)
     if errors and old is not None:
         errors = FieldErrors()
         _value(node, obj, old, "", errors)
