@@ -21,7 +21,7 @@ from karmada.components.flags import (
     together,
 )
 from karmada.components.program import CONTEXT, Program
-from karmada.components.server_flags import audit_flags, etcd_flags
+from karmada.components.server_flags import audit_flags, stored_flags
 from karmada.kube.objects.shapes import Shape
 
 if TYPE_CHECKING:
@@ -101,12 +101,7 @@ def _credentials(secret: Obj) -> Obj:
 
 flags = together(
     delegation_flags,
-    etcd_flags("/registry"),
-    click.option(
-        "--storage",
-        default="",
-        help="Where clusters are stored, in place of --etcd-servers: sqlite:///path, memory:// or etcd://host:port.",
-    ),
+    stored_flags("clusters"),
     serving_flags,
     audit_flags,
     insecure_members_flag,

@@ -21,7 +21,7 @@ from karmada.components.extension import (
 from karmada.components.flags import Given, duration, ignored, insecure_members_flag, logging_flags, together
 from karmada.components.program import CONTEXT, Program
 from karmada.components.search_flags import search_flags, search_options_from
-from karmada.components.server_flags import audit_flags, etcd_flags
+from karmada.components.server_flags import audit_flags, stored_flags
 
 if TYPE_CHECKING:
     from karmada.kube.server.config import ServerConfig
@@ -32,12 +32,7 @@ GROUP: Final = "search.karmada.io"
 
 flags = together(
     delegation_flags,
-    etcd_flags("/registry"),
-    click.option(
-        "--storage",
-        default="",
-        help="Where registries are stored, in place of --etcd-servers: sqlite:///path, memory:// or etcd://host:port.",
-    ),
+    stored_flags("registries"),
     serving_flags,
     audit_flags,
     search_flags,

@@ -32,6 +32,12 @@ def etcd_flags(prefix: str) -> Any:
     )
 
 
+def stored_flags(what: str) -> Any:
+    """Return where an extension of the API server stores its objects."""
+    text = f"Where {what} are stored, in place of --etcd-servers: sqlite:///path, memory:// or etcd://host:port."
+    return together(etcd_flags("/registry"), click.option("--storage", default="", help=text))
+
+
 def etcd_address(servers: str, prefix: str, authority: str, certificate: str, key: str) -> str:
     """Return the store's address from the flags that API servers have for it."""
     hosts = []

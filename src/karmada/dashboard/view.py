@@ -115,6 +115,12 @@ class View:
         text = self._render(template, title=title, nav=self.nav, section=section, **data)
         return web.Response(text=text, content_type="text/html", status=status, headers={"Cache-Control": "no-store"})
 
+    def shown(self, template: str, *, title: str, **data: Any) -> web.Response:
+        """Return the page, or, when the page itself requests it again, the part of the same name."""
+        if self.request.headers.get("HX-Request"):
+            return self.part(f"partials/{template}", **data)
+        return self.page(template, title=title, **data)
+
     def part(self, template: str, **data: Any) -> web.Response:
         """Return a part of a page, requested again by it; 204 when it already has exactly this."""
         text = self._render(template, **data)

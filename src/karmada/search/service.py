@@ -22,7 +22,6 @@ from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import get_if_exists
-from karmada.kube.schema.node import Node
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.core import ServerCore
 from karmada.kube.server.handlers.dispatch import ANY, Place
@@ -39,7 +38,7 @@ from karmada.search.opensearch.sink import OpenSearchSink
 from karmada.search.proxy.chain import Part
 from karmada.search.proxy.control_plane import LocalControlPlane
 from karmada.search.proxy.kinds import Kinds, Served
-from karmada.search.proxy.mounting import mount_proxy
+from karmada.search.proxy.mounting import connectable, mount_proxy
 from karmada.search.reading import MemberReading
 
 GROUP: Final = GVK.parse(V1ALPHA1, "Search").group
@@ -160,19 +159,7 @@ def mount_categories(server: ServerCore, categories: Mapping[str, Category]) -> 
             raise plain(f"connect with unrecognized search category {name}")
         return await category(request)
 
-    gvk = GVK(GROUP, "v1alpha1", "Search")
-    resource = Resource(
-        gvk=gvk,
-        plural=SEARCH.resource,
-        namespaced=False,
-        verbs=(),
-        schema=lambda: Node(type="object", preserve=True),
-        storage=gvk,
-        storage_resource=SEARCH,
-        custom=True,
-        native=True,
-    )
-    server.registry.add([resource])
+    server.registry.add([connectable(SEARCH, "Search")])
     server.handlers.endpoints[Place(SEARCH, ANY)] = connect
 
 

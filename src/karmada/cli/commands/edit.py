@@ -16,8 +16,8 @@ from karmada.cli.changing import writing
 from karmada.cli.changing.editor import Draft, Rejected, as_text, edit_until_accepted, parsed
 from karmada.cli.output.printing import qualified_name
 from karmada.cli.targeting import connect
-from karmada.cli.targeting.files import Source, file_flags, read_files
-from karmada.cli.targeting.selection import NOTHING_GIVEN, Chosen, Selection, choose
+from karmada.cli.targeting.files import Source, file_flags
+from karmada.cli.targeting.selection import Chosen, Selection, choose, given_sources
 
 if TYPE_CHECKING:
     from karmada.cli.targeting.session import Session
@@ -47,10 +47,7 @@ def edit(words: tuple[str, ...], **flags: Any) -> None:
     """
     if flags["output"] not in ("yaml", "json"):
         raise connect.failure("The flag 'output' must be one of yaml|json")
-    sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])
-    if not words and not sources:
-        raise connect.failure(NOTHING_GIVEN)
-    connect.run(_Editing(flags).run(words, sources))
+    connect.run(_Editing(flags).run(words, given_sources(words, flags)))
 
 
 @dataclass(slots=True)

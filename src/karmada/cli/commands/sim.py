@@ -6,7 +6,6 @@ to it over its admin API; nothing here imports the simulator itself, so commands
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
@@ -346,23 +345,15 @@ def stop(folder: Path) -> None:
     Example:
       karmadactl sim stop
     """
+    from karmada.local.foreign import in_use
+
     request(folder, "POST", "/stop")
     end = time.monotonic() + _START_SECONDS
-    while _in_use(folder):
+    while in_use(folder / "process.lock"):
         if time.monotonic() > end:
             raise click.ClickException(f"the simulator does not stop; its log is {folder / 'sim.log'}")
         time.sleep(0.02)
     click.echo("stopped")
-
-
-def _in_use(folder: Path) -> bool:
-    """Return whether the process of the clusters holds its lock, which it does as long as it lives."""
-    with (folder / "process.lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 @sim.command()

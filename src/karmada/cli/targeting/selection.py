@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from karmada.cli.changing import writing
 from karmada.cli.targeting import connect
+from karmada.cli.targeting.files import Source, read_files
 
 if TYPE_CHECKING:
-    from karmada.cli.targeting.files import Source
     from karmada.cli.targeting.resources import Target
     from karmada.cli.targeting.session import Session
     from karmada.kube.client.discovery import Mapping
     from karmada.kube.objects.types import Obj
+
 
 NOTHING_GIVEN = """You must provide one or more resources by argument or filename.
 Example resource specifications include:
@@ -27,6 +28,14 @@ Example resource specifications include:
    '<resource> <name>'
    '<resource>'"""
 NO_NAME = "resource(s) were provided, but no name was specified"
+
+
+def given_sources(words: Sequence[str], flags: dict[str, Any]) -> list[Source]:
+    """Return the objects of the files that the flags name; Failure when there are neither those nor words."""
+    sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])
+    if not words and not sources:
+        raise connect.failure(NOTHING_GIVEN)
+    return sources
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,9 +104,7 @@ async def policies(view: View) -> web.StreamResponse:
     ]
     topics = [reads.topic(kind.gvr, since=page.version) for kind, page in zip(kinds, pages, strict=True) if page]
     data: dict[str, Any] = {"sections": sections, "topics": topics}
-    if view.request.headers.get("HX-Request"):
-        return view.part("partials/policies.html", **data)
-    return view.page("policies.html", title="Policies", **data)
+    return view.shown("policies.html", title="Policies", **data)
 
 
 # one policy

@@ -66,9 +66,7 @@ async def quota(view: View) -> web.StreamResponse:
         "url": str(view.request.rel_url),
         "topics": [reads.topic(FederatedResourceQuota.gvr, namespace, since=page.version)],
     }
-    if view.request.headers.get("HX-Request"):
-        return view.part("partials/quota.html", **data)
-    return view.page("quota.html", title="Quota", **data)
+    return view.shown("quota.html", title="Quota", **data)
 
 
 PAGE: Final = PageModule(routes=(Route("GET", "/quota", quota),), nav=("/quota", "Quota"))

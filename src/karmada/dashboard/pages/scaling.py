@@ -136,9 +136,7 @@ async def scaling(view: View) -> web.StreamResponse:
         "url": str(view.request.rel_url),
         "topics": topics,
     }
-    if view.request.headers.get("HX-Request"):
-        return view.part("partials/scaling.html", **data)
-    return view.page("scaling.html", title="Scaling", **data)
+    return view.shown("scaling.html", title="Scaling", **data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +199,7 @@ async def autoscaler(view: View) -> web.StreamResponse:
         "url": f"/scaling/{namespace}/{name}",
         "topics": [reads.topic(FederatedHPA.gvr, namespace, name=name)],
     }
-    if view.request.headers.get("HX-Request"):
-        return view.part("partials/autoscaler.html", **data)
-    return view.page("autoscaler.html", title=f"FederatedHPA {name}", **data)
+    return view.shown("autoscaler.html", title=f"FederatedHPA {name}", **data)
 
 
 def replicas_of(events: Iterable[Obj], current: int, now: float) -> list[list[float]]:

@@ -131,9 +131,7 @@ async def workloads(view: View) -> web.StreamResponse:
         data = {"shown": shown, "problem": "", "topics": topics}
     data |= {"wide": wide, "namespace": namespace, "q": view.query.get("q", ""), "named": NAMED}
     data["url"] = str(view.request.rel_url)
-    if view.request.headers.get("HX-Request"):
-        return view.part("partials/workloads.html", **data)
-    return view.page("workloads.html", title="Workloads", **data)
+    return view.shown("workloads.html", title="Workloads", **data)
 
 
 PAGE: Final = PageModule(routes=(Route("GET", "/workloads", workloads),), nav=("/workloads", "Workloads"))

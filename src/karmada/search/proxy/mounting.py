@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from karmada.apiserver.members import Members
@@ -42,22 +42,22 @@ def mount_proxy(
     kinds = Kinds(server.definitions, served)
     reads = CachedReads(caches, live, reading, kinds, members.has)
     requests = MemberRequests(caches, live, reading, members, server.http.read_body, server.definitions)
-    server.registry.add([_resource()])
+    server.registry.add([connectable(PROXYING, "Proxying", proxy=_VERBS)])
     server.handlers.endpoints[Place(PROXYING, "proxy")] = Proxy([reads, requests, control_plane, *more]).connect
 
 
-def _resource() -> Resource:
-    """Return a path to connect to: there are no objects of it."""
-    gvk = GVK(GROUP, "v1alpha1", "Proxying")
+def connectable(resource: GroupResource, kind: str, **subresources: Sequence[str]) -> Resource:
+    """Return a path to connect to, or subresources with these verbs: there are no objects of it."""
+    gvk = GVK(resource.group, "v1alpha1", kind)
     return Resource(
         gvk=gvk,
-        plural=PROXYING.resource,
+        plural=resource.resource,
         namespaced=False,
         verbs=(),
-        subresources={"proxy": Subresource("proxy", verbs=_VERBS, kind=gvk)},
+        subresources={name: Subresource(name, verbs=tuple(verbs), kind=gvk) for name, verbs in subresources.items()},
         schema=lambda: Node(type="object", preserve=True),
         storage=gvk,
-        storage_resource=PROXYING,
+        storage_resource=resource,
         custom=True,
         native=True,
     )

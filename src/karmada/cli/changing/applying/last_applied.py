@@ -12,7 +12,7 @@ from karmada.cli.output.printing import print_flags, printer, qualified_name
 from karmada.cli.parsing import program
 from karmada.cli.targeting import connect
 from karmada.cli.targeting.files import Source, file_flags, read_files
-from karmada.cli.targeting.selection import NOTHING_GIVEN, Chosen, Selection, choose
+from karmada.cli.targeting.selection import NOTHING_GIVEN, Chosen, Selection, choose, given_sources
 
 if TYPE_CHECKING:
     from karmada.cli.targeting.session import Session
@@ -57,10 +57,7 @@ def view_last_applied(words: tuple[str, ...], **flags: Any) -> None:
     """
     if flags["output"] not in ("yaml", "json"):
         raise connect.usage(f"Unexpected -o output mode: {flags['output']}, the flag 'output' must be one of yaml|json")
-    sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])
-    if not words and not sources:
-        raise connect.failure(NOTHING_GIVEN)
-    connect.run(_view(words, sources, flags))
+    connect.run(_view(words, given_sources(words, flags), flags))
 
 
 async def _view(words: Sequence[str], sources: Sequence[Source], flags: dict[str, Any]) -> None:
@@ -184,10 +181,7 @@ def edit_last_applied(words: tuple[str, ...], **flags: Any) -> None:
     """
     if flags["output"] not in ("yaml", "json"):
         raise connect.failure("The flag 'output' must be one of yaml|json")
-    sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])
-    if not words and not sources:
-        raise connect.failure(NOTHING_GIVEN)
-    connect.run(_edit(words, sources, flags))
+    connect.run(_edit(words, given_sources(words, flags), flags))
 
 
 async def _edit(words: Sequence[str], sources: Sequence[Source], flags: dict[str, Any]) -> None:

@@ -23,7 +23,6 @@ from karmada.kube.runtime.event_filter import SPEC_OR_DELETION
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.job_pods import make_pod, startable_indexes, superfluous
@@ -45,13 +44,12 @@ from karmada.kube.sim.controllers.job_tally import (
     verdict,
     wanted_active,
 )
-from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, until_ending, workload_keys
+from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, until_each, until_ending, workload_keys
 from karmada.kube.sim.controllers.podcontrol import BURST, PodControl, is_namespace_ending, selector_of, slow_start
 from karmada.kube.sim.controllers.resting import Resting
 
 OWN_MANAGER = "kubernetes.io/job-controller"
 _BY_JOB = "tracked for job"
-_SEEN_SECONDS = 30.0
 
 
 def index_by_tracking_job(pod: Obj) -> Iterable[str]:
@@ -212,7 +210,7 @@ class Jobs(Reconciler):
         if not pods:
             return
         await asyncio.gather(*(self._untrack_one(pod) for pod in pods))
-        await self._until_untracked(pods)
+        await until_each(self._context, self._pods, pods, lambda pod: not is_tracked(pod))
 
     async def _untrack_one(self, pod: Obj) -> None:
         """Take the finalizer off a pod by a JSON patch that tests only it: kubelets change the version too often."""
@@ -235,22 +233,6 @@ class Jobs(Reconciler):
             fresh = await self._client.get(PODS, meta["name"], meta["namespace"])
             if fresh["metadata"]["uid"] == meta["uid"]:
                 await remove_finalizer(self._client, PODS, fresh, TRACKING)
-
-    async def _until_untracked(self, pods: list[Obj]) -> None:
-        """Wait until the cache has each pod without the finalizer, or not at all."""
-        waiting = list(pods)
-
-        def known() -> bool:
-            while waiting:
-                cached = self._pods.get(key_of(waiting[-1]))
-                same = cached is not None and cached["metadata"]["uid"] == waiting[-1]["metadata"]["uid"]
-                if cached is not None and same and is_tracked(cached):
-                    return False
-                waiting.pop()
-            return True
-
-        if not known():
-            await with_timeout(self._clock, self._pods.until(known), _SEEN_SECONDS)
 
     # the status
 

@@ -7,7 +7,7 @@ selector matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from karmada.kube.objects.meta import controller_of, is_deleting
 from karmada.kube.objects.types import Obj
@@ -84,13 +84,22 @@ def workload_keys(kind: str, workloads: Informer) -> Mapper:
 
 async def until_ending(context: Context, informer: Informer, deleted: Iterable[Obj]) -> None:
     """Wait until an informer has these objects as deleted or being deleted."""
-    waiting = [(key_of(obj), obj["metadata"]["uid"]) for obj in deleted]
+    await until_each(context, informer, deleted, is_deleting)
+
+
+async def until_each(
+    context: Context, informer: Informer, objects: Iterable[Obj], settled: Callable[[Obj], bool]
+) -> None:
+    """Wait until each of these objects is gone from an informer, or settled there."""
+    waiting = [(key_of(obj), obj["metadata"]["uid"]) for obj in objects]
 
     def known() -> bool:
-        for key, uid in waiting:
+        while waiting:
+            key, uid = waiting[-1]
             cached = informer.get(key)
-            if cached is not None and cached["metadata"]["uid"] == uid and not is_deleting(cached):
+            if cached is not None and cached["metadata"]["uid"] == uid and not settled(cached):
                 return False
+            waiting.pop()
         return True
 
     if not known():
