@@ -90,17 +90,17 @@ def test_a_schedule_that_never_starts_is_warned_of() -> None:
 
 
 @cases(
-        "* * * * *", "*/5 0-6,22 1 JAN-mar sun", "0 0 ? * MON#1", "0 0 L * 5L", "0 0 15W * *", "0 0 LW * *",
-        "0 0 * * 7", "30 0 0 * * *", "0 0 * * * 2030", "0 0 0 1 1 ? 2030", " @hourly ", "@everysecond", "5/15 * * * *",
-    )  # fmt: skip
+    "* * * * *", "*/5 0-6,22 1 JAN-mar sun", "0 0 ? * MON#1", "0 0 L * 5L", "0 0 15W * *", "0 0 LW * *",
+    "0 0 * * 7", "30 0 0 * * *", "0 0 * * * 2030", "0 0 0 1 1 ? 2030", " @hourly ", "@everysecond", "5/15 * * * *",
+)  # fmt: skip
 def test_schedules(text: str) -> None:
     assert is_schedule(text)
 
 
 @cases(
-        "", "*", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "*/0 * * * *",
-        "5-1 * * * *", "a * * * *", "* * * foo *", "@never", "@every 5m", "1,,2 * * * *", "* * * * * * * *",
-        "1-2-3 * * * *", "١ * * * *", "* * 32W * *", "-1 * * * *",
-    )  # fmt: skip
+    "", "*", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "*/0 * * * *",
+    "5-1 * * * *", "a * * * *", "* * * foo *", "@never", "@every 5m", "1,,2 * * * *", "* * * * * * * *",
+    "1-2-3 * * * *", "١ * * * *", "* * 32W * *", "-1 * * * *",
+)  # fmt: skip
 def test_no_schedules(text: str) -> None:
     assert not is_schedule(text)

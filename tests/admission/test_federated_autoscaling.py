@@ -175,14 +175,14 @@ DOWN_DEFAULT = {"selectPolicy": "Max", "policies": [PERCENT]}
 
 
 @cases(
-        ({}, {"scaleUp": UP_DEFAULT, "scaleDown": DOWN_DEFAULT}),
-        (
-            {"scaleUp": {"selectPolicy": "Min", "tolerance": "0.1"}, "scaleDown": {"stabilizationWindowSeconds": 9}},
-            {"scaleUp": {**UP_DEFAULT, "selectPolicy": "Min"},
-             "scaleDown": {**DOWN_DEFAULT, "stabilizationWindowSeconds": 9}},
-        ),
-        ({"scaleUp": {"policies": []}}, {"scaleUp": {**UP_DEFAULT, "policies": []}, "scaleDown": DOWN_DEFAULT}),
-    )  # fmt: skip
+    ({}, {"scaleUp": UP_DEFAULT, "scaleDown": DOWN_DEFAULT}),
+    (
+        {"scaleUp": {"selectPolicy": "Min", "tolerance": "0.1"}, "scaleDown": {"stabilizationWindowSeconds": 9}},
+        {"scaleUp": {**UP_DEFAULT, "selectPolicy": "Min"},
+         "scaleDown": {**DOWN_DEFAULT, "stabilizationWindowSeconds": 9}},
+    ),
+    ({"scaleUp": {"policies": []}}, {"scaleUp": {**UP_DEFAULT, "policies": []}, "scaleDown": DOWN_DEFAULT}),
+)  # fmt: skip
 def test_a_behaviour_is_written_out_in_both_directions(given: Obj, stored: Obj, completed: Any) -> None:
     made = completed(MUTATE, autoscaler(behavior=given))
     assert made["spec"]["behavior"] == stored

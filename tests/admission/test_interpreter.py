@@ -10,6 +10,7 @@ from karmada.admission.lua import lua_problem
 from karmada.kube.client.client import Client, Listing
 from karmada.kube.objects.errors import ApiError, Forbidden
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 PATH = "validate-resourceinterpretercustomization"
@@ -51,14 +52,11 @@ async def test_a_question_is_answered_by_one_object(rule: str, operation: str, r
         assert text == f"conflicting with InterpreterOperation({operation}) of {existing}"
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        customization("mine", retention="x"),
-        customization("first", "apps/v2", retention="x"),
-        customization("first", replicaRevision="x"),
-        customization("first", retention=""),
-    ],
+@cases(
+    customization("mine", retention="x"),
+    customization("first", "apps/v2", retention="x"),
+    customization("first", replicaRevision="x"),
+    customization("first", retention=""),
     ids=["itself", "another kind", "another operation", "no script"],
 )
 async def test_others_do_not_conflict(other: Obj, refused: Any) -> None:

@@ -298,27 +298,27 @@ async def test_a_cluster_wide_policy_has_a_label_of_its_own(refused: Any) -> Non
 
 
 @cases(
-        ({}, {"placement": {}}),
-        ({"placement": {"spreadConstraints": [{}]}}, {"placement": {"spreadConstraints": [
-            {"spreadByField": "cluster", "minGroups": 1}]}}),
-        ({"placement": {"spreadConstraints": [{"spreadByLabel": "a", "maxGroups": 0}]}},
-         {"placement": {"spreadConstraints": [{"spreadByLabel": "a", "minGroups": 1}]}}),
-        ({"placement": {"replicaScheduling": {"replicaSchedulingType": "Divided"}}},
-         {"placement": {"replicaScheduling": {"replicaSchedulingType": "Divided",
-                                              "replicaDivisionPreference": "Weighted"}}}),
-        ({"placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}},
-         {"placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}}),
-        ({"failover": {"application": {"purgeMode": "Gracefully"}}},
-         {"failover": {"application": {"purgeMode": "Gracefully", "gracePeriodSeconds": 600}}, "placement": {}}),
-        ({"failover": {"application": {"purgeMode": "Never"}}},
-         {"failover": {"application": {"purgeMode": "Never"}}, "placement": {}}),
-        ({"association": False, "propagateDeps": False, "dependentOverrides": [], "activationPreference": "",
-          "preserveResourcesOnDeletion": False, "priority": 0},
-         {"preserveResourcesOnDeletion": False, "priority": 0, "placement": {}}),
-        ({"placement": {"clusterAffinity": {"clusterNames": [], "labelSelector": {"matchLabels": {}}},
-                        "clusterAffinities": []}},
-         {"placement": {"clusterAffinity": {"labelSelector": {}}}}),
-    )  # fmt: skip
+    ({}, {"placement": {}}),
+    ({"placement": {"spreadConstraints": [{}]}}, {"placement": {"spreadConstraints": [
+        {"spreadByField": "cluster", "minGroups": 1}]}}),
+    ({"placement": {"spreadConstraints": [{"spreadByLabel": "a", "maxGroups": 0}]}},
+     {"placement": {"spreadConstraints": [{"spreadByLabel": "a", "minGroups": 1}]}}),
+    ({"placement": {"replicaScheduling": {"replicaSchedulingType": "Divided"}}},
+     {"placement": {"replicaScheduling": {"replicaSchedulingType": "Divided",
+                                          "replicaDivisionPreference": "Weighted"}}}),
+    ({"placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}},
+     {"placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}}),
+    ({"failover": {"application": {"purgeMode": "Gracefully"}}},
+     {"failover": {"application": {"purgeMode": "Gracefully", "gracePeriodSeconds": 600}}, "placement": {}}),
+    ({"failover": {"application": {"purgeMode": "Never"}}},
+     {"failover": {"application": {"purgeMode": "Never"}}, "placement": {}}),
+    ({"association": False, "propagateDeps": False, "dependentOverrides": [], "activationPreference": "",
+      "preserveResourcesOnDeletion": False, "priority": 0},
+     {"preserveResourcesOnDeletion": False, "priority": 0, "placement": {}}),
+    ({"placement": {"clusterAffinity": {"clusterNames": [], "labelSelector": {"matchLabels": {}}},
+                    "clusterAffinities": []}},
+     {"placement": {"clusterAffinity": {"labelSelector": {}}}}),
+)  # fmt: skip
 def test_a_policy_is_filled_in(given: Obj, stored: Obj, completed: Any) -> None:
     obj = policy()
     obj["spec"] = {"resourceSelectors": [NGINX], **given}

@@ -74,57 +74,57 @@ def test_a_work_without_manifests_gets_an_empty_workload(completed: Any) -> None
 
 
 @cases(
-        (
-            manifest("ConfigMap", {"creationTimestamp": "t", "deletionTimestamp": "t", "deletionGracePeriodSeconds": 1,
-                                   "generation": 1, "managedFields": [], "resourceVersion": "1", "selfLink": "s",
-                                   "uid": "u", "ownerReferences": [{}], "finalizers": ["f"], "generateName": "x-"},
-                     status={"a": 1}, data={"k": "v"}),
-            manifest("ConfigMap", {"generateName": "x-"}, data={"k": "v"}),
-        ),
-        (
-            manifest("Deployment", {"annotations": {"deployment.kubernetes.io/revision": "1", "a": "b",
-                                                    "deployment.kubernetes.io/revision-history": "2"}}),
-            manifest("Deployment", {"annotations": {"a": "b"}}),
-        ),
-        (
-            manifest("Job", spec={
-                "ttlSecondsAfterFinished": 5,
-                "selector": {"matchLabels": {"controller-uid": "u", "batch.kubernetes.io/controller-uid": "u",
-                                             "a": "b"}},
-                "template": {"metadata": {"labels": {"controller-uid": "u", "batch.kubernetes.io/controller-uid": "u",
-                                                     "job-name": "x", "batch.kubernetes.io/job-name": "x",
-                                                     "a": "b"}}}}),
-            manifest("Job", spec={"selector": {"matchLabels": {"a": "b"}},
-                                  "template": {"metadata": {"labels": {"a": "b"}}}}),
-        ),
-        (
-            manifest("Job", spec={"ttlSecondsAfterFinished": 5, "manualSelector": True,
-                                  "selector": {"matchLabels": {"controller-uid": "u"}}}),
-            manifest("Job", spec={"manualSelector": True, "selector": {"matchLabels": {"controller-uid": "u"}}}),
-        ),
-        (
-            manifest("Secret", {"annotations": {"kubernetes.io/service-account.uid": "u"}}, data={"token": "t"},
-                     type="kubernetes.io/service-account-token"),
-            manifest("Secret", data=None, type="kubernetes.io/service-account-token"),
-        ),
-        (manifest("Secret", data={"k": "v"}, type="Opaque"), manifest("Secret", data={"k": "v"}, type="Opaque")),
-        (
-            manifest("ServiceAccount", secrets=[{"name": "x-token-a"}, {"name": "x-token-b"}, {"name": "mine"}]),
-            manifest("ServiceAccount", secrets=[{"name": "mine"}]),
-        ),
-        (
-            manifest("Service", spec={"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "type": "ClusterIP"}),
-            manifest("Service", spec={"type": "ClusterIP"}),
-        ),
-        (
-            manifest("Service", spec={"clusterIP": "None", "clusterIPs": ["None"]}),
-            manifest("Service", spec={"clusterIP": "None", "clusterIPs": ["None"]}),
-        ),
-        (
-            manifest("PersistentVolumeClaim", {"annotations": {"volume.kubernetes.io/selected-node": "n"}}),
-            manifest("PersistentVolumeClaim"),
-        ),
-    )  # fmt: skip
+    (
+        manifest("ConfigMap", {"creationTimestamp": "t", "deletionTimestamp": "t", "deletionGracePeriodSeconds": 1,
+                               "generation": 1, "managedFields": [], "resourceVersion": "1", "selfLink": "s",
+                               "uid": "u", "ownerReferences": [{}], "finalizers": ["f"], "generateName": "x-"},
+                 status={"a": 1}, data={"k": "v"}),
+        manifest("ConfigMap", {"generateName": "x-"}, data={"k": "v"}),
+    ),
+    (
+        manifest("Deployment", {"annotations": {"deployment.kubernetes.io/revision": "1", "a": "b",
+                                                "deployment.kubernetes.io/revision-history": "2"}}),
+        manifest("Deployment", {"annotations": {"a": "b"}}),
+    ),
+    (
+        manifest("Job", spec={
+            "ttlSecondsAfterFinished": 5,
+            "selector": {"matchLabels": {"controller-uid": "u", "batch.kubernetes.io/controller-uid": "u",
+                                         "a": "b"}},
+            "template": {"metadata": {"labels": {"controller-uid": "u", "batch.kubernetes.io/controller-uid": "u",
+                                                 "job-name": "x", "batch.kubernetes.io/job-name": "x",
+                                                 "a": "b"}}}}),
+        manifest("Job", spec={"selector": {"matchLabels": {"a": "b"}},
+                              "template": {"metadata": {"labels": {"a": "b"}}}}),
+    ),
+    (
+        manifest("Job", spec={"ttlSecondsAfterFinished": 5, "manualSelector": True,
+                              "selector": {"matchLabels": {"controller-uid": "u"}}}),
+        manifest("Job", spec={"manualSelector": True, "selector": {"matchLabels": {"controller-uid": "u"}}}),
+    ),
+    (
+        manifest("Secret", {"annotations": {"kubernetes.io/service-account.uid": "u"}}, data={"token": "t"},
+                 type="kubernetes.io/service-account-token"),
+        manifest("Secret", data=None, type="kubernetes.io/service-account-token"),
+    ),
+    (manifest("Secret", data={"k": "v"}, type="Opaque"), manifest("Secret", data={"k": "v"}, type="Opaque")),
+    (
+        manifest("ServiceAccount", secrets=[{"name": "x-token-a"}, {"name": "x-token-b"}, {"name": "mine"}]),
+        manifest("ServiceAccount", secrets=[{"name": "mine"}]),
+    ),
+    (
+        manifest("Service", spec={"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "type": "ClusterIP"}),
+        manifest("Service", spec={"type": "ClusterIP"}),
+    ),
+    (
+        manifest("Service", spec={"clusterIP": "None", "clusterIPs": ["None"]}),
+        manifest("Service", spec={"clusterIP": "None", "clusterIPs": ["None"]}),
+    ),
+    (
+        manifest("PersistentVolumeClaim", {"annotations": {"volume.kubernetes.io/selected-node": "n"}}),
+        manifest("PersistentVolumeClaim"),
+    ),
+)  # fmt: skip
 def test_what_belongs_to_the_control_plane_is_taken_out(given: Obj, kept: Obj, sent: Any) -> None:
     assert sent(given) == kept
 

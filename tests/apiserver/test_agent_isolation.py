@@ -17,6 +17,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.support.agents import grant
 from tests.support.callers import Caller, encoded, signing_request, user_certificate
+from tests.support.cases import cases
 from tests.support.karmada_server import serving
 from tests.support.objects import kube_object
 
@@ -178,48 +179,45 @@ async def test_an_agent_gets_its_own(server: ApiServer, method: str, path: str, 
     assert answer.code == code, answer.body
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("PUT", f"{CLUSTERS}/m1", cluster("m1", region="elsewhere")),
-        ("PATCH", f"{CLUSTERS}/m1", {"spec": {"region": "elsewhere"}}),
-        ("PATCH", f"{WORKS.format('karmada-es-m1')}/web", {"metadata": {"labels": {"a": "b"}}}),
-        ("GET", SECRETS, None),
-        ("GET", CSRS, None),
-        ("GET", LEASES.format("karmada-cluster"), None),
-        ("GET", "/api/v1/secrets", None),
-        ("GET", "/apis/work.karmada.io/v1alpha1/works", None),
-        ("GET", "/api/v1/namespaces", None),
-        ("GET", f"{CLUSTERS}/m1/proxy/api", None),
-        ("DELETE", f"{SECRETS}/m1", None),
-        ("POST", SECRETS, secret("another")),
-        ("POST", LEASES.format("kube-system"), lease("kube-system", "m1")),
-        ("POST", CLUSTERS, cluster("m3")),
-        ("POST", CSRS, csr("m2", "m1-stolen")),
-        ("POST", EVENTS.format("default"), event("default")),
-        ("POST", EVENTS.format("karmada-cluster"), event("karmada-cluster")),
-        ("PATCH", f"{EVENTS.format('default')}/web", {"message": "forged"}),
-    ],
+@cases(
+    ("PUT", f"{CLUSTERS}/m1", cluster("m1", region="elsewhere")),
+    ("PATCH", f"{CLUSTERS}/m1", {"spec": {"region": "elsewhere"}}),
+    ("PATCH", f"{WORKS.format('karmada-es-m1')}/web", {"metadata": {"labels": {"a": "b"}}}),
+    ("GET", SECRETS, None),
+    ("GET", CSRS, None),
+    ("GET", LEASES.format("karmada-cluster"), None),
+    ("GET", "/api/v1/secrets", None),
+    ("GET", "/apis/work.karmada.io/v1alpha1/works", None),
+    ("GET", "/api/v1/namespaces", None),
+    ("GET", f"{CLUSTERS}/m1/proxy/api", None),
+    ("DELETE", f"{SECRETS}/m1", None),
+    ("POST", SECRETS, secret("another")),
+    ("POST", LEASES.format("kube-system"), lease("kube-system", "m1")),
+    ("POST", CLUSTERS, cluster("m3")),
+    ("POST", CSRS, csr("m2", "m1-stolen")),
+    ("POST", EVENTS.format("default"), event("default")),
+    ("POST", EVENTS.format("karmada-cluster"), event("karmada-cluster")),
+    ("PATCH", f"{EVENTS.format('default')}/web", {"message": "forged"}),
     ids=lambda value: str(value)[:70],
 )
 async def test_an_agent_gets_no_more_of_its_own_than_it_needs(
-    server: ApiServer, method: str, path: str, body: Any
+    method: str, path: str, body: Any, server: ApiServer
 ) -> None:
     async with caller(server, "m1") as agent:
         answer = await agent(method, path, body, content_type=MERGE if method == "PATCH" else "application/json")
     assert answer.code == 403, answer.body
 
 
-@pytest.mark.parametrize("query", ["", "?limit=1", "?fieldSelector=metadata.name%21%3Dm3"])
-async def test_a_list_of_clusters_is_a_list_of_its_own(server: ApiServer, query: str) -> None:
+@cases("", "?limit=1", "?fieldSelector=metadata.name%21%3Dm3")
+async def test_a_list_of_clusters_is_a_list_of_its_own(query: str, server: ApiServer) -> None:
     async with caller(server, "m1") as agent:
         answer = await agent("GET", CLUSTERS + query)
     assert [item["metadata"]["name"] for item in answer.json()["items"]] == ["m1"]
     assert "m2" not in answer.body.decode()
 
 
-@pytest.mark.parametrize("query", ["", "&fieldSelector=metadata.name%21%3Dm3"])
-async def test_a_watch_of_clusters_shows_its_own_only(server: ApiServer, query: str) -> None:
+@cases("", "&fieldSelector=metadata.name%21%3Dm3")
+async def test_a_watch_of_clusters_shows_its_own_only(query: str, server: ApiServer) -> None:
     async with caller(server, "m1") as agent:
         answer = await agent("GET", f"{CLUSTERS}?watch=1&timeoutSeconds=1{query}")
     assert '"m1"' in answer.body.decode()

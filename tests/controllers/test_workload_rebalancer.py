@@ -14,6 +14,7 @@ from karmada.controllers.workload_rebalancer import WorkloadRebalancers, observe
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import InternalError, NotFound
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.control_plane import assemble
 from tests.support.scheduling_cases import AGGREGATED, DYNAMIC, deployment, placement, spread, static
 from tests.support.scheduling_plane import Scheduling, scheduling
@@ -65,17 +66,14 @@ async def results(plane: Scheduling, name: str = "again") -> dict[str, str]:
 # the rules
 
 
-@pytest.mark.parametrize(
-    ("wanted", "before", "after"),
-    [
-        ("BA", None, [entry(A), entry(B)]),
-        ("AAA", [], [entry(A)]),
-        ("A", [entry(A, "Successful")], [entry(A, "Successful")]),
-        ("A", [entry(A, "Failed", "ReferencedBindingNotFound")], [entry(A, "Failed", "ReferencedBindingNotFound")]),
-        ("A", [entry(A)], [entry(A)]),
-        ("A", [entry(C, "Successful")], [entry(A), entry(C, "Successful")]),
-        ("A", [entry(C, "Failed"), entry(B)], [entry(A)]),
-    ],
+@cases(
+    ("BA", None, [entry(A), entry(B)]),
+    ("AAA", [], [entry(A)]),
+    ("A", [entry(A, "Successful")], [entry(A, "Successful")]),
+    ("A", [entry(A, "Failed", "ReferencedBindingNotFound")], [entry(A, "Failed", "ReferencedBindingNotFound")]),
+    ("A", [entry(A)], [entry(A)]),
+    ("A", [entry(C, "Successful")], [entry(A), entry(C, "Successful")]),
+    ("A", [entry(C, "Failed"), entry(B)], [entry(A)]),
     ids=[
         "sorted",
         "once each",
@@ -105,7 +103,7 @@ def test_entries_are_sorted_by_version_kind_namespace_and_name() -> None:
 EARLIER, CREATED, LATER = "2024-01-01T00:00:00Z", "2024-01-01T00:00:01Z", "2024-01-01T00:00:02Z"
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, CREATED), (EARLIER, CREATED), (CREATED, CREATED), (LATER, LATER)])
+@cases((None, CREATED), (EARLIER, CREATED), (CREATED, CREATED), (LATER, LATER))
 def test_a_trigger_never_goes_back_in_time(before: str | None, after: str) -> None:
     spec = {} if before is None else {"rescheduleTriggeredAt": before}
     assert rescheduled({"spec": {"replicas": 1, **spec}}, CREATED) == {

@@ -27,6 +27,7 @@ from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.names import dns1123_subdomain
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
 
@@ -141,22 +142,19 @@ async def test_only_a_work_that_is_as_wanted_and_stays_is_known_to_be_there(plan
     await eventually(lambda: works.missing(WantedWork("m1", deployment())) is not None)
 
 
-@pytest.mark.parametrize(
-    "resource",
-    [
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "type": "kubernetes.io/service-account-token",
-            "data": {"token": "eA=="},
-        },
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": None},
-        {"apiVersion": "v1", "kind": "Service", "spec": {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"]}},
-        {"apiVersion": "batch/v1", "kind": "Job", "spec": {"ttlSecondsAfterFinished": 5, "parallelism": 1}},
-    ],
+@cases(
+    {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/service-account-token",
+        "data": {"token": "eA=="},
+    },
+    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": None},
+    {"apiVersion": "v1", "kind": "Service", "spec": {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"]}},
+    {"apiVersion": "batch/v1", "kind": "Job", "spec": {"ttlSecondsAfterFinished": 5, "parallelism": 1}},
     ids=lambda resource: resource["kind"],
 )
-async def test_what_is_pruned_stays_equal_and_the_original_untouched(works: Works, resource: Obj) -> None:
+async def test_what_is_pruned_stays_equal_and_the_original_untouched(resource: Obj, works: Works) -> None:
     obj = {**resource, "metadata": {"name": "x", "uid": "u", "annotations": {"a": "b"}, "labels": {"c": "d"}}}
     before = copy_json(obj)
     _, work = await works.ensure("m1", obj)
@@ -268,9 +266,9 @@ COLLIDING = ("team-agcf", "tgf44x")
 """Names of namespaces whose hash of 32 bits is the same: so are those of all Works of equal kind and name."""
 
 
-@pytest.mark.parametrize("first_known", [True, False], ids=["known", "not yet seen"])
+@cases(True, False, ids=["known", "not yet seen"])
 async def test_an_object_whose_name_collides_with_that_of_another_gets_a_work_of_its_own(
-    works: Works, first_known: bool
+    first_known: bool, works: Works
 ) -> None:
     one, other = (deployment(namespace=namespace) for namespace in COLLIDING)
     ids = [{"resourcebinding.karmada.io/permanent-id": f"id-{number}"} for number in range(2)]

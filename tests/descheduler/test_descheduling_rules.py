@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,20 +93,17 @@ def test_a_number_that_is_not_reported_counts_as_less_than_none(report: Obj, rea
     assert (target.cluster, target.replicas, target.ready) == ("m1", 1, ready)
 
 
-@pytest.mark.parametrize(
-    ("obj", "expected"),
-    [
-        (binding({"m1": 2}, {"m1": 1}), True),
-        (binding({"m1": 2}, {}), True),
-        (binding({"m1": 2}, {"m1": 1}, scheduling=AGGREGATED), True),
-        (binding({"m1": 2}, {"m1": 2}), False),
-        (binding({"m1": 0}, {}), False),
-        (binding({"m1": 2}, {"m1": 1}, kind="StatefulSet"), False),
-        (binding({"m1": 2}, {"m1": 1}, scheduling=DUPLICATED), False),
-        (binding({"m1": 2}, {"m1": 1}, scheduling=WEIGHTED), False),
-        (binding({"m1": 2}, {"m1": 1}, scheduling=static(("m1", 1))), False),
-        ({"metadata": {"name": "bare"}, "spec": {}}, False),
-    ],
+@cases(
+    (binding({"m1": 2}, {"m1": 1}), True),
+    (binding({"m1": 2}, {}), True),
+    (binding({"m1": 2}, {"m1": 1}, scheduling=AGGREGATED), True),
+    (binding({"m1": 2}, {"m1": 2}), False),
+    (binding({"m1": 0}, {}), False),
+    (binding({"m1": 2}, {"m1": 1}, kind="StatefulSet"), False),
+    (binding({"m1": 2}, {"m1": 1}, scheduling=DUPLICATED), False),
+    (binding({"m1": 2}, {"m1": 1}, scheduling=WEIGHTED), False),
+    (binding({"m1": 2}, {"m1": 1}, scheduling=static(("m1", 1))), False),
+    ({"metadata": {"name": "bare"}, "spec": {}}, False),
     ids=[
         "short", "silent", "aggregated", "ready", "no replicas", "another kind", "duplicated", "weighted", "static",
         "bare",

@@ -21,13 +21,13 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @cases(
-        ("version", 0, "kubectl karmada version: version.Info{", ""),
-        ("help cordon", 0, "Mark CLUSTER", ""),
-        ("cordon --foo", 1, "", "error: unknown flag: --foo\nSee 'kubectl karmada cordon --help' for usage.\n"),
-        ("gte", 1, "", 'error: unknown command "gte" for "kubectl karmada"\n\nDid you mean this?\n\tget\n\n'),
-        ("--kubeconfig=/none cordon m1", 1, "", "error: stat /none: no such file or directory\n"),
-        ("init --port 0", 1, "", "error: --port: 0 is not a port\n"),
-    )  # fmt: skip
+    ("version", 0, "kubectl karmada version: version.Info{", ""),
+    ("help cordon", 0, "Mark CLUSTER", ""),
+    ("cordon --foo", 1, "", "error: unknown flag: --foo\nSee 'kubectl karmada cordon --help' for usage.\n"),
+    ("gte", 1, "", 'error: unknown command "gte" for "kubectl karmada"\n\nDid you mean this?\n\tget\n\n'),
+    ("--kubeconfig=/none cordon m1", 1, "", "error: stat /none: no such file or directory\n"),
+    ("init --port 0", 1, "", "error: --port: 0 is not a port\n"),
+)  # fmt: skip
 def test_kubectl_karmada(
     args: str, code: int, out: str, err: str, kubectl_path: str, environment: dict[str, str]
 ) -> None:

@@ -19,6 +19,7 @@ from karmada.kube.sim.admin_client import AdminClient
 from tests.e2e.pasting import blocks
 from tests.e2e.propagating import Propagation, as_text, deployment, policy, selector
 from tests.support import forking
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.objects import kube_object
 from tests.support.programs import Program, Result
@@ -117,62 +118,56 @@ def same(ctl: Program, there: Program, *words: str) -> None:
 # logs, of one cluster
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["done"],
-        ["stuck"],
-        ["marked"],
-        ["solo", "-c", "prep"],
-        ["solo", "main", "--tail=1"],
-        ["solo", "--all-containers", "--prefix"],
-        ["pod/solo", "--timestamps", "--limit-bytes=40"],
-        ["deploy/web"],
-        ["deployments.apps/web", "-c", "side"],
-        ["deployment/web", "--all-pods"],
-        ["-l", "app=web", "--prefix", "--all-containers"],
-        ["-l", "app in (web, solo)"],
-        ["-l", "app=nobody"],
-        ["solo", "--since=1h", "--tail=2"],
-        ["solo", "--since-time=2024-01-01T00:00:00+01:00", "--tail", "1"],
-    ],
+@cases(
+    ["done"],
+    ["stuck"],
+    ["marked"],
+    ["solo", "-c", "prep"],
+    ["solo", "main", "--tail=1"],
+    ["solo", "--all-containers", "--prefix"],
+    ["pod/solo", "--timestamps", "--limit-bytes=40"],
+    ["deploy/web"],
+    ["deployments.apps/web", "-c", "side"],
+    ["deployment/web", "--all-pods"],
+    ["-l", "app=web", "--prefix", "--all-containers"],
+    ["-l", "app in (web, solo)"],
+    ["-l", "app=nobody"],
+    ["solo", "--since=1h", "--tail=2"],
+    ["solo", "--since-time=2024-01-01T00:00:00+01:00", "--tail", "1"],
     ids=" ".join,
 )
-def test_logs_are_those_of_kubectl(ctl: Program, there: Program, words: list[str]) -> None:
+def test_logs_are_those_of_kubectl(words: list[str], ctl: Program, there: Program) -> None:
     same(ctl, there, "logs", *words)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["a", "b", "c"],
-        ["a", "-l", "x=y"],
-        ["nobody"],
-        ["deploy/nobody"],
-        ["what/ever"],
-        ["a/b/c"],
-        ["configmap/kube-root-ca.crt"],
-        ["service/plain"],
-        ["solo", "-c", "nobody"],
-        ["solo", "-p"],
-        ["solo", "-p", "--ignore-errors"],
-        ["solo", "main", "-c", "main"],
-        ["solo", "--all-containers", "-c", "main"],
-        ["solo", "--since=1m", "--since-time=2024-01-01T00:00:00Z"],
-        ["solo", "--since-time=yesterday"],
-        ["solo", "--since=-1s"],
-        ["solo", "--since=100ms"],
-        ["solo", "--tail=-2"],
-        ["solo", "--limit-bytes=-1"],
-        ["deploy/none", "--pod-running-timeout=200ms"],
-        ["solo", "--pod-running-timeout=0s"],
-        ["-l", "app in"],
-        ["-f", "-l", "app=web", "--all-containers", "--max-log-requests=3"],
-    ],
+@cases(
+    [],
+    ["a", "b", "c"],
+    ["a", "-l", "x=y"],
+    ["nobody"],
+    ["deploy/nobody"],
+    ["what/ever"],
+    ["a/b/c"],
+    ["configmap/kube-root-ca.crt"],
+    ["service/plain"],
+    ["solo", "-c", "nobody"],
+    ["solo", "-p"],
+    ["solo", "-p", "--ignore-errors"],
+    ["solo", "main", "-c", "main"],
+    ["solo", "--all-containers", "-c", "main"],
+    ["solo", "--since=1m", "--since-time=2024-01-01T00:00:00Z"],
+    ["solo", "--since-time=yesterday"],
+    ["solo", "--since=-1s"],
+    ["solo", "--since=100ms"],
+    ["solo", "--tail=-2"],
+    ["solo", "--limit-bytes=-1"],
+    ["deploy/none", "--pod-running-timeout=200ms"],
+    ["solo", "--pod-running-timeout=0s"],
+    ["-l", "app in"],
+    ["-f", "-l", "app=web", "--all-containers", "--max-log-requests=3"],
     ids=" ".join,
 )
-def test_what_logs_cannot_do_is_said_as_kubectl_says_it(ctl: Program, there: Program, words: list[str]) -> None:
+def test_what_logs_cannot_do_is_said_as_kubectl_says_it(words: list[str], ctl: Program, there: Program) -> None:
     same(ctl, there, "logs", *words)
 
 
@@ -283,38 +278,35 @@ def test_a_dead_cluster_is_named_and_the_others_are_shown(ctl: Program, fleet: P
 # exec
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["solo", "--", "hostname"],
-        ["-c", "main", "solo", "--", "sh", "-c", "echo out; echo err >&2; exit 3"],
-        ["deploy/web", "-q", "--", "hostname"],
-        ["marked", "--", "echo", "-n", "--", "-c"],
-        ["solo", "-c", "main", "--", "whatever"],
-        ["-t", "solo", "--", "hostname"],
-        ["-it", "solo", "--", "hostname"],
-        ["-itq", "solo", "--", "hostname"],
-        ["solo", "-c", "prep", "--", "ls"],
-        ["solo", "-c", "nobody", "--", "ls"],
-        ["nobody", "--", "ls"],
-        ["deploy/nobody", "--", "ls"],
-        ["what/ever", "--", "ls"],
-        ["configmap/kube-root-ca.crt", "--", "ls"],
-        ["service/plain", "--", "ls"],
-        ["done", "--", "ls"],
-        ["stuck", "--", "ls"],
-        ["deploy/none", "--pod-running-timeout=200ms", "--", "ls"],
-        ["solo", "--pod-running-timeout=0s", "--", "ls"],
-        [],
-        ["solo"],
-        ["solo", "--"],
-        ["--", "ls"],
-        ["solo", "ls"],
-        ["solo", "-f", "/nowhere.yaml", "--", "ls"],
-    ],
+@cases(
+    ["solo", "--", "hostname"],
+    ["-c", "main", "solo", "--", "sh", "-c", "echo out; echo err >&2; exit 3"],
+    ["deploy/web", "-q", "--", "hostname"],
+    ["marked", "--", "echo", "-n", "--", "-c"],
+    ["solo", "-c", "main", "--", "whatever"],
+    ["-t", "solo", "--", "hostname"],
+    ["-it", "solo", "--", "hostname"],
+    ["-itq", "solo", "--", "hostname"],
+    ["solo", "-c", "prep", "--", "ls"],
+    ["solo", "-c", "nobody", "--", "ls"],
+    ["nobody", "--", "ls"],
+    ["deploy/nobody", "--", "ls"],
+    ["what/ever", "--", "ls"],
+    ["configmap/kube-root-ca.crt", "--", "ls"],
+    ["service/plain", "--", "ls"],
+    ["done", "--", "ls"],
+    ["stuck", "--", "ls"],
+    ["deploy/none", "--pod-running-timeout=200ms", "--", "ls"],
+    ["solo", "--pod-running-timeout=0s", "--", "ls"],
+    [],
+    ["solo"],
+    ["solo", "--"],
+    ["--", "ls"],
+    ["solo", "ls"],
+    ["solo", "-f", "/nowhere.yaml", "--", "ls"],
     ids=" ".join,
 )
-def test_exec_does_as_kubectl_does(ctl: Program, there: Program, words: list[str]) -> None:
+def test_exec_does_as_kubectl_does(words: list[str], ctl: Program, there: Program) -> None:
     same(ctl, there, "exec", *words)
 
 
@@ -377,8 +369,8 @@ def test_a_shell_in_a_terminal(ctl: Program) -> None:
         assert shell.is_as_before
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_the_terminal_is_as_before_after_a_signal(ctl: Program, number: signal.Signals) -> None:
+@cases(signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+def test_the_terminal_is_as_before_after_a_signal(number: signal.Signals, ctl: Program) -> None:
     command = [*ctl._command, "exec", "-it", "solo", "-c", "main", "--cluster=member1", "--", "sh"]
     with TerminalSession(command, ctl.env) as shell:
         shell.until("# ")
@@ -399,25 +391,22 @@ def test_a_command_that_cannot_start_leaves_the_terminal_alone(ctl: Program) -> 
 # attach
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["a", "b", "c"],
-        ["nobody"],
-        ["deploy", "nobody"],
-        ["done"],
-        ["stuck"],
-        ["solo", "-c", "nobody"],
-        ["-it", "solo", "-q"],
-        ["-it", "solo", "-c", "main"],
-        ["configmap/kube-root-ca.crt"],
-        ["deploy/none", "--pod-running-timeout=200ms"],
-        ["solo", "--pod-running-timeout=0s"],
-    ],
+@cases(
+    [],
+    ["a", "b", "c"],
+    ["nobody"],
+    ["deploy", "nobody"],
+    ["done"],
+    ["stuck"],
+    ["solo", "-c", "nobody"],
+    ["-it", "solo", "-q"],
+    ["-it", "solo", "-c", "main"],
+    ["configmap/kube-root-ca.crt"],
+    ["deploy/none", "--pod-running-timeout=200ms"],
+    ["solo", "--pod-running-timeout=0s"],
     ids=" ".join,
 )
-def test_attach_does_as_kubectl_does(ctl: Program, there: Program, words: list[str]) -> None:
+def test_attach_does_as_kubectl_does(words: list[str], ctl: Program, there: Program) -> None:
     same(ctl, there, "attach", *words)
 
 

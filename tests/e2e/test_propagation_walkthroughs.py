@@ -26,6 +26,7 @@ from tests.e2e.propagating import (
     replicas,
     selector,
 )
+from tests.support.cases import cases
 from tests.support.eventually import eventually_blocking
 from tests.support.objects import kube_object
 
@@ -164,37 +165,34 @@ def test_a_policy_that_names_another_member_moves_the_deployment(fleet: Propagat
     fleet.members["member2"].until_gone(DEPLOYMENTS, "web")
 
 
-@pytest.mark.parametrize(
-    ("affinity", "chosen"),
-    [
-        ({"labelSelector": {"matchLabels": {"tier": "a"}}}, ["member1", "member3"]),
-        (
-            {"labelSelector": {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]}]}},
-            ["member1", "member2", "member3"],
-        ),
-        ({"labelSelector": {"matchLabels": {"env": "production"}}, "exclude": ["member1"]}, ["member2"]),
-        (
-            {
-                "fieldSelector": {
-                    "matchExpressions": [
-                        {"key": "provider", "operator": "In", "values": ["p1", "p2"]},
-                        {"key": "region", "operator": "In", "values": ["r1"]},
-                        {"key": "zone", "operator": "In", "values": ["z2"]},
-                    ]
-                }
-            },
-            ["member2"],
-        ),
-        (
-            {"fieldSelector": {"matchExpressions": [{"key": "region", "operator": "NotIn", "values": ["r1"]}]}},
-            ["member3"],
-        ),
-        ({"exclude": ["member3"]}, ["member1", "member2"]),
-    ],
+@cases(
+    ({"labelSelector": {"matchLabels": {"tier": "a"}}}, ["member1", "member3"]),
+    (
+        {"labelSelector": {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]}]}},
+        ["member1", "member2", "member3"],
+    ),
+    ({"labelSelector": {"matchLabels": {"env": "production"}}, "exclude": ["member1"]}, ["member2"]),
+    (
+        {
+            "fieldSelector": {
+                "matchExpressions": [
+                    {"key": "provider", "operator": "In", "values": ["p1", "p2"]},
+                    {"key": "region", "operator": "In", "values": ["r1"]},
+                    {"key": "zone", "operator": "In", "values": ["z2"]},
+                ]
+            }
+        },
+        ["member2"],
+    ),
+    (
+        {"fieldSelector": {"matchExpressions": [{"key": "region", "operator": "NotIn", "values": ["r1"]}]}},
+        ["member3"],
+    ),
+    ({"exclude": ["member3"]}, ["member1", "member2"]),
     ids=["labels", "label expressions", "labels and exclusion", "fields", "other fields", "exclusion"],
 )
 def test_members_are_chosen_by_labels_and_fields(
-    fleet: Propagation, nginx: Obj, affinity: dict[str, Any], chosen: list[str]
+    affinity: dict[str, Any], chosen: list[str], fleet: Propagation, nginx: Obj
 ) -> None:
     fleet.kubectl_apply(policy("nginx-propagation", [selector(nginx)], placement={"clusterAffinity": affinity}))
     fleet.until_bound("Deployment", "nginx", *chosen)

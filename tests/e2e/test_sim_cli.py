@@ -212,44 +212,41 @@ def refused(result: Result, text: str) -> None:
     assert text in error
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["fail", "omega", "down"], 'no simulated cluster "omega" (known: alpha, beta)'),
-        (["heal", "omega"], 'no simulated cluster "omega" (known: alpha, beta)'),
-        (["scale", "omega", "--nodes", "1"], 'no simulated cluster "omega" (known: alpha, beta)'),
-        (["delete", "omega"], 'no simulated cluster "omega" (known: alpha, beta)'),
-        (["load", "omega", "deploy/web", "cpu=1"], 'no simulated cluster "omega" (known: alpha, beta)'),
-        (["delete"], "give the names of clusters, or --all"),
-        (["create", "alpha"], 'cluster "alpha" already exists'),
-        (["create", "Not_A_Name"], 'cluster name "Not_A_Name"'),
-        (["create", "x", "--nodes", "many"], 'parsing "many": invalid syntax'),
-        (["create", "x", "--cpu", "lots"], 'cpu "lots" is not a quantity such as 4 or 16Gi'),
-        (["create", "x", "--kubernetes-version", "1.9"], '"1.9" is not a version from 1.27 to 1.37'),
-        (["create", "x", "--labels", "oops"], '"oops" is not of the form key=value,key=value'),
-        (["create", "x", "--colour", "red"], "unknown flag: --colour"),
-        (["create", "x", "--nodes", "1000"], "give the cluster a larger pod_cidr"),
-        (["scale", "alpha", "--pool", "gpu", "--nodes", "1"], 'cluster "alpha" has no pool "gpu" (has: node)'),
-        (["fail", "alpha", "explode"], 'unknown command "explode"'),
-        (["fail", "alpha", "node"], "name nodes, --pool or --zone"),
-        (
-            ["fail", "alpha", "node", "beta-node-1"],
-            'no simulated node "beta-node-1" (known: alpha-node-1, alpha-node-2)',
-        ),
-        (["fail", "alpha", "pause", "coffee"], 'no component "coffee" (known: '),
-        (["fail", "alpha", "pods", "dance"], 'unknown behaviour "dance" (known: ok, '),
-        (["fail", "alpha", "slow", "--delay", "soon"], '"soon" is not a duration such as 30s or 1m30s'),
-        (["fail", "alpha", "slow", "--user", "("], "users is not a regular expression"),
-        (["fail", "alpha", "image-pull", "("], "image is not a regular expression"),
-        (["heal", "alpha", "nothing"], 'fault "nothing" not found'),
-        (["load", "alpha", "web", "cpu=1"], '"web" is not of the form deployment/web'),
-        (["load", "alpha", "deploy/web"], "give a load, such as cpu=250m, or --clear"),
-        (["load", "alpha", "deploy/web", "cpu"], '"cpu" is not of the form cpu=250m'),
-        (["load", "alpha", "deploy/web", "cpu=lots"], "quantities must match"),
-    ],
+@cases(
+    (["fail", "omega", "down"], 'no simulated cluster "omega" (known: alpha, beta)'),
+    (["heal", "omega"], 'no simulated cluster "omega" (known: alpha, beta)'),
+    (["scale", "omega", "--nodes", "1"], 'no simulated cluster "omega" (known: alpha, beta)'),
+    (["delete", "omega"], 'no simulated cluster "omega" (known: alpha, beta)'),
+    (["load", "omega", "deploy/web", "cpu=1"], 'no simulated cluster "omega" (known: alpha, beta)'),
+    (["delete"], "give the names of clusters, or --all"),
+    (["create", "alpha"], 'cluster "alpha" already exists'),
+    (["create", "Not_A_Name"], 'cluster name "Not_A_Name"'),
+    (["create", "x", "--nodes", "many"], 'parsing "many": invalid syntax'),
+    (["create", "x", "--cpu", "lots"], 'cpu "lots" is not a quantity such as 4 or 16Gi'),
+    (["create", "x", "--kubernetes-version", "1.9"], '"1.9" is not a version from 1.27 to 1.37'),
+    (["create", "x", "--labels", "oops"], '"oops" is not of the form key=value,key=value'),
+    (["create", "x", "--colour", "red"], "unknown flag: --colour"),
+    (["create", "x", "--nodes", "1000"], "give the cluster a larger pod_cidr"),
+    (["scale", "alpha", "--pool", "gpu", "--nodes", "1"], 'cluster "alpha" has no pool "gpu" (has: node)'),
+    (["fail", "alpha", "explode"], 'unknown command "explode"'),
+    (["fail", "alpha", "node"], "name nodes, --pool or --zone"),
+    (
+        ["fail", "alpha", "node", "beta-node-1"],
+        'no simulated node "beta-node-1" (known: alpha-node-1, alpha-node-2)',
+    ),
+    (["fail", "alpha", "pause", "coffee"], 'no component "coffee" (known: '),
+    (["fail", "alpha", "pods", "dance"], 'unknown behaviour "dance" (known: ok, '),
+    (["fail", "alpha", "slow", "--delay", "soon"], '"soon" is not a duration such as 30s or 1m30s'),
+    (["fail", "alpha", "slow", "--user", "("], "users is not a regular expression"),
+    (["fail", "alpha", "image-pull", "("], "image is not a regular expression"),
+    (["heal", "alpha", "nothing"], 'fault "nothing" not found'),
+    (["load", "alpha", "web", "cpu=1"], '"web" is not of the form deployment/web'),
+    (["load", "alpha", "deploy/web"], "give a load, such as cpu=250m, or --clear"),
+    (["load", "alpha", "deploy/web", "cpu"], '"cpu" is not of the form cpu=250m'),
+    (["load", "alpha", "deploy/web", "cpu=lots"], "quantities must match"),
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_makes_no_sense_is_refused_in_one_line(fleet: SimFleet, arguments: list[str], text: str) -> None:
+def test_what_makes_no_sense_is_refused_in_one_line(arguments: list[str], text: str, fleet: SimFleet) -> None:
     refused(fleet.ctl(*arguments, check=False), text)
     assert list(fleet.clusters()) == ["alpha", "beta"]
     assert not fleet.clusters()["alpha"]["faults"]

@@ -63,27 +63,27 @@ def test_the_methods_have_the_paths_of_karmada() -> None:
 
 
 @cases(
-        (messages.MaxAvailableReplicasResponse(maxReplicas=5), b"\x08\x05"),
-        (messages.MaxAvailableComponentSetsResponse(maxSets=5), b"\x08\x05"),
-        (messages.UnschedulableReplicasResponse(unschedulableReplicas=5), b"\x08\x05"),
-        (messages.Quantity(string="250m"), b"\x0a\x04250m"),
-        (messages.Toleration(key="k", operator="o", value="v", effect="e", tolerationSeconds=0),
-         b"\x0a\x01k\x12\x01o\x1a\x01v\x22\x01e\x28\x00"),
-        (messages.ReplicaRequirements(resourceRequestBytes={"cpu": b"1"}), b"\x2a\x08\x0a\x03cpu\x12\x011"),
-        (messages.ComponentReplicaRequirements(resourceRequestBytes={"cpu": b"1"}), b"\x22\x08\x0a\x03cpu\x12\x011"),
-        (messages.ComponentReplicaRequirements(priorityClassName="p"), b"\x1a\x01p"),
-        (messages.ReplicaRequirements(namespace="n", priorityClassName="p"), b"\x1a\x01n\x22\x01p"),
-        (messages.Component(name="c", replicas=2), b"\x0a\x01c\x18\x02"),
-        (messages.NodeClaim(nodeSelector={"a": "b"}, nodeAffinityBytes=b"x", tolerationsBytes=[b"y"]),
-         b"\x12\x06\x0a\x01a\x12\x01b\x22\x01x\x2a\x01y"),
-        (messages.UnschedulableReplicasRequest(cluster="m", unschedulableThreshold=1), b"\x0a\x01m\x18\x01"),
-        (messages.ObjectReference(apiVersion="a", kind="k", namespace="n", name="m"),
-         b"\x0a\x01a\x12\x01k\x1a\x01n\x22\x01m"),
-        (messages.MaxAvailableComponentSetsRequest(namespace="n", assumedWorkloads=[{"namespace": "o"}]),
-         b"\x1a\x01n\x22\x03\x0a\x01o"),
-        (messages.MaxAvailableReplicasRequest(cluster="m", assumedWorkloads=[{"namespace": "o"}]),
-         b"\x0a\x01m\x1a\x03\x0a\x01o"),
-    )  # fmt: skip
+    (messages.MaxAvailableReplicasResponse(maxReplicas=5), b"\x08\x05"),
+    (messages.MaxAvailableComponentSetsResponse(maxSets=5), b"\x08\x05"),
+    (messages.UnschedulableReplicasResponse(unschedulableReplicas=5), b"\x08\x05"),
+    (messages.Quantity(string="250m"), b"\x0a\x04250m"),
+    (messages.Toleration(key="k", operator="o", value="v", effect="e", tolerationSeconds=0),
+     b"\x0a\x01k\x12\x01o\x1a\x01v\x22\x01e\x28\x00"),
+    (messages.ReplicaRequirements(resourceRequestBytes={"cpu": b"1"}), b"\x2a\x08\x0a\x03cpu\x12\x011"),
+    (messages.ComponentReplicaRequirements(resourceRequestBytes={"cpu": b"1"}), b"\x22\x08\x0a\x03cpu\x12\x011"),
+    (messages.ComponentReplicaRequirements(priorityClassName="p"), b"\x1a\x01p"),
+    (messages.ReplicaRequirements(namespace="n", priorityClassName="p"), b"\x1a\x01n\x22\x01p"),
+    (messages.Component(name="c", replicas=2), b"\x0a\x01c\x18\x02"),
+    (messages.NodeClaim(nodeSelector={"a": "b"}, nodeAffinityBytes=b"x", tolerationsBytes=[b"y"]),
+     b"\x12\x06\x0a\x01a\x12\x01b\x22\x01x\x2a\x01y"),
+    (messages.UnschedulableReplicasRequest(cluster="m", unschedulableThreshold=1), b"\x0a\x01m\x18\x01"),
+    (messages.ObjectReference(apiVersion="a", kind="k", namespace="n", name="m"),
+     b"\x0a\x01a\x12\x01k\x1a\x01n\x22\x01m"),
+    (messages.MaxAvailableComponentSetsRequest(namespace="n", assumedWorkloads=[{"namespace": "o"}]),
+     b"\x1a\x01n\x22\x03\x0a\x01o"),
+    (messages.MaxAvailableReplicasRequest(cluster="m", assumedWorkloads=[{"namespace": "o"}]),
+     b"\x0a\x01m\x1a\x03\x0a\x01o"),
+)  # fmt: skip
 def test_messages_have_these_bytes(message: Any, encoded: bytes) -> None:
     assert message.SerializeToString(deterministic=True) == encoded
 

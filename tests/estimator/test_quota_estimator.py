@@ -42,19 +42,19 @@ MIXED = quota(
 
 
 @cases(
-        (BASIC, {"cpu": "500m", "memory": "512Mi"}, "", 4),
-        (MIXED, {"cpu": "1", "memory": "2Gi", "nvidia.com/gpu": "1"}, "", 3),
-        (BASIC, {"cpu": "500m"}, "", 12),
-        (BASIC, {"ephemeral-storage": "1Gi"}, "", MAX_REPLICAS),
-        (BASIC, {}, "", MAX_REPLICAS),
-        (quota({"pods": "3", "requests.storage": "1Gi", "limits.cpu": "1"}, {"pods": "3", "limits.cpu": "1"}),
-         {"cpu": "1"}, "", MAX_REPLICAS),
-        (quota({"cpu": "10"}, {}), {"cpu": "1"}, "", MAX_REPLICAS),
-        (quota({"cpu": "10"}, {"cpu": "12"}), {"cpu": "1"}, "", 0),
-        (quota({"cpu": "1e12"}, {"cpu": "0"}), {"cpu": "1m"}, "", MAX_REPLICAS),
-        (quota(BASIC["status"]["hard"], BASIC["status"]["used"], **HIGH), {"cpu": "500m"}, "low", MAX_REPLICAS),
-        (quota(BASIC["status"]["hard"], BASIC["status"]["used"], **HIGH), {"cpu": "500m"}, "high", 12),
-    )  # fmt: skip
+    (BASIC, {"cpu": "500m", "memory": "512Mi"}, "", 4),
+    (MIXED, {"cpu": "1", "memory": "2Gi", "nvidia.com/gpu": "1"}, "", 3),
+    (BASIC, {"cpu": "500m"}, "", 12),
+    (BASIC, {"ephemeral-storage": "1Gi"}, "", MAX_REPLICAS),
+    (BASIC, {}, "", MAX_REPLICAS),
+    (quota({"pods": "3", "requests.storage": "1Gi", "limits.cpu": "1"}, {"pods": "3", "limits.cpu": "1"}),
+     {"cpu": "1"}, "", MAX_REPLICAS),
+    (quota({"cpu": "10"}, {}), {"cpu": "1"}, "", MAX_REPLICAS),
+    (quota({"cpu": "10"}, {"cpu": "12"}), {"cpu": "1"}, "", 0),
+    (quota({"cpu": "1e12"}, {"cpu": "0"}), {"cpu": "1m"}, "", MAX_REPLICAS),
+    (quota(BASIC["status"]["hard"], BASIC["status"]["used"], **HIGH), {"cpu": "500m"}, "low", MAX_REPLICAS),
+    (quota(BASIC["status"]["hard"], BASIC["status"]["used"], **HIGH), {"cpu": "500m"}, "high", 12),
+)  # fmt: skip
 def test_replicas_that_a_quota_allows(one: Obj, request_: Obj, class_name: str, expected: int) -> None:
     assert replicas_by(one, demand_of({"resourceRequest": request_}), class_name, ()) == expected
 
@@ -65,20 +65,20 @@ def test_a_key_with_the_prefix_overrides_the_bare_one() -> None:
 
 
 @cases(
-        ({}, "", True),
-        ({"scopes": ["PriorityClass"]}, "", False),
-        ({"scopes": ["PriorityClass"]}, "any", True),
-        ({"scopes": ["BestEffort"]}, "any", False),
-        ({"scopes": ["BestEffort", "PriorityClass"]}, "any", True),
-        (HIGH, "high", True),
-        (HIGH, "low", False),
-        (HIGH, "", False),
-        ({"scopeSelector": {"matchExpressions": [
-            {"scopeName": "PriorityClass", "operator": "NotIn", "values": ["high"]}]}}, "", True),
-        (_absent("PriorityClass"), "", True),
-        (_absent("PriorityClass"), "high", False),
-        (_absent("Terminating"), "", False),
-    )  # fmt: skip
+    ({}, "", True),
+    ({"scopes": ["PriorityClass"]}, "", False),
+    ({"scopes": ["PriorityClass"]}, "any", True),
+    ({"scopes": ["BestEffort"]}, "any", False),
+    ({"scopes": ["BestEffort", "PriorityClass"]}, "any", True),
+    (HIGH, "high", True),
+    (HIGH, "low", False),
+    (HIGH, "", False),
+    ({"scopeSelector": {"matchExpressions": [
+        {"scopeName": "PriorityClass", "operator": "NotIn", "values": ["high"]}]}}, "", True),
+    (_absent("PriorityClass"), "", True),
+    (_absent("PriorityClass"), "high", False),
+    (_absent("Terminating"), "", False),
+)  # fmt: skip
 def test_which_pods_a_quota_holds_for(spec: Obj, class_name: str, expected: bool) -> None:
     assert applies(quota({}, {}, **spec), class_name) is expected
 
@@ -107,14 +107,14 @@ def test_assumptions_that_the_quota_does_not_hold_for_do_not_count() -> None:
 
 
 @cases(
-        (BASIC, [component(2, cpu="1"), component(1, cpu="1")], 2),
-        (BASIC, [component(2, cpu="1"), component(1, memory="2Gi")], 1),
-        (BASIC, [component(7, cpu="1")], 0),
-        (BASIC, [{"name": "c", "replicas": 3}], MAX_REPLICAS),
-        (quota(BASIC["status"]["hard"], BASIC["status"]["used"], **HIGH),
-         [component(2, "low", cpu="9"), component(1, "high", cpu="1")], 6),
-        (quota(BASIC["status"]["hard"], BASIC["status"]["used"], **HIGH), [component(2, "low", cpu="9")], MAX_REPLICAS),
-    )  # fmt: skip
+    (BASIC, [component(2, cpu="1"), component(1, cpu="1")], 2),
+    (BASIC, [component(2, cpu="1"), component(1, memory="2Gi")], 1),
+    (BASIC, [component(7, cpu="1")], 0),
+    (BASIC, [{"name": "c", "replicas": 3}], MAX_REPLICAS),
+    (quota(BASIC["status"]["hard"], BASIC["status"]["used"], **HIGH),
+     [component(2, "low", cpu="9"), component(1, "high", cpu="1")], 6),
+    (quota(BASIC["status"]["hard"], BASIC["status"]["used"], **HIGH), [component(2, "low", cpu="9")], MAX_REPLICAS),
+)  # fmt: skip
 def test_sets_that_a_quota_allows(one: Obj, components: list[Obj], expected: int) -> None:
     assert sets_by(one, components, ()) == expected
 

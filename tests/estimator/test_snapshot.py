@@ -208,27 +208,27 @@ def test_a_heartbeat_changes_nothing() -> None:
 
 
 @cases(
-        (None, ["n0"]),
-        ({"tolerations": [{"operator": "Exists"}]}, ["n0", "n1", "n2", "n3"]),
-        ({"tolerations": [{"key": "gpu", "value": "yes"}]}, ["n0", "n1"]),
-        ({"tolerations": [{"key": "gpu", "value": "no"}]}, ["n0"]),
-        ({"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}, ["n0", "n2"]),
-        ({"nodeSelector": {"disk": "ssd"}}, ["n0"]),
-        ({"nodeSelector": {"disk": "ssd", "zone": "a"}}, []),
-        ({"hardNodeAffinity": {"nodeSelectorTerms": []}}, []),
-        ({"hardNodeAffinity": {"nodeSelectorTerms": [{}]}}, []),
-        (
-            {"hardNodeAffinity": {"nodeSelectorTerms": [
-                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0", "n1"]}]}]}},
-            ["n0"],
-        ),
-        (
-            {"hardNodeAffinity": {"nodeSelectorTerms": [
-                {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["hdd"]}]},
-                {"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["hdd"]}]}]}},
-            ["n0"],
-        ),
-    )  # fmt: skip
+    (None, ["n0"]),
+    ({"tolerations": [{"operator": "Exists"}]}, ["n0", "n1", "n2", "n3"]),
+    ({"tolerations": [{"key": "gpu", "value": "yes"}]}, ["n0", "n1"]),
+    ({"tolerations": [{"key": "gpu", "value": "no"}]}, ["n0"]),
+    ({"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}, ["n0", "n2"]),
+    ({"nodeSelector": {"disk": "ssd"}}, ["n0"]),
+    ({"nodeSelector": {"disk": "ssd", "zone": "a"}}, []),
+    ({"hardNodeAffinity": {"nodeSelectorTerms": []}}, []),
+    ({"hardNodeAffinity": {"nodeSelectorTerms": [{}]}}, []),
+    (
+        {"hardNodeAffinity": {"nodeSelectorTerms": [
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0", "n1"]}]}]}},
+        ["n0"],
+    ),
+    (
+        {"hardNodeAffinity": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["hdd"]}]},
+            {"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["hdd"]}]}]}},
+        ["n0"],
+    ),
+)  # fmt: skip
 def test_which_nodes_a_claim_selects(claim: Obj | None, expected: list[str]) -> None:
     fed = Fed()
     fed.set_node("n0", node("n0", labels={"disk": "ssd"}, pods="10"))

@@ -24,17 +24,14 @@ async def test_a_compressed_body_is_read(http: Http, encoding: str) -> None:
     assert stored["data"] == configmap()["data"]
 
 
-@pytest.mark.parametrize(
-    ("body", "encoding", "code"),
-    [
-        (gzip.compress(b" " * 4_000_000), "gzip", 413),
-        (b"{}", "gzip", 400),
-        (gzip.compress(b"{}" * 1000)[:-12], "gzip", 400),
-        (b"{}", "br", 415),
-    ],
+@cases(
+    (gzip.compress(b" " * 4_000_000), "gzip", 413),
+    (b"{}", "gzip", 400),
+    (gzip.compress(b"{}" * 1000)[:-12], "gzip", 400),
+    (b"{}", "br", 415),
     ids=["too large", "not compressed", "cut off", "of an unknown encoding"],
 )
-async def test_a_body_that_cannot_be_inflated_is_refused(http: Http, body: bytes, encoding: str, code: int) -> None:
+async def test_a_body_that_cannot_be_inflated_is_refused(body: bytes, encoding: str, code: int, http: Http) -> None:
     answer = await http("POST", CONFIGMAPS, body, headers={"Content-Encoding": encoding})
     assert answer.code == code, answer.body
 

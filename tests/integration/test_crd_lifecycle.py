@@ -6,14 +6,13 @@ import asyncio
 import json
 from typing import Any
 
-import pytest
-
 from karmada.kube.client.client import Client
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
+from tests.support.cases import cases
 from tests.support.custom_kinds import definition, version
 from tests.support.eventually import eventually
 from tests.support.wire import Http
@@ -102,19 +101,16 @@ async def test_an_established_kind_is_served_discovered_and_documented(server: A
     assert (await http("POST", path(), thing("a"))).code == 201
 
 
-@pytest.mark.parametrize(
-    ("other", "reason", "message"),
-    [
-        (crd("seconds", "Second", singular="thing"), "SingularConflict", '"thing" is already in use'),
-        (crd("seconds", "Second", shortNames=["th"]), "ShortNamesConflict", '"th" is already in use'),
-        (crd("seconds", "Thing", singular="second", listKind="Seconds"), "KindConflict", '"Thing" is already in use'),
-        (crd("seconds", "Second", listKind="ThingList"), "ListKindConflict", '"ThingList" is already in use'),
-        (crd("th", "Second", singular="second"), "PluralConflict", '"th" is already in use'),
-    ],
+@cases(
+    (crd("seconds", "Second", singular="thing"), "SingularConflict", '"thing" is already in use'),
+    (crd("seconds", "Second", shortNames=["th"]), "ShortNamesConflict", '"th" is already in use'),
+    (crd("seconds", "Thing", singular="second", listKind="Seconds"), "KindConflict", '"Thing" is already in use'),
+    (crd("seconds", "Second", listKind="ThingList"), "ListKindConflict", '"ThingList" is already in use'),
+    (crd("th", "Second", singular="second"), "PluralConflict", '"th" is already in use'),
     ids=["singular", "short name", "kind", "list kind", "plural"],
 )
 async def test_names_in_use_are_not_accepted_until_they_are_free(
-    server: ApiServer, http: Http, other: Obj, reason: str, message: str
+    other: Obj, reason: str, message: str, server: ApiServer, http: Http
 ) -> None:
     await establish(server, http, crd(shortNames=["th"]))
     plural = other["spec"]["names"]["plural"]
@@ -326,21 +322,18 @@ async def test_a_change_of_short_names_shows_in_discovery(server: ApiServer, htt
     assert resource["shortNames"] == ["tg"]
 
 
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda o: o["metadata"].update(name="x.y"),
-         'metadata.name: Invalid value: "x.y": must be spec.names.plural+"."+spec.group'),
-        (lambda o: o["spec"]["versions"][0].pop("schema"),
-         "spec.versions[0].schema.openAPIV3Schema: Required value"),
-        (lambda o: o["spec"].update(preserveUnknownFields=True), "spec.preserveUnknownFields: Invalid value: true"),
-        (lambda o: o["spec"]["versions"].append(version("v2")),
-         "must have exactly one version marked as storage version"),
-        (lambda o: o["spec"]["versions"].append(version("v1", storage=False)), "spec.versions"),
-    ],
+@cases(
+    (lambda o: o["metadata"].update(name="x.y"),
+     'metadata.name: Invalid value: "x.y": must be spec.names.plural+"."+spec.group'),
+    (lambda o: o["spec"]["versions"][0].pop("schema"),
+     "spec.versions[0].schema.openAPIV3Schema: Required value"),
+    (lambda o: o["spec"].update(preserveUnknownFields=True), "spec.preserveUnknownFields: Invalid value: true"),
+    (lambda o: o["spec"]["versions"].append(version("v2")),
+     "must have exactly one version marked as storage version"),
+    (lambda o: o["spec"]["versions"].append(version("v1", storage=False)), "spec.versions"),
     ids=["name", "schema", "preserve", "two storage versions", "version twice"],
 )  # fmt: skip
-async def test_definitions_that_make_no_sense_are_refused(http: Http, edit: Any, message: str) -> None:
+async def test_definitions_that_make_no_sense_are_refused(edit: Any, message: str, http: Http) -> None:
     definition = crd()
     edit(definition)
     answer = await http("POST", CRD_PATH, definition)

@@ -198,10 +198,8 @@ async def test_distinct_names_never_conflict(http: Http, server: ApiServer) -> N
     assert len(versions) == 40
 
 
-@pytest.mark.parametrize(
-    ("method", "code"), [("PUT", 405), ("PATCH", 405), ("POST", 405)], ids=["put", "patch", "post-to-name"]
-)
-async def test_methods_that_make_no_sense_here_are_refused(http: Http, method: str, code: int) -> None:
+@cases(("PUT", 405), ("PATCH", 405), ("POST", 405), ids=["put", "patch", "post-to-name"])
+async def test_methods_that_make_no_sense_here_are_refused(method: str, code: int, http: Http) -> None:
     path = f"{CONFIGMAPS}/c" if method == "POST" else CONFIGMAPS
     status = refused(await http(method, path, configmap()), code, "MethodNotAllowed")
     assert status["message"] == "the server does not allow this method on the requested resource"

@@ -237,13 +237,13 @@ async def test_which_moment_a_list_shows(query: str, shown: str, exact: bool, ht
 
 @on_module_loop
 @cases(
-        ("resourceVersionMatch=Exact", "resourceVersionMatch is forbidden unless resourceVersion is provided"),
-        ("resourceVersionMatch=NotOlderThan", "resourceVersionMatch is forbidden unless resourceVersion is provided"),
-        ("resourceVersionMatch=Exact&resourceVersion=0",
-         'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
-        ("resourceVersionMatch=NotOlderThan&resourceVersion=1&continue=x",
-         "resourceVersionMatch is forbidden when continue is provided"),
-    )  # fmt: skip
+    ("resourceVersionMatch=Exact", "resourceVersionMatch is forbidden unless resourceVersion is provided"),
+    ("resourceVersionMatch=NotOlderThan", "resourceVersionMatch is forbidden unless resourceVersion is provided"),
+    ("resourceVersionMatch=Exact&resourceVersion=0",
+     'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
+    ("resourceVersionMatch=NotOlderThan&resourceVersion=1&continue=x",
+     "resourceVersionMatch is forbidden when continue is provided"),
+)  # fmt: skip
 async def test_a_match_that_means_nothing_is_refused(query: str, why: str, idle: Http) -> None:
     answer = await idle("GET", f"{CONFIGMAPS}?{query}")
     status = answer.json()

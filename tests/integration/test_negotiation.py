@@ -107,14 +107,14 @@ async def test_a_media_type_that_no_route_produces_is_refused_before_any_handler
 
 
 @cases(
-        (CONFIGMAPS, PARTIAL, "PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)"),
-        (f"{CONFIGMAPS}/a", PARTIAL_LIST,
-         "PartialObjectMetadataList, but the requested object is not a list (*core.ConfigMap)"),
-        ("/apis/apps/v1/deployments", f"{PARTIAL},application/json",
-         "PartialObjectMetadata, but the requested object is a list (*apps.DeploymentList)"),
-        ("/apis/events.k8s.io/v1/events", PARTIAL,
-         "PartialObjectMetadata, but the requested object is a list (*core.EventList)"),
-    )  # fmt: skip
+    (CONFIGMAPS, PARTIAL, "PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)"),
+    (f"{CONFIGMAPS}/a", PARTIAL_LIST,
+     "PartialObjectMetadataList, but the requested object is not a list (*core.ConfigMap)"),
+    ("/apis/apps/v1/deployments", f"{PARTIAL},application/json",
+     "PartialObjectMetadata, but the requested object is a list (*apps.DeploymentList)"),
+    ("/apis/events.k8s.io/v1/events", PARTIAL,
+     "PartialObjectMetadata, but the requested object is a list (*core.EventList)"),
+)  # fmt: skip
 async def test_metadata_of_lists_and_of_objects_are_different_forms(
     path: str, header: str, message: str, http: Http
 ) -> None:
@@ -132,11 +132,11 @@ async def test_a_watch_in_yaml_is_not_acceptable(idle: Http) -> None:
 
 @on_module_loop
 @cases(
-        ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "SelfSubjectAccessReview",
-         {"resourceAttributes": {"verb": "get", "resource": "pods"}}),
-        ("/apis/authentication.k8s.io/v1/tokenreviews", "TokenReview", {"token": "x"}),
-        ("/api/v1/namespaces/default/serviceaccounts/default/token", "TokenRequest", {}),
-    )  # fmt: skip
+    ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "SelfSubjectAccessReview",
+     {"resourceAttributes": {"verb": "get", "resource": "pods"}}),
+    ("/apis/authentication.k8s.io/v1/tokenreviews", "TokenReview", {"token": "x"}),
+    ("/api/v1/namespaces/default/serviceaccounts/default/token", "TokenRequest", {}),
+)  # fmt: skip
 async def test_what_cannot_be_read_has_no_table(path: str, kind: str, spec: Any, idle: Http) -> None:
     table_only = accept("application/json;as=Table;v=v1;g=meta.k8s.io")
     answer = await idle("POST", path, {"kind": kind, "spec": spec}, headers=table_only)
@@ -274,19 +274,19 @@ async def test_a_watch_as_tables_names_the_columns_once(http: Http) -> None:
 
 @on_module_loop
 @cases(
-        ("/api/v1/pods", "Name Ready Status Restarts Age IP Node|Nominated Node|Readiness Gates"),
-        ("/apis/apps/v1/deployments", "Name Ready Up-to-date Available Age Containers Images Selector"),
-        ("/apis/batch/v1/jobs", "Name Status Completions Duration Age Containers Images Selector"),
-        ("/apis/autoscaling/v1/horizontalpodautoscalers", "Name Reference Targets MinPods MaxPods Replicas Age"),
-        ("/apis/autoscaling/v2/horizontalpodautoscalers", "Name Reference Targets MinPods MaxPods Replicas Age"),
-        ("/api/v1/nodes", "Name Status Roles Age Version Internal-IP External-IP OS-Image Kernel-Version"
-         " Container-Runtime"),
-        ("/api/v1/events", "Last Seen|Type Reason Object Subobject Source Message First Seen|Count Name"),
-        ("/apis/events.k8s.io/v1/events", "Last Seen|Type Reason Object Subobject Source Message First Seen|Count"
-         " Name"),
-        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "Name Created At"),
-        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Name Created At"),
-    )  # fmt: skip
+    ("/api/v1/pods", "Name Ready Status Restarts Age IP Node|Nominated Node|Readiness Gates"),
+    ("/apis/apps/v1/deployments", "Name Ready Up-to-date Available Age Containers Images Selector"),
+    ("/apis/batch/v1/jobs", "Name Status Completions Duration Age Containers Images Selector"),
+    ("/apis/autoscaling/v1/horizontalpodautoscalers", "Name Reference Targets MinPods MaxPods Replicas Age"),
+    ("/apis/autoscaling/v2/horizontalpodautoscalers", "Name Reference Targets MinPods MaxPods Replicas Age"),
+    ("/api/v1/nodes", "Name Status Roles Age Version Internal-IP External-IP OS-Image Kernel-Version"
+     " Container-Runtime"),
+    ("/api/v1/events", "Last Seen|Type Reason Object Subobject Source Message First Seen|Count Name"),
+    ("/apis/events.k8s.io/v1/events", "Last Seen|Type Reason Object Subobject Source Message First Seen|Count"
+     " Name"),
+    ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "Name Created At"),
+    ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Name Created At"),
+)  # fmt: skip
 async def test_the_columns_of_some_kinds(path: str, columns: str, idle: Http) -> None:
     table = (await idle("GET", path, headers=accept(TABLE))).json()
     words = columns.replace("|", " ").split()
@@ -422,18 +422,22 @@ async def test_head_is_for_pages_and_not_for_built_in_resources(http: Http) -> N
 
 
 @on_module_loop
-@cases("/nowhere", "/apis/nothing.io", "/apis/nothing.io/v1", "/apis/nothing.io/v1/things", "/openapi/v4",
-     "/openapi/v3/apis/nothing.io/v1", "/healthz/unicorn", "/swagger.json", "/debug/pprof")  # fmt: skip
+@cases(
+    "/nowhere", "/apis/nothing.io", "/apis/nothing.io/v1", "/apis/nothing.io/v1/things", "/openapi/v4",
+    "/openapi/v3/apis/nothing.io/v1", "/healthz/unicorn", "/swagger.json", "/debug/pprof",
+)  # fmt: skip
 async def test_a_path_outside_every_group_is_a_plain_page(path: str, idle: Http) -> None:
     answer = await idle("GET", path)
     assert (answer.code, answer.body) == (404, b"404 page not found\n")
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
-@cases("/api/v1/unicorns", "/api/v1/namespaces/default/unicorns", "/apis/apps/v1/namespaces/default/unicorns/x",
-     "/api/v2", "/api/v2/pods", "/apis/apps/v9", "/apis/apps/v9/deployments",
-     "/apis/apps/v9/namespaces/x/deployments/y", "/api/v1/pods/p", "/api/v1/configmaps/a/status",
-     "/api/v1/namespaces/default/configmaps/a/unicorn", "/apis/apps/v1/pods")  # fmt: skip
+@cases(
+    "/api/v1/unicorns", "/api/v1/namespaces/default/unicorns", "/apis/apps/v1/namespaces/default/unicorns/x",
+    "/api/v2", "/api/v2/pods", "/apis/apps/v9", "/apis/apps/v9/deployments",
+    "/apis/apps/v9/namespaces/x/deployments/y", "/api/v1/pods/p", "/api/v1/configmaps/a/status",
+    "/api/v1/namespaces/default/configmaps/a/unicorn", "/apis/apps/v1/pods",
+)  # fmt: skip
 async def test_an_unknown_path_of_a_group_of_built_in_kinds_is_a_status(path: str, http: Http) -> None:
     await create(http, "a")
     answer = await http("GET", path)
@@ -447,14 +451,14 @@ async def test_an_unknown_path_of_a_group_of_built_in_kinds_is_a_status(path: st
 
 @on_module_loop
 @cases(
-        ("PUT", CONFIGMAPS), ("PATCH", CONFIGMAPS), ("POST", f"{CONFIGMAPS}/a"),
-        ("POST", "/api/v1/configmaps"), ("DELETE", "/api/v1/configmaps"),
-        ("DELETE", "/api/v1/namespaces"), ("PUT", "/api/v1/namespaces"),
-        ("GET", "/apis/authorization.k8s.io/v1/subjectaccessreviews"),
-        ("GET", "/apis/authentication.k8s.io/v1/tokenreviews"),
-        ("DELETE", "/apis/apps/v1/namespaces/default/deployments/x/status"),
-        ("OPTIONS", CONFIGMAPS),
-    )  # fmt: skip
+    ("PUT", CONFIGMAPS), ("PATCH", CONFIGMAPS), ("POST", f"{CONFIGMAPS}/a"),
+    ("POST", "/api/v1/configmaps"), ("DELETE", "/api/v1/configmaps"),
+    ("DELETE", "/api/v1/namespaces"), ("PUT", "/api/v1/namespaces"),
+    ("GET", "/apis/authorization.k8s.io/v1/subjectaccessreviews"),
+    ("GET", "/apis/authentication.k8s.io/v1/tokenreviews"),
+    ("DELETE", "/apis/apps/v1/namespaces/default/deployments/x/status"),
+    ("OPTIONS", CONFIGMAPS),
+)  # fmt: skip
 async def test_a_method_a_resource_does_not_know_is_refused(method: str, path: str, idle: Http) -> None:
     answer = await idle(method, path, {} if method != "GET" else None)
     status = answer.json()
@@ -514,11 +518,11 @@ async def test_a_list_of_one_name_is_allowed_to_who_may_list_that_name(http: Htt
 
 @on_module_loop
 @cases(
-        (f"{CONFIGMAPS}/none", 'configmaps "none" not found', {"name": "none", "kind": "configmaps"}),
-        ("/apis/apps/v1/namespaces/default/deployments/none", 'deployments.apps "none" not found',
-         {"name": "none", "group": "apps", "kind": "deployments"}),
-        ("/api/v1/namespaces/none", 'namespaces "none" not found', {"name": "none", "kind": "namespaces"}),
-    )  # fmt: skip
+    (f"{CONFIGMAPS}/none", 'configmaps "none" not found', {"name": "none", "kind": "configmaps"}),
+    ("/apis/apps/v1/namespaces/default/deployments/none", 'deployments.apps "none" not found',
+     {"name": "none", "group": "apps", "kind": "deployments"}),
+    ("/api/v1/namespaces/none", 'namespaces "none" not found', {"name": "none", "kind": "namespaces"}),
+)  # fmt: skip
 async def test_a_missing_object(path: str, message: str, details: dict[str, str], idle: Http) -> None:
     answer = await idle("GET", path)
     assert answer.code == 404

@@ -127,8 +127,10 @@ async def test_a_document_requested_by_its_hash_may_be_kept_for_ever(idle: Http)
 
 
 @on_module_loop
-@cases(("application/json", 200), ("*/*", 200), ("", 200), ("text/html", 406),
-     ("application/com.github.proto-openapi.spec.v3@v1.0+protobuf,application/json", 200))  # fmt: skip
+@cases(
+    ("application/json", 200), ("*/*", 200), ("", 200), ("text/html", 406),
+    ("application/com.github.proto-openapi.spec.v3@v1.0+protobuf,application/json", 200),
+)  # fmt: skip
 async def test_v3_is_json(header: str, code: int, idle: Http) -> None:
     answer = await idle("GET", "/openapi/v3/api/v1", headers={"Accept": header})
     assert answer.code == code
@@ -156,12 +158,12 @@ async def test_every_v3_document_is_complete_in_itself(http: Http) -> None:
 
 
 @cases(
-        ("apis/apps/v1", "/apis/apps/v1/namespaces/{namespace}/deployments", ("apps", "v1", "Deployment"),
-         "io.k8s.api.apps.v1.Deployment", True),
-        ("api/v1", "/api/v1/namespaces", ("", "v1", "Namespace"), "io.k8s.api.core.v1.Namespace", True),
-        ("apis/example.com/v1", "/apis/example.com/v1/namespaces/{namespace}/shirts", ("example.com", "v1", "Shirt"),
-         "com.example.v1.Shirt", False),
-    )  # fmt: skip
+    ("apis/apps/v1", "/apis/apps/v1/namespaces/{namespace}/deployments", ("apps", "v1", "Deployment"),
+     "io.k8s.api.apps.v1.Deployment", True),
+    ("api/v1", "/api/v1/namespaces", ("", "v1", "Namespace"), "io.k8s.api.core.v1.Namespace", True),
+    ("apis/example.com/v1", "/apis/example.com/v1/namespaces/{namespace}/shirts", ("example.com", "v1", "Shirt"),
+     "com.example.v1.Shirt", False),
+)  # fmt: skip
 async def test_what_kubectl_needs_of_a_kind(
     key: str, path: str, gvk: tuple[str, str, str], schema: str, strategic: bool, http: Http
 ) -> None:
@@ -206,20 +208,20 @@ async def test_the_paths_of_a_group_version_are_those_that_are_routed(http: Http
 
 @on_module_loop
 @cases(
-        ("/apis/apps/v1/watch/deployments", "get", "watchAppsV1DeploymentListForAllNamespaces", "watchlist"),
-        ("/apis/apps/v1/watch/namespaces/{namespace}/deployments", "get", "watchAppsV1NamespacedDeploymentList",
-         "watchlist"),
-        ("/apis/apps/v1/watch/namespaces/{namespace}/deployments/{name}", "get", "watchAppsV1NamespacedDeployment",
-         "watch"),
-        ("/apis/apps/v1/namespaces/{namespace}/deployments", "delete", "deleteAppsV1CollectionNamespacedDeployment",
-         "deletecollection"),
-        ("/apis/apps/v1/namespaces/{namespace}/deployments", "post", "createAppsV1NamespacedDeployment", "post"),
-        ("/apis/apps/v1/namespaces/{namespace}/deployments/{name}/status", "put",
-         "replaceAppsV1NamespacedDeploymentStatus", "put"),
-        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "get", "listRbacAuthorizationV1ClusterRole", "list"),
-        ("/api/v1/namespaces/{namespace}/pods/{name}/proxy/{path}", "head",
-         "connectCoreV1HeadNamespacedPodProxyWithPath", "connect"),
-    )  # fmt: skip
+    ("/apis/apps/v1/watch/deployments", "get", "watchAppsV1DeploymentListForAllNamespaces", "watchlist"),
+    ("/apis/apps/v1/watch/namespaces/{namespace}/deployments", "get", "watchAppsV1NamespacedDeploymentList",
+     "watchlist"),
+    ("/apis/apps/v1/watch/namespaces/{namespace}/deployments/{name}", "get", "watchAppsV1NamespacedDeployment",
+     "watch"),
+    ("/apis/apps/v1/namespaces/{namespace}/deployments", "delete", "deleteAppsV1CollectionNamespacedDeployment",
+     "deletecollection"),
+    ("/apis/apps/v1/namespaces/{namespace}/deployments", "post", "createAppsV1NamespacedDeployment", "post"),
+    ("/apis/apps/v1/namespaces/{namespace}/deployments/{name}/status", "put",
+     "replaceAppsV1NamespacedDeploymentStatus", "put"),
+    ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "get", "listRbacAuthorizationV1ClusterRole", "list"),
+    ("/api/v1/namespaces/{namespace}/pods/{name}/proxy/{path}", "head",
+     "connectCoreV1HeadNamespacedPodProxyWithPath", "connect"),
+)  # fmt: skip
 async def test_operations_have_the_names_that_generated_clients_use(
     path: str, method: str, name: str, action: str, idle: Http
 ) -> None:
@@ -323,8 +325,10 @@ async def test_v2_says_nothing_of_a_custom_schema_that_old_clients_would_misread
 
 
 @on_module_loop
-@cases(("", "application/json"), ("*/*", "application/json"), (V2_ACCEPTED, V2_PROTOBUF), (V2_PROTOBUF, V2_PROTOBUF),
-     (f"{V2_ACCEPTED},application/json", V2_PROTOBUF))  # fmt: skip
+@cases(
+    ("", "application/json"), ("*/*", "application/json"), (V2_ACCEPTED, V2_PROTOBUF), (V2_PROTOBUF, V2_PROTOBUF),
+    (f"{V2_ACCEPTED},application/json", V2_PROTOBUF),
+)  # fmt: skip
 async def test_v2_in_the_form_requested(header: str, media: str, idle: Http) -> None:
     answer = await idle("GET", "/openapi/v2", headers={"Accept": header})
     assert (answer.code, answer.headers["Content-Type"]) == (200, media)

@@ -183,13 +183,13 @@ async def test_events_of_the_new_group_are_selected_by_its_own_names(
 
 @on_module_loop
 @cases(
-        ("/api/v1/pods", "spec.foo=1", "field label not supported: spec.foo"),
-        ("/api/v1/secrets", "data=1", "field label not supported: data"),
-        (CONFIGMAPS, "spec.foo=1",
-         '"spec.foo" is not a known field selector: only "metadata.name", "metadata.namespace"'),
-        ("/apis/apps/v1/deployments", "status.replicas=1",
-         '"status.replicas" is not a known field selector: only "metadata.name", "metadata.namespace"'),
-    )  # fmt: skip
+    ("/api/v1/pods", "spec.foo=1", "field label not supported: spec.foo"),
+    ("/api/v1/secrets", "data=1", "field label not supported: data"),
+    (CONFIGMAPS, "spec.foo=1",
+     '"spec.foo" is not a known field selector: only "metadata.name", "metadata.namespace"'),
+    ("/apis/apps/v1/deployments", "status.replicas=1",
+     '"status.replicas" is not a known field selector: only "metadata.name", "metadata.namespace"'),
+)  # fmt: skip
 async def test_other_fields_are_refused(path: str, selector: str, message: str, idle: Http) -> None:
     for verb in ("", "&watch=1"):
         answer = await idle("GET", f"{path}?fieldSelector={quote(selector)}{verb}")

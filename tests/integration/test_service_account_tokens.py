@@ -110,10 +110,10 @@ async def test_bad_credentials_are_401_and_never_anonymous(authorization: str, h
 
 
 @cases(
-        ({"expirationSeconds": 10},
-         "spec.expirationSeconds: Invalid value: 10: may not specify a duration less than 10 minutes"),
-        ({"expirationSeconds": 2**32 + 1}, "may not specify a duration larger than 2^32 seconds"),
-    )  # fmt: skip
+    ({"expirationSeconds": 10},
+     "spec.expirationSeconds: Invalid value: 10: may not specify a duration less than 10 minutes"),
+    ({"expirationSeconds": 2**32 + 1}, "may not specify a duration larger than 2^32 seconds"),
+)  # fmt: skip
 async def test_lifetimes_have_limits(spec: Obj, text: str, http: Http) -> None:
     await make_account(http)
     answer = await http("POST", f"{ACCOUNTS}/robot/token", {"spec": spec})

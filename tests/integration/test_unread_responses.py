@@ -148,19 +148,16 @@ async def test_a_large_page_is_sent_in_pieces(http: Http, monkeypatch: pytest.Mo
     assert max(sizes) <= PIECE
 
 
-@pytest.mark.parametrize(
-    ("path", "media"),
-    [
-        (CONFIGMAPS, "application/yaml"),
-        (CONFIGMAPS, "application/vnd.kubernetes.protobuf"),
-        (f"{CONFIGMAPS}?watch=1", "application/vnd.kubernetes.protobuf"),
-        (f"{CONFIGMAPS}/large-0", "application/yaml"),
-        (f"{CONFIGMAPS}/large-0", "application/vnd.kubernetes.protobuf"),
-    ],
+@cases(
+    (CONFIGMAPS, "application/yaml"),
+    (CONFIGMAPS, "application/vnd.kubernetes.protobuf"),
+    (f"{CONFIGMAPS}?watch=1", "application/vnd.kubernetes.protobuf"),
+    (f"{CONFIGMAPS}/large-0", "application/yaml"),
+    (f"{CONFIGMAPS}/large-0", "application/vnd.kubernetes.protobuf"),
 )
 @pytest.mark.usefixtures("large")
 async def test_a_large_object_is_encoded_aside(
-    http: Http, monkeypatch: pytest.MonkeyPatch, path: str, media: str
+    path: str, media: str, http: Http, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owners: list[str] = []
     run = ASIDE.run

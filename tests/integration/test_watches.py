@@ -348,21 +348,21 @@ async def test_a_legacy_watch_of_the_current_state_marks_its_end_when_bookmarks_
 
 
 @cases(
-        ("watch=1&sendInitialEvents=true",
-         "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
-        ("watch=1&sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=1",
-         "[resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan,"
-         ' resourceVersionMatch: Unsupported value: "Exact": supported values: "NotOlderThan"]'),
-        ("watch=1&resourceVersionMatch=NotOlderThan&resourceVersion=1",
-         "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents"
-         " is provided"),
-        ("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=1",
-         "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"),
-        ("sendInitialEvents=true&resourceVersionMatch=Odd",
-         "[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided,"
-         ' resourceVersionMatch: Unsupported value: "Odd": supported values: "Exact", "NotOlderThan", "",'
-         " sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list]"),
-    )  # fmt: skip
+    ("watch=1&sendInitialEvents=true",
+     "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+    ("watch=1&sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=1",
+     "[resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan,"
+     ' resourceVersionMatch: Unsupported value: "Exact": supported values: "NotOlderThan"]'),
+    ("watch=1&resourceVersionMatch=NotOlderThan&resourceVersion=1",
+     "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents"
+     " is provided"),
+    ("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=1",
+     "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"),
+    ("sendInitialEvents=true&resourceVersionMatch=Odd",
+     "[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided,"
+     ' resourceVersionMatch: Unsupported value: "Odd": supported values: "Exact", "NotOlderThan", "",'
+     " sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list]"),
+)  # fmt: skip
 async def test_options_that_contradict_each_other_are_refused(query: str, why: str, http: Http) -> None:
     answer = await http("GET", f"{CONFIGMAPS}?{query}")
     assert answer.code == 422

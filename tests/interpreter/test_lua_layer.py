@@ -152,24 +152,24 @@ async def test_empty_objects_and_lists_survive_a_revision() -> None:
 
 
 @cases(
-        ("InterpretReplica", "function GetReplicas(o) return 'x' end", "replica type is number but got string"),
-        ("InterpretReplica", "function GetReplicas(o) return 1, 2 end", "requires type is table but got number"),
-        ("InterpretReplica", "function GetReplicas(o) return 1, {resourceRequest={cpu='x'}} end", "resourceRequest: "),
-        ("InterpretReplica", "function GetReplicas(o) return 1, {nodeClaim=1} end", "nodeClaim"),
-        ("InterpretComponent", "function GetComponents(o) return 1 end",
-         "expected result type 'table' or 'nil' from GetComponents, but got 'number'"),
-        ("InterpretComponent", "function GetComponents(o) return {{replicas=1}} end", "name"),
-        ("ReviseReplica", "function ReviseReplica(o) end", "expect the returned requires type is table but got nil"),
-        ("ReviseReplica", "function ReviseReplica(o) return {} end", "Object 'Kind' is missing in '{}'"),
-        ("InterpretHealth", "function InterpretHealth(o) end", "expect the returned health type is bool but got nil"),
-        ("InterpretStatus", "function ReflectStatus(o) end", "expect the returned replica type is table but got nil"),
-        ("InterpretStatus", "function ReflectStatus(o) local t={k='v'} return {x=t, y=t} end",
-         "cannot encode recursively nested tables to JSON"),
-        ("InterpretDependency", "function GetDependencies(o) end", "requires type is table but got nil"),
-        ("InterpretDependency", "function GetDependencies(o) return {{apiVersion='v1', kind='Secret'}} end",
-         "dependency can not leave name and labelSelector all empty"),
-        ("InterpretHealth", "function Other(o) end", "not found function InterpretHealth"),
-    )  # fmt: skip
+    ("InterpretReplica", "function GetReplicas(o) return 'x' end", "replica type is number but got string"),
+    ("InterpretReplica", "function GetReplicas(o) return 1, 2 end", "requires type is table but got number"),
+    ("InterpretReplica", "function GetReplicas(o) return 1, {resourceRequest={cpu='x'}} end", "resourceRequest: "),
+    ("InterpretReplica", "function GetReplicas(o) return 1, {nodeClaim=1} end", "nodeClaim"),
+    ("InterpretComponent", "function GetComponents(o) return 1 end",
+     "expected result type 'table' or 'nil' from GetComponents, but got 'number'"),
+    ("InterpretComponent", "function GetComponents(o) return {{replicas=1}} end", "name"),
+    ("ReviseReplica", "function ReviseReplica(o) end", "expect the returned requires type is table but got nil"),
+    ("ReviseReplica", "function ReviseReplica(o) return {} end", "Object 'Kind' is missing in '{}'"),
+    ("InterpretHealth", "function InterpretHealth(o) end", "expect the returned health type is bool but got nil"),
+    ("InterpretStatus", "function ReflectStatus(o) end", "expect the returned replica type is table but got nil"),
+    ("InterpretStatus", "function ReflectStatus(o) local t={k='v'} return {x=t, y=t} end",
+     "cannot encode recursively nested tables to JSON"),
+    ("InterpretDependency", "function GetDependencies(o) end", "requires type is table but got nil"),
+    ("InterpretDependency", "function GetDependencies(o) return {{apiVersion='v1', kind='Secret'}} end",
+     "dependency can not leave name and labelSelector all empty"),
+    ("InterpretHealth", "function Other(o) end", "not found function InterpretHealth"),
+)  # fmt: skip
 async def test_answers_that_are_none(operation: Any, script: str, refusal: str) -> None:
     found = layer(**{operation: script})
     requested: dict[str, Any] = {

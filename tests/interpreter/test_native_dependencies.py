@@ -46,22 +46,22 @@ PROJECTED = {
 
 
 @cases(
-        ({"configMap": {"name": "a"}}, refs(ConfigMap=["a"])),
-        ({"secret": {"secretName": "a"}}, refs(Secret=["a"])),
-        ({"projected": PROJECTED}, refs(ConfigMap=["cm-p"], Secret=["s-p", "s-q"])),
-        ({"persistentVolumeClaim": {"claimName": "a"}}, refs(PersistentVolumeClaim=["a"])),
-        ({"azureFile": {"secretName": "a"}}, refs(Secret=["a"])),
-        *(
-            ({source: {"secretRef": {"name": "a"}}}, refs(Secret=["a"]))
-            for source in ("cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos")
-        ),
-        ({"csi": {"nodePublishSecretRef": {"name": "a"}}}, refs(Secret=["a"])),
-        ({"csi": {"driver": "x"}}, []),
-        ({"cephfs": {}, "secret": {"secretName": "hidden"}}, []),
-        ({"secret": {"secretName": "a"}, "csi": {"nodePublishSecretRef": {"name": "hidden"}}}, refs(Secret=["a"])),
-        ({"emptyDir": {}}, []),
-        ({"configMap": {"name": ""}, "secret": {}}, []),
-    )  # fmt: skip
+    ({"configMap": {"name": "a"}}, refs(ConfigMap=["a"])),
+    ({"secret": {"secretName": "a"}}, refs(Secret=["a"])),
+    ({"projected": PROJECTED}, refs(ConfigMap=["cm-p"], Secret=["s-p", "s-q"])),
+    ({"persistentVolumeClaim": {"claimName": "a"}}, refs(PersistentVolumeClaim=["a"])),
+    ({"azureFile": {"secretName": "a"}}, refs(Secret=["a"])),
+    *(
+        ({source: {"secretRef": {"name": "a"}}}, refs(Secret=["a"]))
+        for source in ("cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos")
+    ),
+    ({"csi": {"nodePublishSecretRef": {"name": "a"}}}, refs(Secret=["a"])),
+    ({"csi": {"driver": "x"}}, []),
+    ({"cephfs": {}, "secret": {"secretName": "hidden"}}, []),
+    ({"secret": {"secretName": "a"}, "csi": {"nodePublishSecretRef": {"name": "hidden"}}}, refs(Secret=["a"])),
+    ({"emptyDir": {}}, []),
+    ({"configMap": {"name": ""}, "secret": {}}, []),
+)  # fmt: skip
 def test_volumes_refer_to_what_they_show(volume: Obj, found: list[Obj]) -> None:
     assert pod_dependencies({"volumes": [{"name": "v", **volume}]}, "ns") == found
 
@@ -108,17 +108,14 @@ def obj(api_version: str, kind: str, spec: Obj) -> Obj:
     return kube_object(api_version, kind, "web", "ns", spec=spec)
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
-        *(obj("apps/v1", kind, TEMPLATE) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")),
-        obj("batch/v1", "Job", TEMPLATE),
-        obj("batch/v1", "CronJob", {"jobTemplate": {"spec": TEMPLATE}}),
-        obj("v1", "Pod", POD),
-    ],
+@cases(
+    *(obj("apps/v1", kind, TEMPLATE) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")),
+    obj("batch/v1", "Job", TEMPLATE),
+    obj("batch/v1", "CronJob", {"jobTemplate": {"spec": TEMPLATE}}),
+    obj("v1", "Pod", POD),
     ids=lambda template: template["kind"],
 )
-def test_workloads_depend_on_what_their_pods_do(native: Any, template: Obj) -> None:
+def test_workloads_depend_on_what_their_pods_do(template: Obj, native: Any) -> None:
     assert native.get_dependencies(template) == refs(ServiceAccount=["runner"], PersistentVolumeClaim=["data"])
     assert native.get_dependencies({**template, "spec": {}}) == []
 
@@ -155,24 +152,24 @@ def test_an_imported_service_depends_on_its_stand_in_and_its_addresses(native: A
 
 
 @cases(
-        ({"kind": "A", "name": "a"}, 'dependencies[0].apiVersion: Invalid value: "": missing required apiVersion'),
-        ({"apiVersion": "v1", "name": "a"}, 'dependencies[0].kind: Invalid value: "": missing required kind'),
-        (
-            {"apiVersion": "v1", "kind": "A"},
-            'dependencies[0]: Invalid value: {"apiVersion":"v1","kind":"A"}: '
-            "dependency can not leave name and labelSelector all empty",
-        ),
-        (
-            {"name": "a"},
-            '[dependencies[0].apiVersion: Invalid value: "": missing required apiVersion, '
-            'dependencies[0].kind: Invalid value: "": missing required kind]',
-        ),
-        (
-            {"apiVersion": "v1", "kind": "A", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}},
-            'dependencies[0].labelSelector.matchExpressions[0].operator: Invalid value: "Is": '
-            "not a valid selector operator",
-        ),
-    )  # fmt: skip
+    ({"kind": "A", "name": "a"}, 'dependencies[0].apiVersion: Invalid value: "": missing required apiVersion'),
+    ({"apiVersion": "v1", "name": "a"}, 'dependencies[0].kind: Invalid value: "": missing required kind'),
+    (
+        {"apiVersion": "v1", "kind": "A"},
+        'dependencies[0]: Invalid value: {"apiVersion":"v1","kind":"A"}: '
+        "dependency can not leave name and labelSelector all empty",
+    ),
+    (
+        {"name": "a"},
+        '[dependencies[0].apiVersion: Invalid value: "": missing required apiVersion, '
+        'dependencies[0].kind: Invalid value: "": missing required kind]',
+    ),
+    (
+        {"apiVersion": "v1", "kind": "A", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}},
+        'dependencies[0].labelSelector.matchExpressions[0].operator: Invalid value: "Is": '
+        "not a valid selector operator",
+    ),
+)  # fmt: skip
 def test_references_that_cannot_be_followed_are_refused(reference: Obj, message: str) -> None:
     with pytest.raises(InterpreterError) as caught:
         verify_dependencies([reference])

@@ -38,45 +38,45 @@ def test_limits_stand_in_for_absent_requests() -> None:
 
 
 @cases(
-        ({}, {}),
-        ({"containers": [{}, {"resources": {}}]}, {}),
-        ({"containers": [needs(cpu="0", memory="0")]}, {}),
-        ({"containers": [needs(cpu="1"), needs(cpu="500m")]}, {"cpu": "1500m"}),
-        ({"containers": [needs(cpu="1"), needs(cpu="1")]}, {"cpu": "2"}),
-        ({"containers": [needs(cpu="100u"), needs(cpu="100u")]}, {"cpu": "2m"}),
-        ({"containers": [needs(memory="0.5"), needs(memory="1")]}, {"memory": "2"}),
-        ({"containers": [needs(memory="1Gi"), needs(memory="1024Mi")]}, {"memory": "2Gi"}),
-        ({"containers": [needs(ephemeral_storage="3k")]}, {"ephemeral-storage": "3000"}),
-        ({"containers": [needs(ephemeral_storage="2Ki")]}, {"ephemeral-storage": "2Ki"}),
-        ({"containers": [needs(hugepages_2Mi="4Mi")]}, {"hugepages-2Mi": "4Mi"}),
-        ({"containers": [needs(pods="1"), needs(pods="1")]}, {"pods": "2"}),
-        ({"containers": [wants("nvidia.com/gpu", "1000")]}, {"nvidia.com/gpu": "1k"}),
-        ({"containers": [wants("attachable-volumes-aws", "3")]}, {"attachable-volumes-aws": "3"}),
-        ({"containers": [wants("x.kubernetes.io/a", "3")]}, {"x.kubernetes.io/a": "3"}),
-        ({"containers": [wants("storage", "3")]}, {}),
-        ({"containers": [wants("requests.a.io/b", "3")]}, {}),
-        ({"containers": [wants("a.io/b_", "3")]}, {}),
-        (
-            {"containers": [{"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Mi"}}}]},
-            {"cpu": "1", "memory": "1Mi"},
-        ),
-        ({"containers": [needs(cpu="1")], "initContainers": [needs(cpu="3"), needs(cpu="2")]}, {"cpu": "3"}),
-        (
-            {"containers": [needs(cpu="3")], "initContainers": [needs(cpu="1"), needs(memory="1Ki")]},
-            {"cpu": "3", "memory": "1Ki"},
-        ),
-        (
-            {"initContainers": [{"restartPolicy": "Always", **needs(cpu="1")}], "containers": [needs(cpu="1")]},
-            {"cpu": "1"},
-        ),
-        ({"initContainers": [{"resources": {"limits": {"cpu": "1"}}}]}, {"cpu": "1"}),
-        (
-            {"containers": [needs(cpu="1")], "overhead": {"cpu": "250m", "memory": "1Mi"}},
-            {"cpu": "1250m", "memory": "1Mi"},
-        ),
-        ({"initContainers": [needs(cpu="2")], "containers": [needs(cpu="1")], "overhead": {"cpu": "1"}}, {"cpu": "3"}),
-        ({"containers": [{"resources": {"requests": {"cpu": 2}}}]}, {"cpu": "2"}),
-    )  # fmt: skip
+    ({}, {}),
+    ({"containers": [{}, {"resources": {}}]}, {}),
+    ({"containers": [needs(cpu="0", memory="0")]}, {}),
+    ({"containers": [needs(cpu="1"), needs(cpu="500m")]}, {"cpu": "1500m"}),
+    ({"containers": [needs(cpu="1"), needs(cpu="1")]}, {"cpu": "2"}),
+    ({"containers": [needs(cpu="100u"), needs(cpu="100u")]}, {"cpu": "2m"}),
+    ({"containers": [needs(memory="0.5"), needs(memory="1")]}, {"memory": "2"}),
+    ({"containers": [needs(memory="1Gi"), needs(memory="1024Mi")]}, {"memory": "2Gi"}),
+    ({"containers": [needs(ephemeral_storage="3k")]}, {"ephemeral-storage": "3000"}),
+    ({"containers": [needs(ephemeral_storage="2Ki")]}, {"ephemeral-storage": "2Ki"}),
+    ({"containers": [needs(hugepages_2Mi="4Mi")]}, {"hugepages-2Mi": "4Mi"}),
+    ({"containers": [needs(pods="1"), needs(pods="1")]}, {"pods": "2"}),
+    ({"containers": [wants("nvidia.com/gpu", "1000")]}, {"nvidia.com/gpu": "1k"}),
+    ({"containers": [wants("attachable-volumes-aws", "3")]}, {"attachable-volumes-aws": "3"}),
+    ({"containers": [wants("x.kubernetes.io/a", "3")]}, {"x.kubernetes.io/a": "3"}),
+    ({"containers": [wants("storage", "3")]}, {}),
+    ({"containers": [wants("requests.a.io/b", "3")]}, {}),
+    ({"containers": [wants("a.io/b_", "3")]}, {}),
+    (
+        {"containers": [{"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Mi"}}}]},
+        {"cpu": "1", "memory": "1Mi"},
+    ),
+    ({"containers": [needs(cpu="1")], "initContainers": [needs(cpu="3"), needs(cpu="2")]}, {"cpu": "3"}),
+    (
+        {"containers": [needs(cpu="3")], "initContainers": [needs(cpu="1"), needs(memory="1Ki")]},
+        {"cpu": "3", "memory": "1Ki"},
+    ),
+    (
+        {"initContainers": [{"restartPolicy": "Always", **needs(cpu="1")}], "containers": [needs(cpu="1")]},
+        {"cpu": "1"},
+    ),
+    ({"initContainers": [{"resources": {"limits": {"cpu": "1"}}}]}, {"cpu": "1"}),
+    (
+        {"containers": [needs(cpu="1")], "overhead": {"cpu": "250m", "memory": "1Mi"}},
+        {"cpu": "1250m", "memory": "1Mi"},
+    ),
+    ({"initContainers": [needs(cpu="2")], "containers": [needs(cpu="1")], "overhead": {"cpu": "1"}}, {"cpu": "3"}),
+    ({"containers": [{"resources": {"requests": {"cpu": 2}}}]}, {"cpu": "2"}),
+)  # fmt: skip
 def test_resources_are_added_up(pod: Obj, request_: dict[str, str]) -> None:
     assert resource_request(pod) == request_
 

@@ -16,6 +16,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.members.objects import MANAGED_ONLY, KindInMember
+from tests.support.cases import cases
 from tests.support.fake_api import FakeApi, FakeTransport
 
 KEY = Key("default", "web")
@@ -72,14 +73,11 @@ class Member:
         raise BadRequest("not needed")
 
 
-@pytest.mark.parametrize(
-    ("meanwhile", "reported"),
-    [
-        ([], []),
-        ([deployment("5")], []),
-        ([deployment("5"), deployment("6")], ["6"]),
-        ([deployment("5"), None], ["deleted"]),
-    ],
+@cases(
+    ([], []),
+    ([deployment("5")], []),
+    ([deployment("5"), deployment("6")], ["6"]),
+    ([deployment("5"), None], ["deleted"]),
     ids=["nothing", "its own event", "a later change", "a deletion"],
 )
 async def test_the_event_of_a_write_that_overtakes_its_response_is_no_change(

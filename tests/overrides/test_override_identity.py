@@ -8,6 +8,7 @@ import pytest
 
 from karmada.kube.objects.types import Obj
 from karmada.overrides.errors import OverrideError
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 from tests.support.overriding import applied, config_map, cop, op, rule
 
@@ -53,19 +54,16 @@ def guarded(api_version: str, kind: str, **content: Any) -> Obj:
     return kube_object(api_version, kind, "g", "default", **content)
 
 
-@pytest.mark.parametrize(
-    ("obj", "path", "value", "field"),
-    [
-        (guarded(RBAC, "Role", rules=[]), "/rules", [{"apiGroups": ["*"]}], "/rules"),
-        (guarded(RBAC, "Role", rules=[{"verbs": ["get"]}]), "/rules/0/verbs/0", "*", "/rules"),
-        (role_binding(), "/subjects", [{"kind": "User", "name": "mallory"}], "/subjects"),
-        (guarded("v1", "Secret", type="Opaque"), "/type", "kubernetes.io/service-account-token", "/type"),
-        (guarded("v1", "ServiceAccount", secrets=[]), "/secrets", [{"name": "x"}], "/secrets"),
-        (guarded("v1", "Service", spec={}), "/spec", {"externalIPs": ["8.8.8.8"]}, "/spec/externalIPs"),
-        (guarded("v1", "ResourceQuota", spec={"hard": {"pods": "1"}}), "/spec/hard/pods", "1000", "/spec"),
-        (guarded("v1", "LimitRange", spec={"limits": []}), "/spec/limits", [{}], "/spec"),
-        (guarded("discovery.k8s.io/v1", "EndpointSlice", endpoints=[]), "/endpoints", [{}], "/endpoints"),
-    ],
+@cases(
+    (guarded(RBAC, "Role", rules=[]), "/rules", [{"apiGroups": ["*"]}], "/rules"),
+    (guarded(RBAC, "Role", rules=[{"verbs": ["get"]}]), "/rules/0/verbs/0", "*", "/rules"),
+    (role_binding(), "/subjects", [{"kind": "User", "name": "mallory"}], "/subjects"),
+    (guarded("v1", "Secret", type="Opaque"), "/type", "kubernetes.io/service-account-token", "/type"),
+    (guarded("v1", "ServiceAccount", secrets=[]), "/secrets", [{"name": "x"}], "/secrets"),
+    (guarded("v1", "Service", spec={}), "/spec", {"externalIPs": ["8.8.8.8"]}, "/spec/externalIPs"),
+    (guarded("v1", "ResourceQuota", spec={"hard": {"pods": "1"}}), "/spec/hard/pods", "1000", "/spec"),
+    (guarded("v1", "LimitRange", spec={"limits": []}), "/spec/limits", [{}], "/spec"),
+    (guarded("discovery.k8s.io/v1", "EndpointSlice", endpoints=[]), "/endpoints", [{}], "/endpoints"),
     ids=lambda value: value["kind"] if isinstance(value, dict) and "kind" in value else "",
 )
 def test_what_gives_rights_is_changed_by_a_cluster_wide_policy_only(

@@ -239,28 +239,28 @@ def ops(*items: tuple[Any, ...]) -> list[Obj]:
 
 
 @cases(
-        ('{ "b": 1,\n "a": 2 }', [("add", "/c", 3)], '{"b":1,"a":2,"c":3}'),
-        ('{"a":1.50,"b":1e3,"c":123456789012345678901234567890}', [("remove", "/b")],
-         '{"a":1.50,"c":123456789012345678901234567890}'),
-        ('{"a":"x"}', [("replace", "/a", "<b> & c")], '{"a":"\\u003cb\\u003e \\u0026 c"}'),
-        ('{"a":"<"}', [("add", "/b", "\u2028")], '{"a":"\\u003c","b":"\\u2028"}'),
-        ("[1,2]", [("add", "/-", {"x": None})], '[1,2,{"x":null}]'),
-        ('{"a":"ü"}', [("add", "/b", True)], '{"a":"ü","b":true}'),
-        ("", [("add", "/b", True)], ""),
-        ('{"a":1}', [("add", "", {"b": 1})], '{"b":1}'),
-    )  # fmt: skip
+    ('{ "b": 1,\n "a": 2 }', [("add", "/c", 3)], '{"b":1,"a":2,"c":3}'),
+    ('{"a":1.50,"b":1e3,"c":123456789012345678901234567890}', [("remove", "/b")],
+     '{"a":1.50,"c":123456789012345678901234567890}'),
+    ('{"a":"x"}', [("replace", "/a", "<b> & c")], '{"a":"\\u003cb\\u003e \\u0026 c"}'),
+    ('{"a":"<"}', [("add", "/b", "\u2028")], '{"a":"\\u003c","b":"\\u2028"}'),
+    ("[1,2]", [("add", "/-", {"x": None})], '[1,2,{"x":null}]'),
+    ('{"a":"ü"}', [("add", "/b", True)], '{"a":"ü","b":true}'),
+    ("", [("add", "/b", True)], ""),
+    ('{"a":1}', [("add", "", {"b": 1})], '{"b":1}'),
+)  # fmt: skip
 def test_json_documents(before: str, items: list[tuple[Any, ...]], after: str) -> None:
     assert patched_json(before, ops(*items)) == after
 
 
 @cases(
-        ("b: yes\na: 0x10 # hex\n", [("add", "/c", ["x", {"k": 1, "j": None}])],
-         "a: 16\nb: true\nc:\n- x\n- j: null\n  k: 1\n"),
-        ("1: one\ntrue: two\n", [("replace", "/1", "eins")], '"1": eins\n"true": two\n'),
-        ("- a\n- b\n", [("remove", "/0")], "- b\n"),
-        ('{"a": [1]}', [("add", "/a/-", "on")], 'a:\n- 1\n- "on"\n'),
-        ("a: |\n  one\n  two\nb: 1\n", [("remove", "/b")], "a: |\n  one\n  two\n"),
-    )  # fmt: skip
+    ("b: yes\na: 0x10 # hex\n", [("add", "/c", ["x", {"k": 1, "j": None}])],
+     "a: 16\nb: true\nc:\n- x\n- j: null\n  k: 1\n"),
+    ("1: one\ntrue: two\n", [("replace", "/1", "eins")], '"1": eins\n"true": two\n'),
+    ("- a\n- b\n", [("remove", "/0")], "- b\n"),
+    ('{"a": [1]}', [("add", "/a/-", "on")], 'a:\n- 1\n- "on"\n'),
+    ("a: |\n  one\n  two\nb: 1\n", [("remove", "/b")], "a: |\n  one\n  two\n"),
+)  # fmt: skip
 def test_yaml_documents(before: str, items: list[tuple[Any, ...]], after: str) -> None:
     made = patched_yaml(before, ops(*items))
     assert load_yaml(made) == load_yaml(after)

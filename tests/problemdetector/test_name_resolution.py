@@ -26,6 +26,7 @@ from karmada.problemdetector.rules import (
     damped,
     node_condition,
 )
+from tests.support.cases import cases
 from tests.support.played_fleet import PlayedFleet
 
 TAINT = {"key": "no-names", "effect": "NoSchedule"}
@@ -163,17 +164,14 @@ def history(current: Obj | None, *moments: tuple[float, Observation]) -> list[st
     return found
 
 
-@pytest.mark.parametrize(
-    ("current", "moments", "statuses"),
-    [
-        (None, [(0, FAILS)], ["False"]),
-        ("True", [(0, FAILS)], ["False"]),
-        ("True", [(0, WORKS), (5, FAILS), (24, FAILS), (25, FAILS)], ["True", "True", "True", "False"]),
-        ("False", [(0, FAILS), (5, WORKS), (34, WORKS), (35, WORKS)], ["False", "False", "False", "True"]),
-        ("True", [(0, WORKS), (5, FAILS), (20, WORKS), (25, FAILS), (44, FAILS)], ["True"] * 5),
-        ("Unknown", [(0, FAILS), (5, FAILS)], ["False", "False"]),
-        ("True", [(0, WORKS), (5, WORKS)], ["True", "True"]),
-    ],
+@cases(
+    (None, [(0, FAILS)], ["False"]),
+    ("True", [(0, FAILS)], ["False"]),
+    ("True", [(0, WORKS), (5, FAILS), (24, FAILS), (25, FAILS)], ["True", "True", "True", "False"]),
+    ("False", [(0, FAILS), (5, WORKS), (34, WORKS), (35, WORKS)], ["False", "False", "False", "True"]),
+    ("True", [(0, WORKS), (5, FAILS), (20, WORKS), (25, FAILS), (44, FAILS)], ["True"] * 5),
+    ("Unknown", [(0, FAILS), (5, FAILS)], ["False", "False"]),
+    ("True", [(0, WORKS), (5, WORKS)], ["True", "True"]),
     ids=[
         "a node without condition gets the first observation",
         "the first observation of a process counts at once",
@@ -206,17 +204,14 @@ def node(status: str | None, *, ready: str = "True", age: float = 0) -> Obj:
     return {"status": {"conditions": conditions}}
 
 
-@pytest.mark.parametrize(
-    ("nodes", "status"),
-    [
-        ([], None),
-        ([node("False", ready="False")], None),
-        ([node("False"), node(None)], None),
-        ([node("False"), node("False", age=61)], None),
-        ([node("False"), node("False")], "False"),
-        ([node("False"), node("True")], "True"),
-        ([node("False"), node("True", ready="Unknown")], "False"),
-    ],
+@cases(
+    ([], None),
+    ([node("False", ready="False")], None),
+    ([node("False"), node(None)], None),
+    ([node("False"), node("False", age=61)], None),
+    ([node("False"), node("False")], "False"),
+    ([node("False"), node("True")], "True"),
+    ([node("False"), node("True", ready="Unknown")], "False"),
     ids=["no node", "none ready", "one silent", "one stale", "all fail", "one works", "a lost node does not count"],
 )
 def test_a_cluster_fails_when_all_its_ready_nodes_do(nodes: list[Obj], status: str | None) -> None:

@@ -14,6 +14,7 @@ from karmada.scheduler.estimators.accurate import AccurateEstimator
 from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
+from tests.support.cases import cases
 from tests.support.estimators import HANGS, FakeEstimators, fake_estimators
 from tests.support.scheduling_cases import DYNAMIC, Fixed, cluster, deployment, placement, shown
 
@@ -173,17 +174,14 @@ async def test_what_was_assumed_since_is_subtracted(fleet: FakeEstimators, accur
     assert calls(fleet) == {"m1": 1, "m2": 1}
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ([], [assumption(3, LARGE)]),
-        ([assumption(3)], []),
-        ([assumption(3)], [assumption(3)]),
-    ],
+@cases(
+    ([], [assumption(3, LARGE)]),
+    ([assumption(3)], []),
+    ([assumption(3)], [assumption(3)]),
     ids=["other requirements", "released", "replaced"],
 )
 async def test_any_other_change_of_what_is_assumed_is_requested_anew(
-    fleet: FakeEstimators, accurate: AccurateEstimator, before: Any, after: Any
+    before: Any, after: Any, fleet: FakeEstimators, accurate: AccurateEstimator
 ) -> None:
     await accurate.estimate(request(assumed={"m1": before}))
     await accurate.estimate(request(assumed={"m1": after}))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
-
 from karmada.estimator.terms import REPLICAS, SETS, EstimateError
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import Profile, schedule, schedule_remotely
@@ -25,6 +23,7 @@ from karmada.scheduler.meter import (
 from karmada.scheduler.plugins import SCORES, builtin, profile_of
 from karmada.scheduler.ranking import ScoreError
 from karmada.scheduler.request import Request
+from tests.support.cases import cases
 from tests.support.scheduling_cases import DYNAMIC, Fixed, cluster, config_map, deployment, placement, pods, spread
 
 WEB = deployment(4, placement(DYNAMIC))
@@ -78,14 +77,11 @@ def test_every_step_and_every_plug_in_is_reported_in_its_turn() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("spec", "steps"),
-    [
-        (NOWHERE, [FILTER]),
-        (deployment(4, placement(DYNAMIC, spread("cluster", 3))), [FILTER, SCORE, SELECT]),
-        (deployment(99, placement(DYNAMIC)), [FILTER, SCORE, SELECT, ASSIGN]),
-        (config_map({}), [FILTER, SCORE, SELECT, ASSIGN]),
-    ],
+@cases(
+    (NOWHERE, [FILTER]),
+    (deployment(4, placement(DYNAMIC, spread("cluster", 3))), [FILTER, SCORE, SELECT]),
+    (deployment(99, placement(DYNAMIC)), [FILTER, SCORE, SELECT, ASSIGN]),
+    (config_map({}), [FILTER, SCORE, SELECT, ASSIGN]),
     ids=["no cluster fits", "spread not possible", "too little room", "nothing to divide"],
 )
 def test_steps_are_reported_up_to_the_one_that_fails(spec: Obj, steps: Sequence[str]) -> None:
@@ -143,9 +139,7 @@ class Far:
         return self._answer
 
 
-@pytest.mark.parametrize(
-    ("answer", "outcome"), [({"m1": 9}, SUCCESS), (EstimateError("nobody there"), ERROR)], ids=["answers", "fails"]
-)
+@cases(({"m1": 9}, SUCCESS), (EstimateError("nobody there"), ERROR), ids=["answers", "fails"])
 async def test_estimators_from_afar_are_reported_as_well(answer: Any, outcome: str) -> None:
     meter = Recorder()
     fleet = Fleet.of([cluster("m1")])

@@ -3,8 +3,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
-
 from karmada.scheduler.filters.workload_affinity import NotComparable, NotListed
 from karmada.scheduler.plugins import builtin, profile_of
 from tests.support.cases import cases
@@ -60,13 +58,10 @@ def test_apart_means_where_no_other_is() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        binding("x", "a", namespace="elsewhere"),
-        binding("x", "a", group="app=db"),
-        binding("settings-configmap", "a"),
-    ],
+@cases(
+    binding("x", "a", namespace="elsewhere"),
+    binding("x", "a", group="app=db"),
+    binding("settings-configmap", "a"),
     ids=["namespace", "group", "itself"],
 )
 def test_others_do_not_count(other: Any) -> None:

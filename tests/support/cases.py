@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 
-def cases(*rows: Any) -> Callable[[Test], Test]:
+def cases(*rows: Any, ids: Iterable[str] | Callable[[Any], object] | None = None) -> Callable[[Test], Test]:
     """Run a test with each row: a tuple has the values of its first parameters, anything else that of the first alone.
 
     The parameters after those are fixtures."""
@@ -19,6 +19,6 @@ def cases(*rows: Any) -> Callable[[Test], Test]:
     def parametrized(test: Test) -> Test:
         names = [name for name in inspect.signature(test).parameters if name != "self"]
         width = len(rows[0]) if type(rows[0]) is tuple else 0
-        return pytest.mark.parametrize(names[:width] if width else names[0], rows)(test)
+        return pytest.mark.parametrize(names[:width] if width else names[0], rows, ids=ids)(test)
 
     return parametrized

@@ -23,15 +23,12 @@ SERVER = [sys.executable, "-m", "karmada.components.apiserver"]
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        [*CTL, "options"],
-        [*CTL, "--nonsense"],
-        [*CTL, "get", "pods", "--kubeconfig", "nowhere"],
-        [*SERVER, "--help"],
-        [*SERVER, "--port", "many"],
-    ],
+@cases(
+    [*CTL, "options"],
+    [*CTL, "--nonsense"],
+    [*CTL, "get", "pods", "--kubeconfig", "nowhere"],
+    [*SERVER, "--help"],
+    [*SERVER, "--port", "many"],
     ids=" ".join,
 )
 def test_output_and_exit_code_are_those_of_a_fresh_process(words: list[str], tmp_path: Path) -> None:

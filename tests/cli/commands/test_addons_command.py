@@ -18,16 +18,16 @@ def run(*words: str, typed: str = "") -> tuple[int, str]:
 
 
 @cases(
-        ("enable", "at least one addon must be named"),
-        ("enable nonsense", "addon nonsense is not be supported now"),
-        ("enable karmada-scheduler-estimator", "name the member with --cluster (-C)"),
-        ("disable karmada-scheduler-estimator -f", "name the member with --cluster (-C)"),
-        ("enable karmada-search -C m1", "--cluster is for karmada-scheduler-estimator only"),
-        ("enable karmada-scheduler-estimator -C m1", "the estimator of m1 needs the kubeconfig of it"),
-        ("enable all -C m1 --member-kubeconfig /nowhere/x", "stat /nowhere/x: no such file or directory"),
-        ("enable karmada-search --kubeconfig /nowhere/x", "/nowhere/x does not exist"),
-        ("list --kubeconfig /nowhere/x", "/nowhere/x does not exist"),
-    )  # fmt: skip
+    ("enable", "at least one addon must be named"),
+    ("enable nonsense", "addon nonsense is not be supported now"),
+    ("enable karmada-scheduler-estimator", "name the member with --cluster (-C)"),
+    ("disable karmada-scheduler-estimator -f", "name the member with --cluster (-C)"),
+    ("enable karmada-search -C m1", "--cluster is for karmada-scheduler-estimator only"),
+    ("enable karmada-scheduler-estimator -C m1", "the estimator of m1 needs the kubeconfig of it"),
+    ("enable all -C m1 --member-kubeconfig /nowhere/x", "stat /nowhere/x: no such file or directory"),
+    ("enable karmada-search --kubeconfig /nowhere/x", "/nowhere/x does not exist"),
+    ("list --kubeconfig /nowhere/x", "/nowhere/x does not exist"),
+)  # fmt: skip
 def test_what_is_wrong_is_said_in_a_line(words: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     code, output = run(*words.split())

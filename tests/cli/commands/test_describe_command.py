@@ -223,37 +223,34 @@ def test_so_is_what_the_control_plane_has(kind: str, lab: Lab) -> None:
 
 
 @needs_kubectl
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["pods", "plain"],
-        ["pods/plain"],
-        ["po", "plain", "failing"],
-        ["pods", "web-"],
-        ["deploy/web", "sts/db"],
-        ["deploy,pdb", "web"],
-        ["deployments.v1.apps/web"],
-        ["hpa.v1.autoscaling", "web"],
-        ["pods", "-l", "app=web"],
-        ["pods", "-l", "app=web", "--chunk-size=1", "--show-events=false"],
-        ["pods,deploy", "-l", "app=web", "-n", "default"],
-        ["pods", "-l", "app=nothing"],
-        ["pods", "-l", "app=nothing", "-A"],
-        ["pods", "-l", "=="],
-        ["pod", "missing"],
-        ["pod", "plain", "missing"],
-        ["pod", "missing", "missed"],
-        ["pods", "plain", "-l", "a=b"],
-        ["pods", "plain", "-A"],
-        ["gizmos"],
-        ["gizmos", "one"],
-        ["ns", "quotas", "-n", "elsewhere"],
-        ["-f", "missing.yaml"],
-        ["-f", str(ZOO), "pods"],
-    ],
+@cases(
+    ["pods", "plain"],
+    ["pods/plain"],
+    ["po", "plain", "failing"],
+    ["pods", "web-"],
+    ["deploy/web", "sts/db"],
+    ["deploy,pdb", "web"],
+    ["deployments.v1.apps/web"],
+    ["hpa.v1.autoscaling", "web"],
+    ["pods", "-l", "app=web"],
+    ["pods", "-l", "app=web", "--chunk-size=1", "--show-events=false"],
+    ["pods,deploy", "-l", "app=web", "-n", "default"],
+    ["pods", "-l", "app=nothing"],
+    ["pods", "-l", "app=nothing", "-A"],
+    ["pods", "-l", "=="],
+    ["pod", "missing"],
+    ["pod", "plain", "missing"],
+    ["pod", "missing", "missed"],
+    ["pods", "plain", "-l", "a=b"],
+    ["pods", "plain", "-A"],
+    ["gizmos"],
+    ["gizmos", "one"],
+    ["ns", "quotas", "-n", "elsewhere"],
+    ["-f", "missing.yaml"],
+    ["-f", str(ZOO), "pods"],
     ids=" ".join,
 )
-def test_words_are_understood_as_kubectl_does(lab: Lab, words: list[str]) -> None:
+def test_words_are_understood_as_kubectl_does(words: list[str], lab: Lab) -> None:
     the_same(lab, *words, kind="namespaces" if words[0] == "ns" else "pods")
 
 
@@ -285,26 +282,23 @@ def test_a_member_is_described_through_the_control_plane(lab: Lab) -> None:
     assert named.err == 'Error from server (NotFound): deployments.apps "web" not found\n'
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (
-            [],
-            'error: You must specify the type of resource to describe. Use "karmadactl api-resources" for a complete '
-            "list of supported resources.\n",
-        ),
-        (["pods", "-s", "members"], "error: must specify a member cluster\n"),
-        (["pods", "-s", "all"], "error: not support operation scope: all\n"),
-        (["pods", "-s", "moon"], "error: not support OperationScope: moon\n"),
-        (
-            ["pods", "-C", "m9"],
-            'Error from server (NotFound): clusters.cluster.karmada.io "m9" not found\n',
-        ),
-        (["pods", "-f", "x.yaml"], "error: when paths, URLs, or stdin is provided as input, you may not specify "),
-    ],
+@cases(
+    (
+        [],
+        'error: You must specify the type of resource to describe. Use "karmadactl api-resources" for a complete '
+        "list of supported resources.\n",
+    ),
+    (["pods", "-s", "members"], "error: must specify a member cluster\n"),
+    (["pods", "-s", "all"], "error: not support operation scope: all\n"),
+    (["pods", "-s", "moon"], "error: not support OperationScope: moon\n"),
+    (
+        ["pods", "-C", "m9"],
+        'Error from server (NotFound): clusters.cluster.karmada.io "m9" not found\n',
+    ),
+    (["pods", "-f", "x.yaml"], "error: when paths, URLs, or stdin is provided as input, you may not specify "),
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_cannot_be_is_said_in_one_line(lab: Lab, words: list[str], text: str) -> None:
+def test_what_cannot_be_is_said_in_one_line(words: list[str], text: str, lab: Lab) -> None:
     result = lab.ctl("describe", *words, at="plane")
     assert result.code == 1
     assert result.out == ""

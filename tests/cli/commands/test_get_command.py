@@ -207,27 +207,27 @@ def test_nothing_is_no_failure(words: list[str], error: str, run: Run) -> None:
 
 
 @cases(
-        (["cm", "nope"], 'error: cluster(Karmada): configmaps "nope" not found'),
-        (["cm", "nope", "-C", "m1"], 'error: cluster(m1): configmaps "nope" not found'),
-        (["cm", "nope", "-C", "m1,m2"],
-         'cluster(m1): configmaps "nope" not found\ncluster(m2): configmaps "nope" not found'),
-        (["cm", "nope", "-o", "json"], 'error: cluster(Karmada): configmaps "nope" not found'),
-        (["foo"], 'error: cluster(Karmada): the server doesn\'t have a resource type "foo"'),
-        (["foo", "-C", "m2"], 'error: cluster(m2): the server doesn\'t have a resource type "foo"'),
-        (["pods", "-C", "m1,m8", "-C", "m9"], "error: clusters don't exist: m8,m9"),
-        (["pods", "-s", "here"], "error: not support OperationScope: here"),
-        (["pods", "x", "-A"], "error: a resource cannot be retrieved by name across all namespaces"),
-        (["pods", "x", "-l", "a=b"], "error: name cannot be provided when a selector is specified"),
-        (["pods", "a/b"], "error: there is no need to specify a resource type as a separate argument"),
-        (["pods/a/b"], "error: arguments in resource/name form may not have more than one slash"),
-        (["pods/"], "error: arguments in resource/name form must have a single resource and name"),
-        (["pods", "-o", "x"], 'error: unable to match a printer suitable for the output format "x"'),
-        (["pods", "-o", "json", "--show-labels"], "error: --show-labels option cannot be used with json printer"),
-        (["pods", "--output-watch-events"], "error: --output-watch-events option can only be used with --watch"),
-        (["pods,cm", "--watch"], "error: you may only specify a single resource type"),
-        (["cm", "nope", "--watch"], 'error: cluster(Karmada): configmaps "nope" not found'),
-        (["pods", "-l", "a in"], "cluster(Karmada): unable to parse requirement: found '' expected: '('\ncluster(m1):"),
-    )  # fmt: skip
+    (["cm", "nope"], 'error: cluster(Karmada): configmaps "nope" not found'),
+    (["cm", "nope", "-C", "m1"], 'error: cluster(m1): configmaps "nope" not found'),
+    (["cm", "nope", "-C", "m1,m2"],
+     'cluster(m1): configmaps "nope" not found\ncluster(m2): configmaps "nope" not found'),
+    (["cm", "nope", "-o", "json"], 'error: cluster(Karmada): configmaps "nope" not found'),
+    (["foo"], 'error: cluster(Karmada): the server doesn\'t have a resource type "foo"'),
+    (["foo", "-C", "m2"], 'error: cluster(m2): the server doesn\'t have a resource type "foo"'),
+    (["pods", "-C", "m1,m8", "-C", "m9"], "error: clusters don't exist: m8,m9"),
+    (["pods", "-s", "here"], "error: not support OperationScope: here"),
+    (["pods", "x", "-A"], "error: a resource cannot be retrieved by name across all namespaces"),
+    (["pods", "x", "-l", "a=b"], "error: name cannot be provided when a selector is specified"),
+    (["pods", "a/b"], "error: there is no need to specify a resource type as a separate argument"),
+    (["pods/a/b"], "error: arguments in resource/name form may not have more than one slash"),
+    (["pods/"], "error: arguments in resource/name form must have a single resource and name"),
+    (["pods", "-o", "x"], 'error: unable to match a printer suitable for the output format "x"'),
+    (["pods", "-o", "json", "--show-labels"], "error: --show-labels option cannot be used with json printer"),
+    (["pods", "--output-watch-events"], "error: --output-watch-events option can only be used with --watch"),
+    (["pods,cm", "--watch"], "error: you may only specify a single resource type"),
+    (["cm", "nope", "--watch"], 'error: cluster(Karmada): configmaps "nope" not found'),
+    (["pods", "-l", "a in"], "cluster(Karmada): unable to parse requirement: found '' expected: '('\ncluster(m1):"),
+)  # fmt: skip
 def test_what_goes_wrong_is_reported(words: list[str], error: str, run: Run) -> None:
     result = run(get, *words)
     assert (result.exit_code, result.stdout) == (1, "")
@@ -393,15 +393,15 @@ def test_versions_are_sorted(run: Run) -> None:
 
 
 @cases(
-        (explain, ["pods"]), (explain, ["pods.spec.containers", "--recursive"]), (explain, ["deploy.spec.strategy"]),
-        (explain, ["pp.spec"]), (explain, ["crd.spec.versions.schema.openAPIV3Schema"]), (explain, ["cm.data"]),
-        (explain, ["pods.metadata"]), (explain, ["clusters.spec", "--recursive"]),
-        (api_resources, []), (api_resources, ["-o", "wide"]), (api_resources, ["-o", "name"]),
-        (api_resources, ["--sort-by", "kind"]), (api_resources, ["--verbs", "list,watch"]), (api_versions, []),
-        (get, ["cm", "settings", "-o", "yaml"]), (get, ["cm", "-A", "-o", "json"]), (get, ["ns", "-o", "name"]),
-        (get, ["cm", "-A", "-o", "custom-columns=N:.metadata.name,L:.metadata.labels,X:.x"]),
-        (get, ["cm", "-o", "go-template={{range .items}}{{.metadata.name}}\n{{end}}"]),
-    )  # fmt: skip
+    (explain, ["pods"]), (explain, ["pods.spec.containers", "--recursive"]), (explain, ["deploy.spec.strategy"]),
+    (explain, ["pp.spec"]), (explain, ["crd.spec.versions.schema.openAPIV3Schema"]), (explain, ["cm.data"]),
+    (explain, ["pods.metadata"]), (explain, ["clusters.spec", "--recursive"]),
+    (api_resources, []), (api_resources, ["-o", "wide"]), (api_resources, ["-o", "name"]),
+    (api_resources, ["--sort-by", "kind"]), (api_resources, ["--verbs", "list,watch"]), (api_versions, []),
+    (get, ["cm", "settings", "-o", "yaml"]), (get, ["cm", "-A", "-o", "json"]), (get, ["ns", "-o", "name"]),
+    (get, ["cm", "-A", "-o", "custom-columns=N:.metadata.name,L:.metadata.labels,X:.x"]),
+    (get, ["cm", "-o", "go-template={{range .items}}{{.metadata.name}}\n{{end}}"]),
+)  # fmt: skip
 def test_kubectl_says_the_same(command: click.Command, words: list[str], run: Run, fleet: Plane) -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not on PATH")

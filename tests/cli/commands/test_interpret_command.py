@@ -159,15 +159,15 @@ def results(*words: str) -> dict[str, Any]:
 
 
 @cases(
-        ("interpretreplica", ["--desired-file", "web.yaml"],
-         {"replica": 3, "requires": {"nodeClaim": {"nodeSelector": {"foo": "bar"}},
-                                     "resourceRequest": {"cpu": "100m"}}}),
-        ("InterpretComponent", ["--observed-file", "web.yaml"], {"components": [{"name": "web", "replicas": 3}]}),
-        ("InterpretStatus", ["--observed-file", "web.yaml"], {"status": {"readyReplicas": 2}}),
-        ("InterpretHealth", ["--observed-file", "web.yaml"], {"healthy": False}),
-        ("InterpretDependency", ["--desired-file", "web.yaml"],
-         {"dependencies": [{"apiVersion": "v1", "kind": "ServiceAccount", "namespace": "shop", "name": "robot"}]}),
-    )  # fmt: skip
+    ("interpretreplica", ["--desired-file", "web.yaml"],
+     {"replica": 3, "requires": {"nodeClaim": {"nodeSelector": {"foo": "bar"}},
+                                 "resourceRequest": {"cpu": "100m"}}}),
+    ("InterpretComponent", ["--observed-file", "web.yaml"], {"components": [{"name": "web", "replicas": 3}]}),
+    ("InterpretStatus", ["--observed-file", "web.yaml"], {"status": {"readyReplicas": 2}}),
+    ("InterpretHealth", ["--observed-file", "web.yaml"], {"healthy": False}),
+    ("InterpretDependency", ["--desired-file", "web.yaml"],
+     {"dependencies": [{"apiVersion": "v1", "kind": "ServiceAccount", "namespace": "shop", "name": "robot"}]}),
+)  # fmt: skip
 def test_execute(operation: str, words: list[str], expected: dict[str, Any]) -> None:
     assert results("--operation", operation, *words) == expected
 
@@ -218,18 +218,18 @@ def test_a_rule_that_is_not_there_is_reported(folder: Path) -> None:
 
 
 @cases(
-        (["-f", "all.yaml"], "error: operation is not set for executing"),
-        (["-f", "all.yaml", "--operation", "Sing"], "error: operation Sing is not supported. Use one of: Retain, "),
-        (["-f", "all.yaml", "--check", "--edit"], "error: you can only set one of --check and --edit options"),
-        ([], "error: You must provide one or more resources by argument or filename."),
-        (["-f", "none.yaml", "--check"], 'error: the path "none.yaml" does not exist'),
-        ([*RETAIN, "--desired-file", "web.yaml"], "error: both --desired-file and --observed-file"),
-        (HEALTH, "error: one of --desired-file and --observed-file must be set"),
-        ([*HEALTH, "--desired-file", "web.yaml", "--observed-file", "web.yaml"], "error: one of --desired-file and"),
-        ([*HEALTH, "-f", "web.yaml", "--observed-file", "web.yaml"], "error: web.yaml: not a Resource"),
-        ([*HEALTH, "--observed-file", "two.yaml"], "error: two.yaml must hold one object"),
-        (["name", "--check"], "error: "),
-    )  # fmt: skip
+    (["-f", "all.yaml"], "error: operation is not set for executing"),
+    (["-f", "all.yaml", "--operation", "Sing"], "error: operation Sing is not supported. Use one of: Retain, "),
+    (["-f", "all.yaml", "--check", "--edit"], "error: you can only set one of --check and --edit options"),
+    ([], "error: You must provide one or more resources by argument or filename."),
+    (["-f", "none.yaml", "--check"], 'error: the path "none.yaml" does not exist'),
+    ([*RETAIN, "--desired-file", "web.yaml"], "error: both --desired-file and --observed-file"),
+    (HEALTH, "error: one of --desired-file and --observed-file must be set"),
+    ([*HEALTH, "--desired-file", "web.yaml", "--observed-file", "web.yaml"], "error: one of --desired-file and"),
+    ([*HEALTH, "-f", "web.yaml", "--observed-file", "web.yaml"], "error: web.yaml: not a Resource"),
+    ([*HEALTH, "--observed-file", "two.yaml"], "error: two.yaml must hold one object"),
+    (["name", "--check"], "error: "),
+)  # fmt: skip
 def test_command_lines_that_cannot_be_followed(words: list[str], refusal: str, folder: Path) -> None:
     (folder / "two.yaml").write_text(f"{WEB}---{WEB}")
     result = run(*words)

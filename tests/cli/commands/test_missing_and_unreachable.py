@@ -61,24 +61,21 @@ def run(fleet: Plane) -> Run:
 # a namespace that does not exist
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["get", "cm", "a", "-s", "karmada"],
-        ["get", "cm", "a", "b", "-s", "karmada"],
-        ["get", "cm/a", "secret/b", "-s", "karmada", "-o", "yaml"],
-        ["describe", "cm", "a"],
-        ["describe", "cm/a"],
-        ["label", "cm", "a", "b", "x=y"],
-        ["annotate", "cm", "a", "x=y"],
-        ["patch", "cm", "a", "b", "-p", "{}"],
-        ["edit", "cm/a"],
-        ["get", "pods", "a", "-C", "m1"],
-        ["logs", "a", "-C", "m1"],
-    ],
+@cases(
+    ["get", "cm", "a", "-s", "karmada"],
+    ["get", "cm", "a", "b", "-s", "karmada"],
+    ["get", "cm/a", "secret/b", "-s", "karmada", "-o", "yaml"],
+    ["describe", "cm", "a"],
+    ["describe", "cm/a"],
+    ["label", "cm", "a", "b", "x=y"],
+    ["annotate", "cm", "a", "x=y"],
+    ["patch", "cm", "a", "b", "-p", "{}"],
+    ["edit", "cm/a"],
+    ["get", "pods", "a", "-C", "m1"],
+    ["logs", "a", "-C", "m1"],
     ids=" ".join,
 )
-def test_a_missing_namespace_is_reported_once_instead_of_what_would_be_in_it(run: Run, words: list[str]) -> None:
+def test_a_missing_namespace_is_reported_once_instead_of_what_would_be_in_it(words: list[str], run: Run) -> None:
     result = run(*words, "-n", "nowhere")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.count('namespaces "nowhere" not found') == 1

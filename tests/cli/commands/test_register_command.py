@@ -243,18 +243,15 @@ async def test_a_wrong_hash_is_refused_and_nothing_is_left(pair: Pair) -> None:
     await pair.nothing_is_left(before)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (
-            lambda token: f"zzzzzz.{token[7:]}",
-            "could not find a JWS signature in the cluster-info ConfigMap for token ID",
-        ),
-        (lambda token: f"{token[:7]}{'0' * 16}", "failed to verify JWS signature of received cluster info object"),
-    ],
+@cases(
+    (
+        lambda token: f"zzzzzz.{token[7:]}",
+        "could not find a JWS signature in the cluster-info ConfigMap for token ID",
+    ),
+    (lambda token: f"{token[:7]}{'0' * 16}", "failed to verify JWS signature of received cluster info object"),
     ids=["unknown", "wrong secret"],
 )
-async def test_a_bad_token_is_refused_and_nothing_is_left(pair: Pair, spoil: object, message: str) -> None:
+async def test_a_bad_token_is_refused_and_nothing_is_left(spoil: object, message: str, pair: Pair) -> None:
     before = await pair.state()
     words = await pair.command()
     at = words.index("--token") + 1

@@ -113,18 +113,18 @@ def test_several_resources_and_standard_input(files: Path) -> None:
 
 
 @cases(
-        (POLICIES, "error: no resource in the given files"),
-        ("a: [", "error: -: error converting YAML to JSON"),
-        ("kind: Pod", "error: -: apiVersion not set"),
-        ("apiVersion: v1\nkind: Pod", "error: -: Pod without a name"),
-        (POLICIES.replace("operator: add", "operator: swap"), 'error: -: OverridePolicy "images": Invalid enum value'),
-        (
-            f"{DEPLOYMENT}---\n{POLICIES}".replace("matchLabels: {env: prod}", "").replace("/spec/", "/x/"),
-            'error: Deployment "web": failed to apply override policy(default/images) for cluster(m1): '
-            "spec.overrideRules[1].overriders.plaintext: replace operation does not apply: doc is missing path: "
-            "/x/replicas: missing value",
-        ),
-    )  # fmt: skip
+    (POLICIES, "error: no resource in the given files"),
+    ("a: [", "error: -: error converting YAML to JSON"),
+    ("kind: Pod", "error: -: apiVersion not set"),
+    ("apiVersion: v1\nkind: Pod", "error: -: Pod without a name"),
+    (POLICIES.replace("operator: add", "operator: swap"), 'error: -: OverridePolicy "images": Invalid enum value'),
+    (
+        f"{DEPLOYMENT}---\n{POLICIES}".replace("matchLabels: {env: prod}", "").replace("/spec/", "/x/"),
+        'error: Deployment "web": failed to apply override policy(default/images) for cluster(m1): '
+        "spec.overrideRules[1].overriders.plaintext: replace operation does not apply: doc is missing path: "
+        "/x/replicas: missing value",
+    ),
+)  # fmt: skip
 def test_what_is_wrong_is_one_line(text: str, why: str) -> None:
     result = run("-f", "-", "--cluster", "m1", "--local", text=text)
     assert result.exit_code == 1

@@ -114,21 +114,18 @@ def test_a_table_shows_where_what_is_found_is_and_how_it_is(lab: Lab) -> None:
     assert wide[7] == "Ready: 0/1, Restarts: 0, Node: node-1\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["web-1"], ["member1/web-1", "member2/web-1"]),
-        (["web", "1", "-C", "member2"], ["member2/web-1"]),
-        (["--kind", "deploy,node"], ["member2/web", "member2/node-1"]),
-        (["-l", "app=web", "-n", "shop"], ["member1/web-1", "member2/web-1"]),
-        (["-n", "shop", "-A", "--kind", "pods", "--field-selector", "status.phase!=Running"], ["member1/db-0"]),
-        (["--kind=pods", "--", "-postgres"], ["member1/web-1", "member2/web-1"]),
-        (["--kind=pods", "--", "shop", "-member2"], ["member1/web-1"]),
-        (["--kind=pods", "--sort-by=.spec.containers[0].image", "-C", "member1"], ["member1/web-1", "member1/db-0"]),
-    ],
+@cases(
+    (["web-1"], ["member1/web-1", "member2/web-1"]),
+    (["web", "1", "-C", "member2"], ["member2/web-1"]),
+    (["--kind", "deploy,node"], ["member2/web", "member2/node-1"]),
+    (["-l", "app=web", "-n", "shop"], ["member1/web-1", "member2/web-1"]),
+    (["-n", "shop", "-A", "--kind", "pods", "--field-selector", "status.phase!=Running"], ["member1/db-0"]),
+    (["--kind=pods", "--", "-postgres"], ["member1/web-1", "member2/web-1"]),
+    (["--kind=pods", "--", "shop", "-member2"], ["member1/web-1"]),
+    (["--kind=pods", "--sort-by=.spec.containers[0].image", "-C", "member1"], ["member1/web-1", "member1/db-0"]),
     ids=" ".join,
 )
-def test_words_and_flags_narrow_a_search(lab: Lab, words: list[str], expected: list[str]) -> None:
+def test_words_and_flags_narrow_a_search(words: list[str], expected: list[str], lab: Lab) -> None:
     assert lab.names(*words) == expected
 
 
@@ -156,18 +153,15 @@ def test_a_limit_says_that_there_is_more_and_zero_is_all(lab: Lab, monkeypatch: 
     assert len(lab.names("--limit=3")) == 3
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["--limit=-1"], "error: --limit must not be negative\n"),
-        (["-o", "nonsense"], 'error: unable to match a printer suitable for the output format "nonsense"'),
-        (["--watch", "--sort-by=.x"], "error: --watch and --sort-by cannot be used together\n"),
-        (["--owner=web"], 'Error from server (BadRequest): owner: "web" must be KIND/NAME'),
-        (["-C", "member9"], "error: nothing of member9 is cached (cached: member1, member2): see the status of"),
-    ],
+@cases(
+    (["--limit=-1"], "error: --limit must not be negative\n"),
+    (["-o", "nonsense"], 'error: unable to match a printer suitable for the output format "nonsense"'),
+    (["--watch", "--sort-by=.x"], "error: --watch and --sort-by cannot be used together\n"),
+    (["--owner=web"], 'Error from server (BadRequest): owner: "web" must be KIND/NAME'),
+    (["-C", "member9"], "error: nothing of member9 is cached (cached: member1, member2): see the status of"),
     ids=lambda words: " ".join(words) if isinstance(words, list) else "",
 )
-def test_what_cannot_be_searched_is_said_in_one_line(lab: Lab, words: list[str], error: str) -> None:
+def test_what_cannot_be_searched_is_said_in_one_line(words: list[str], error: str, lab: Lab) -> None:
     done = lab.run("search", *words, check=False)
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(error)

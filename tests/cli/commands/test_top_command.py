@@ -22,6 +22,7 @@ from karmada.kube.objects.gvrs import ACCOUNTS, APISERVICES, NAMESPACES, PODS
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.cluster import SimCluster
 from tests.support.background import Background
+from tests.support.cases import cases
 from tests.support.eventually import eventually_blocking
 from tests.support.kubectl_plane import Plane, plane
 from tests.support.programs import Program, Result
@@ -187,21 +188,18 @@ def test_nothing_at_all_is_no_failure(lab: Lab) -> None:
 
 
 @pytest.mark.skipif(not KUBECTL, reason="kubectl is not on PATH")
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["pod"],
-        ["pod", "-A"],
-        ["pod", "--containers"],
-        ["pod", "-A", "--containers", "--sort-by=memory"],
-        ["pod", "--sum", "-A"],
-        ["pod", "--no-headers", "--sort-by=cpu"],
-        ["pod", "both"],
-        ["pod", "-l", "app in (alone, both)"],
-    ],
+@cases(
+    ["pod"],
+    ["pod", "-A"],
+    ["pod", "--containers"],
+    ["pod", "-A", "--containers", "--sort-by=memory"],
+    ["pod", "--sum", "-A"],
+    ["pod", "--no-headers", "--sort-by=cpu"],
+    ["pod", "both"],
+    ["pod", "-l", "app in (alone, both)"],
     ids=" ".join,
 )
-def test_but_for_the_cluster_it_is_kubectls_table(lab: Lab, words: list[str]) -> None:
+def test_but_for_the_cluster_it_is_kubectls_table(words: list[str], lab: Lab) -> None:
     cluster = "m1 {4}" if "--no-headers" in words else "(CLUSTER|m1     ) {3}"
     ours = [re.sub(cluster, "", line) for line in lab.top(*words, "-C", "m1").out.splitlines()]
     theirs = lab.kubectl("m1", *words).out.splitlines()
@@ -242,22 +240,19 @@ def test_one_node_and_what_it_has_in_all(lab: Lab) -> None:
 # --- mistakes
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (["pod", "a", "b"], "error: pod [NAME | -l label]\nSee 'karmadactl top pod -h' for help and examples\n"),
-        (["node", "a", "b"], "error: node [NAME | -l label]\nSee 'karmadactl top node -h' for help and examples\n"),
-        (["pod", "a", "-l", "b=c"], "error: only one of NAME or selector can be provided\n"),
-        (["pod", "a", "--field-selector", "b=c"], "error: only one of NAME or selector can be provided\n"),
-        (["node", "a", "-l", "b=c"], "error: only one of NAME or --selector can be provided\n"),
-        (["pod", "--sort-by", "age"], "error: --sort-by accepts only cpu or memory\n"),
-        (["pod", "-l", "=="], "error: found '==', expected: !, identifier, or 'end of string'\n"),
-        (["pod", "-C", "m1,m8,m9"], "error: clusters don't exist: m8,m9\n"),
-        (["pot"], "error: unknown command \"pot\"\nSee 'karmadactl top -h' for help and examples\n"),
-    ],
+@cases(
+    (["pod", "a", "b"], "error: pod [NAME | -l label]\nSee 'karmadactl top pod -h' for help and examples\n"),
+    (["node", "a", "b"], "error: node [NAME | -l label]\nSee 'karmadactl top node -h' for help and examples\n"),
+    (["pod", "a", "-l", "b=c"], "error: only one of NAME or selector can be provided\n"),
+    (["pod", "a", "--field-selector", "b=c"], "error: only one of NAME or selector can be provided\n"),
+    (["node", "a", "-l", "b=c"], "error: only one of NAME or --selector can be provided\n"),
+    (["pod", "--sort-by", "age"], "error: --sort-by accepts only cpu or memory\n"),
+    (["pod", "-l", "=="], "error: found '==', expected: !, identifier, or 'end of string'\n"),
+    (["pod", "-C", "m1,m8,m9"], "error: clusters don't exist: m8,m9\n"),
+    (["pot"], "error: unknown command \"pot\"\nSee 'karmadactl top -h' for help and examples\n"),
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_errors_are_reported_as_kubectl_does(lab: Lab, words: list[str], text: str) -> None:
+def test_errors_are_reported_as_kubectl_does(words: list[str], text: str, lab: Lab) -> None:
     result = lab.top(*words)
     assert (result.code, result.out, result.err) == (1, "", text)
 
@@ -269,7 +264,7 @@ def test_top_alone_shows_its_help_and_fails() -> None:
     assert "Available Commands:" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["top"], ["top", "pod"], ["top", "node"]], ids=" ".join)
+@cases(["top"], ["top", "pod"], ["top", "node"], ids=" ".join)
 def test_help_has_examples(words: list[str]) -> None:
     done = CliRunner().invoke(main, [*words, "--help"])
     assert done.exit_code == 0
@@ -312,9 +307,9 @@ def test_pages_of_documentation_name_these_commands() -> None:
         assert command in page
 
 
-@pytest.mark.parametrize("what", ["pod", "node"])
+@cases("pod", "node")
 def test_a_member_that_keeps_silent_costs_its_time_out_and_is_named(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, what: str
+    what: str, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "MEMBER_SECONDS", 0.05)
     with lab.plane.silent([lab.sims["m1"], lab.sims["m2"]]):
@@ -325,6 +320,6 @@ def test_a_member_that_keeps_silent_costs_its_time_out_and_is_named(
     )
 
 
-@pytest.mark.parametrize("what", ["pod", "node"])
-def test_a_name_that_leads_elsewhere_is_not_requested(lab: Lab, what: str) -> None:
+@cases("pod", "node")
+def test_a_name_that_leads_elsewhere_is_not_requested(what: str, lab: Lab) -> None:
     assert lab.top(what, "..").err == "error: invalid resource name \"..\": [may not be '..']\n"

@@ -93,14 +93,14 @@ def test_documents_are_parted() -> None:
 
 
 @cases(
-        ("jsonpath={.metadata.name}", "web"),
-        ("jsonpath-as-json={.spec.replicas}", "[\n    2\n]\n"),
-        ("go-template={{.metadata.name}}!", "web!"),
-        ("template={{.kind}}", "Deployment"),
-        ("custom-columns=N:.metadata.name,L:spec.list,X:.nope", "N     L       X\nweb   [a b]   <none>\n"),
-        ("custom-columns=L:.spec.list[*]", "L\na,b\n"),
-        ("kyaml", KYAML),
-    )  # fmt: skip
+    ("jsonpath={.metadata.name}", "web"),
+    ("jsonpath-as-json={.spec.replicas}", "[\n    2\n]\n"),
+    ("go-template={{.metadata.name}}!", "web!"),
+    ("template={{.kind}}", "Deployment"),
+    ("custom-columns=N:.metadata.name,L:spec.list,X:.nope", "N     L       X\nweb   [a b]   <none>\n"),
+    ("custom-columns=L:.spec.list[*]", "L\na,b\n"),
+    ("kyaml", KYAML),
+)  # fmt: skip
 def test_a_format_gives(output: str, text: str) -> None:
     assert printer(output)(WEB) == text
 
@@ -231,11 +231,11 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @cases(
-        "json", "yaml", "name", "jsonpath={.metadata.annotations}", "jsonpath={.spec.list[*]}",
-        "jsonpath-as-json={.spec}",
-        'jsonpath={range .spec.list[*]}{@}{"\\n"}{end}', "go-template={{range .spec.list}}{{.}} {{end}}",
-        "go-template={{.metadata.labels}}", 'go-template={{printf "%6.2f" 3.14159}}',
-    )  # fmt: skip
+    "json", "yaml", "name", "jsonpath={.metadata.annotations}", "jsonpath={.spec.list[*]}",
+    "jsonpath-as-json={.spec}",
+    'jsonpath={range .spec.list[*]}{@}{"\\n"}{end}', "go-template={{range .spec.list}}{{.}} {{end}}",
+    "go-template={{.metadata.labels}}", 'go-template={{printf "%6.2f" 3.14159}}',
+)  # fmt: skip
 def test_kubectl_writes_the_same(output: str, kubectl: str, manifest: Path) -> None:
     command = [kubectl, "label", "--local", "-f", str(manifest), "x=y", "--overwrite", "-o", output]
     printed = subprocess.run(command, capture_output=True, text=True, check=True)

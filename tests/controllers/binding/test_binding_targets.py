@@ -84,30 +84,30 @@ def test_dispatching_is_suspended_for_all_clusters_or_for_some(suspension: Any, 
 
 
 @cases(
-        ({"clusters": clusters(b=1), "gracefulEvictionTasks": [task("a", "Directly", **STATE)]}, {"x": "1"}),
-        ({"clusters": clusters(b=1), "gracefulEvictionTasks": [task("a", "Gracefully", **STATE)]}, {}),
-        ({"clusters": clusters(b=1, c=1), "gracefulEvictionTasks": [task("a", "Directly", **STATE)]}, {}),
-        (
-            {
-                "clusters": clusters(b=1),
-                "gracefulEvictionTasks": [
-                    task("a", "Directly", preservedLabelState={"x": "1"}, clustersBeforeFailover=["a", "b"])
-                ],
-            },
-            {},
-        ),
-        (
-            {
-                "clusters": clusters(b=1),
-                "gracefulEvictionTasks": [
-                    task("a", "Directly", preservedLabelState={"x": "1"}),
-                    task("c", "Immediately", preservedLabelState={"y": "2"}, clustersBeforeFailover=["c"]),
-                ],
-            },
-            {"y": "2"},
-        ),
-        ({"clusters": clusters(b=1)}, {}),
-    )  # fmt: skip
+    ({"clusters": clusters(b=1), "gracefulEvictionTasks": [task("a", "Directly", **STATE)]}, {"x": "1"}),
+    ({"clusters": clusters(b=1), "gracefulEvictionTasks": [task("a", "Gracefully", **STATE)]}, {}),
+    ({"clusters": clusters(b=1, c=1), "gracefulEvictionTasks": [task("a", "Directly", **STATE)]}, {}),
+    (
+        {
+            "clusters": clusters(b=1),
+            "gracefulEvictionTasks": [
+                task("a", "Directly", preservedLabelState={"x": "1"}, clustersBeforeFailover=["a", "b"])
+            ],
+        },
+        {},
+    ),
+    (
+        {
+            "clusters": clusters(b=1),
+            "gracefulEvictionTasks": [
+                task("a", "Directly", preservedLabelState={"x": "1"}),
+                task("c", "Immediately", preservedLabelState={"y": "2"}, clustersBeforeFailover=["c"]),
+            ],
+        },
+        {"y": "2"},
+    ),
+    ({"clusters": clusters(b=1)}, {}),
+)  # fmt: skip
 def test_state_goes_with_a_workload_that_moves_to_one_new_cluster(spec: Any, expected: dict[str, str]) -> None:
     assert preserved_labels(spec) == expected
 

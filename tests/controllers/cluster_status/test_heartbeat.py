@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from karmada.api.cluster import Cluster
 from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.cluster.monitor import ClusterMonitor
@@ -20,6 +18,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 
 
@@ -65,16 +64,13 @@ async def test_a_renewed_lease_keeps_a_cluster_ready(tmp_path: Path) -> None:
             assert plane.clock.now() - await renewals(plane) < 12
 
 
-@pytest.mark.parametrize(
-    ("settings", "least", "most"),
-    [
-        (Settings(), 30, 51),
-        (Settings(cluster_monitor_grace_period=15), 5, 26),
-    ],
+@cases(
+    (Settings(), 30, 51),
+    (Settings(cluster_monitor_grace_period=15), 5, 26),
     ids=["by default", "with a shorter grace period"],
 )
 async def test_a_cluster_without_heartbeat_becomes_unknown_in_the_time_of_the_flags(
-    tmp_path: Path, settings: Settings, least: float, most: float
+    settings: Settings, least: float, most: float, tmp_path: Path
 ) -> None:
     async with pulled(tmp_path, settings) as (plane, heartbeat):
         heartbeat.begin("m1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from karmada.controllers.federated_hpa.samples import attributed, by_name, by_po
 from karmada.kube.autoscaling.metrics import PodMetric, usage_of, value_of
 from karmada.kube.autoscaling.replicas import request_of
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 
 ONE, TWO, OTHER = PodKey("m1", "web-0"), PodKey("m2", "web-0"), PodKey("m1", "web-1")
 
@@ -33,25 +33,22 @@ def sample(milli: int, window: float = 30.0) -> PodMetric:
     return PodMetric(milli, 60.0, window)
 
 
-@pytest.mark.parametrize(
-    ("pods", "items", "expected"),
-    [
-        (
-            [ONE, TWO],
-            [measured("web-0", "m1", "10m"), measured("web-0", "m2", "30m")],
-            {ONE: sample(10), TWO: sample(30)},
-        ),
-        ([ONE, TWO], [measured("web-0", "m1", "10m")], {ONE: sample(10)}),
-        ([ONE, TWO], [measured("web-0", "", "40m")], {ONE: sample(20), TWO: sample(20)}),
-        ([ONE, TWO], [measured("web-0", "", "40m")] * 2, {ONE: sample(40), TWO: sample(40)}),
-        (
-            [ONE, TWO],
-            [measured("web-0", "m1", "10m"), measured("web-0", "", "40m")],
-            {ONE: sample(10), TWO: sample(40)},
-        ),
-        ([ONE], [measured("web-0", "m1", "")], {ONE: None}),
-        ([ONE], [measured("gone", "m1", "10m")], {}),
-    ],
+@cases(
+    (
+        [ONE, TWO],
+        [measured("web-0", "m1", "10m"), measured("web-0", "m2", "30m")],
+        {ONE: sample(10), TWO: sample(30)},
+    ),
+    ([ONE, TWO], [measured("web-0", "m1", "10m")], {ONE: sample(10)}),
+    ([ONE, TWO], [measured("web-0", "", "40m")], {ONE: sample(20), TWO: sample(20)}),
+    ([ONE, TWO], [measured("web-0", "", "40m")] * 2, {ONE: sample(40), TWO: sample(40)}),
+    (
+        [ONE, TWO],
+        [measured("web-0", "m1", "10m"), measured("web-0", "", "40m")],
+        {ONE: sample(10), TWO: sample(40)},
+    ),
+    ([ONE], [measured("web-0", "m1", "")], {ONE: None}),
+    ([ONE], [measured("gone", "m1", "10m")], {}),
     ids=[
         "by cluster", "one cluster only", "shared by name", "added up and shared", "known before shared",
         "without the resource", "of a pod that is not listed",

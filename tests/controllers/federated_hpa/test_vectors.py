@@ -47,14 +47,11 @@ def used(*values: int, ago: float = 0.0, window: float = 30.0) -> dict[PodKey, P
 # 0: grouping
 
 
-@pytest.mark.parametrize(
-    ("one", "sampled", "ready"),
-    [
-        (pod(started=2 * MINUTE, since=100), 90, False),
-        (pod(started=2 * MINUTE, since=100), 60, True),
-        (pod(ready=False, started=10 * MINUTE, since=590), 0, False),
-        (pod(ready=False, started=10 * MINUTE, since=MINUTE), 0, True),
-    ],
+@cases(
+    (pod(started=2 * MINUTE, since=100), 90, False),
+    (pod(started=2 * MINUTE, since=100), 60, True),
+    (pod(ready=False, started=10 * MINUTE, since=590), 0, False),
+    (pod(ready=False, started=10 * MINUTE, since=MINUTE), 0, True),
     ids=["sampled before it was ready for a window", "sampled after", "never ready", "ready once"],
 )
 def test_whether_the_cpu_usage_of_a_pod_counts(one: Obj, sampled: float, ready: bool) -> None:
@@ -78,17 +75,14 @@ def test_the_flags_say_what_a_young_pod_is() -> None:
 # 1 to 5: utilization
 
 
-@pytest.mark.parametrize(
-    ("current", "pods", "values", "target", "calibration", "expected", "percent"),
-    [
-        (2, [pod()] * 2, [150, 150], 50, 1.0, 6, 150),
-        (2, [pod()] * 2, [150, 150], 50, 0.5, 12, 150),
-        (2, [pod()] * 2, [52, 48], 50, 1.0, 2, 50),
-        (3, [pod(), pod(), pod(phase="Pending")], [150, 150], 50, 1.0, 6, 150),
-        (4, [pod()] * 4, [10, 10, 10], 50, 1.0, 3, 10),
-        (10, [pod()] * 6, [90] * 6, 60, 0.6, 15, 90),
-        (10, [pod()] * 10, [55] * 10, 50, 1.0, 11, 55),
-    ],
+@cases(
+    (2, [pod()] * 2, [150, 150], 50, 1.0, 6, 150),
+    (2, [pod()] * 2, [150, 150], 50, 0.5, 12, 150),
+    (2, [pod()] * 2, [52, 48], 50, 1.0, 2, 50),
+    (3, [pod(), pod(), pod(phase="Pending")], [150, 150], 50, 1.0, 6, 150),
+    (4, [pod()] * 4, [10, 10, 10], 50, 1.0, 3, 10),
+    (10, [pod()] * 6, [90] * 6, 60, 0.6, 15, 90),
+    (10, [pod()] * 10, [55] * 10, 50, 1.0, 11, 55),
     ids=["up", "half in sight", "tolerated", "one pending", "one missing", "a cluster is away", "at the tolerance"],
 )
 def test_replicas_by_utilization(
@@ -112,9 +106,7 @@ def test_replicas_by_an_average_of_pods() -> None:
     assert (found.replicas, found.average) == (4, 20_000)
 
 
-@pytest.mark.parametrize(
-    ("current", "calibration", "expected"), [(2, 1.0, 3), (2, 0.5, 6), (0, 1.0, 2)], ids=["all", "half", "from zero"]
-)
+@cases((2, 1.0, 3), (2, 0.5, 6), (0, 1.0, 2), ids=["all", "half", "from zero"])
 def test_replicas_by_the_value_of_an_object(current: int, calibration: float, expected: int) -> None:
     rules = rules_of(SETTINGS, calibration)
     assert by_value(current, [pod(), pod()], 15_000, 10_000, rules).replicas == expected
@@ -204,13 +196,10 @@ def ago(*moments: tuple[float, int]) -> list[Moment]:
     return [Moment(NOW - seconds, replicas) for seconds, replicas in moments]
 
 
-@pytest.mark.parametrize(
-    ("stored", "wanted", "expected", "entries"),
-    [
-        ([(30, 3), (45, 4)], 2, 4, 3),
-        ([(120, 7), (45, 4)], 5, 5, 2),
-        ([(60, 7)], 5, 7, 2),
-    ],
+@cases(
+    ([(30, 3), (45, 4)], 2, 4, 3),
+    ([(120, 7), (45, 4)], 5, 5, 2),
+    ([(60, 7)], 5, 7, 2),
     ids=["the highest of the window", "an old one is replaced", "as old as the window"],
 )
 def test_the_window_of_the_flag(stored: list[tuple[float, int]], wanted: int, expected: int, entries: int) -> None:

@@ -22,6 +22,7 @@ from karmada.kube.sim.metrics.load import Setting
 from karmada.rehearsal.network import State
 from tests.controllers.federated_hpa.scaling_plane import CPU, HPAS
 from tests.metricsadapter.measured_fleet import MEMBERS, MeasuredFleet
+from tests.support.cases import cases
 from tests.support.played_fleet import started
 from tests.support.propagation import deployment, policy
 
@@ -159,16 +160,13 @@ def test_replicas_follow_a_custom_metric_and_a_cluster_that_fails_is_made_up_for
 QUIET, BUSY = 0, 1
 
 
-@pytest.mark.parametrize(
-    ("metric", "loads", "name"),
-    [
-        (TENTH_OF_CPU, ({"cpu": "1m"}, {"total-cpu": "50m"}), "cpu resource utilization (percentage of request)"),
-        (REQUESTS, ({"http_requests": "66m"}, {"total-http_requests": "40"}), "pods metric http_requests"),
-    ],
+@cases(
+    (TENTH_OF_CPU, ({"cpu": "1m"}, {"total-cpu": "50m"}), "cpu resource utilization (percentage of request)"),
+    (REQUESTS, ({"http_requests": "66m"}, {"total-http_requests": "40"}), "pods metric http_requests"),
     ids=["cpu", "custom metric"],
 )
 def test_one_replica_becomes_ten_in_steps_and_one_again_after_the_load(
-    web: Scaled, metric: Obj, loads: tuple[dict[str, str], dict[str, str]], name: str
+    metric: Obj, loads: tuple[dict[str, str], dict[str, str]], name: str, web: Scaled
 ) -> None:
     async def scenario() -> None:
         web.load(**loads[QUIET])

@@ -62,15 +62,15 @@ def container(**state: Any) -> Obj:
 
 
 @cases(
-        ([], "it has no pods"),
-        ([pod(**container(state={"waiting": {"reason": "ErrImagePull", "message": "no such image"}}))],
-         "pod p: ErrImagePull: no such image"),
-        ([pod(**container(state={"running": {}}, lastState={"terminated": {"reason": "Error", "message": "no\n"}}))],
-         "pod p: Error: no"),
-        ([pod(conditions=[{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}])],
-         "pod p: 0/1 nodes are available"),
-        ([pod(phase="Running")], "pod p: Running"),
-    )  # fmt: skip
+    ([], "it has no pods"),
+    ([pod(**container(state={"waiting": {"reason": "ErrImagePull", "message": "no such image"}}))],
+     "pod p: ErrImagePull: no such image"),
+    ([pod(**container(state={"running": {}}, lastState={"terminated": {"reason": "Error", "message": "no\n"}}))],
+     "pod p: Error: no"),
+    ([pod(conditions=[{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}])],
+     "pod p: 0/1 nodes are available"),
+    ([pod(phase="Running")], "pod p: Running"),
+)  # fmt: skip
 async def test_the_reason_of_the_pods_is_reported(pods: list[Obj], reason: str) -> None:
     clock = FakeClock()
     placed = Placed(DEPLOYMENTS, DEPLOYMENT)

@@ -39,22 +39,22 @@ def test_valid_claims(valid: Spec) -> None:
 
 
 @cases(
-        ({"resources": {}}, ["spec.accessModes: Required value: at least 1 access mode is required",
-                             "spec.resources[storage]: Required value"]),
-        (spec(accessModes=["Odd"]), [f'spec.accessModes: Unsupported value: "Odd": supported values: {_MODES}']),
-        (spec(accessModes=["ReadWriteOnce", "ReadWriteOncePod"]),
-         ["spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"]),
-        (spec(resources={"requests": {"storage": "0"}}),
-         ['spec.resources[storage]: Invalid value: "0": must be greater than zero']),
-        (spec(volumeMode="Odd"),
-         ['spec.volumeMode: Unsupported value: "Odd": supported values: "Block", "Filesystem"']),
-        (spec(dataSource={"kind": "Thing", "name": "t"}),
-         ["spec.dataSource: Invalid value: \"Thing\": must be 'PersistentVolumeClaim' when referencing the default "
-          "apiGroup"]),
-        (spec(dataSource={"kind": "PersistentVolumeClaim"}), ["spec.dataSource.name: Required value"]),
-        (spec(dataSource=_CLAIM, dataSourceRef=_SNAPSHOT),
-         ['spec: Invalid value: "spec.dataSource": must match dataSourceRef']),
-    )  # fmt: skip
+    ({"resources": {}}, ["spec.accessModes: Required value: at least 1 access mode is required",
+                         "spec.resources[storage]: Required value"]),
+    (spec(accessModes=["Odd"]), [f'spec.accessModes: Unsupported value: "Odd": supported values: {_MODES}']),
+    (spec(accessModes=["ReadWriteOnce", "ReadWriteOncePod"]),
+     ["spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"]),
+    (spec(resources={"requests": {"storage": "0"}}),
+     ['spec.resources[storage]: Invalid value: "0": must be greater than zero']),
+    (spec(volumeMode="Odd"),
+     ['spec.volumeMode: Unsupported value: "Odd": supported values: "Block", "Filesystem"']),
+    (spec(dataSource={"kind": "Thing", "name": "t"}),
+     ["spec.dataSource: Invalid value: \"Thing\": must be 'PersistentVolumeClaim' when referencing the default "
+      "apiGroup"]),
+    (spec(dataSource={"kind": "PersistentVolumeClaim"}), ["spec.dataSource.name: Required value"]),
+    (spec(dataSource=_CLAIM, dataSourceRef=_SNAPSHOT),
+     ['spec: Invalid value: "spec.dataSource": must match dataSourceRef']),
+)  # fmt: skip
 def test_invalid_claims(found: Spec, wanted: list[str]) -> None:
     assert errors_of(found) == wanted
 

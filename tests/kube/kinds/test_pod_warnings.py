@@ -173,25 +173,25 @@ def test_services_and_ingresses_are_warned_of() -> None:
 
 
 @cases(
-        (ip_warnings, "10.0.0.1", []),
-        (
-            ip_warnings,
-            "010.0.0.1",
-            ['p: non-standard IP address "010.0.0.1" will be considered invalid in a future Kubernetes release: use '
-             '"10.0.0.1"'],
-        ),
-        (
-            ip_warnings,
-            "2001:DB8::1",
-            ['p: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format ("2001:db8::1")'],
-        ),
-        (
-            cidr_warnings,
-            "10.0.0.1/8",
-            ['p: non-standard CIDR value "10.0.0.1/8" will be considered invalid in a future Kubernetes release: use '
-             '"10.0.0.0/8"'],
-        ),
-        (cidr_warnings, "10.0.0.0/8", []),
-    )  # fmt: skip
+    (ip_warnings, "10.0.0.1", []),
+    (
+        ip_warnings,
+        "010.0.0.1",
+        ['p: non-standard IP address "010.0.0.1" will be considered invalid in a future Kubernetes release: use '
+         '"10.0.0.1"'],
+    ),
+    (
+        ip_warnings,
+        "2001:DB8::1",
+        ['p: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format ("2001:db8::1")'],
+    ),
+    (
+        cidr_warnings,
+        "10.0.0.1/8",
+        ['p: non-standard CIDR value "10.0.0.1/8" will be considered invalid in a future Kubernetes release: use '
+         '"10.0.0.0/8"'],
+    ),
+    (cidr_warnings, "10.0.0.0/8", []),
+)  # fmt: skip
 def test_addresses_that_are_not_in_their_usual_form(check: Any, text: str, expected: list[str]) -> None:
     assert list(check("p", text)) == expected

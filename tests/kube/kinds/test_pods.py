@@ -185,8 +185,10 @@ def test_an_evicted_pod_is_marked() -> None:
     assert condition["reason"] == "EvictionByEvictionAPI"
 
 
-@cases(("kernel.shm_rmid_forced", True), ("a/b-c_d", True), ("foo-", False),
-                                            ("bar..", False), ("a" * 254, False))  # fmt: skip
+@cases(
+    ("kernel.shm_rmid_forced", True), ("a/b-c_d", True), ("foo-", False),
+    ("bar..", False), ("a" * 254, False),
+)  # fmt: skip
 def test_sysctls_have_names_that_a_kernel_could_know(name: str, fine: bool) -> None:
     errors: list[FieldError] = []
     spec = {"containers": [], "securityContext": {"sysctls": [{"name": name}]}}

@@ -165,26 +165,26 @@ _OVER = "cannot be greater than status.replicas"
 
 
 @cases(
-        (w.DEPLOYMENT, {"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}, []),
-        (w.DEPLOYMENT, {"replicas": 1, "updatedReplicas": 2, "availableReplicas": 1, "readyReplicas": 1}, [
-            f"status.updatedReplicas: Invalid value: 2: {_OVER}"]),
-        (w.DEPLOYMENT, {"replicas": 3, "availableReplicas": 2, "readyReplicas": 1}, [
-            "status.availableReplicas: Invalid value: 2: cannot be greater than readyReplicas"]),
-        (w.DEPLOYMENT, {"replicas": -1}, [
-            "status.replicas: Invalid value: -1: must be greater than or equal to 0",
-            f"status.updatedReplicas: Invalid value: 0: {_OVER}",
-            f"status.readyReplicas: Invalid value: 0: {_OVER}",
-            f"status.availableReplicas: Invalid value: 0: {_OVER}"]),
-        (w.REPLICASET, {"replicas": 0, "fullyLabeledReplicas": 1}, [
-            f"status.fullyLabeledReplicas: Invalid value: 1: {_OVER}"]),
-        (w.STATEFULSET, {"replicas": 1, "currentReplicas": 2, "availableReplicas": 1}, [
-            f"status.currentReplicas: Invalid value: 2: {_OVER}",
-            "status.availableReplicas: Invalid value: 1: cannot be greater than status.readyReplicas"]),
-        (w.DAEMONSET, {"numberReady": -1, "desiredNumberScheduled": 0}, [
-            "status.numberReady: Invalid value: -1: must be greater than or equal to 0"]),
-        (w.REPLICATION_CONTROLLER, {"replicas": 0, "readyReplicas": 1}, [
-            f"status.readyReplicas: Invalid value: 1: {_OVER}"]),
-    )  # fmt: skip
+    (w.DEPLOYMENT, {"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}, []),
+    (w.DEPLOYMENT, {"replicas": 1, "updatedReplicas": 2, "availableReplicas": 1, "readyReplicas": 1}, [
+        f"status.updatedReplicas: Invalid value: 2: {_OVER}"]),
+    (w.DEPLOYMENT, {"replicas": 3, "availableReplicas": 2, "readyReplicas": 1}, [
+        "status.availableReplicas: Invalid value: 2: cannot be greater than readyReplicas"]),
+    (w.DEPLOYMENT, {"replicas": -1}, [
+        "status.replicas: Invalid value: -1: must be greater than or equal to 0",
+        f"status.updatedReplicas: Invalid value: 0: {_OVER}",
+        f"status.readyReplicas: Invalid value: 0: {_OVER}",
+        f"status.availableReplicas: Invalid value: 0: {_OVER}"]),
+    (w.REPLICASET, {"replicas": 0, "fullyLabeledReplicas": 1}, [
+        f"status.fullyLabeledReplicas: Invalid value: 1: {_OVER}"]),
+    (w.STATEFULSET, {"replicas": 1, "currentReplicas": 2, "availableReplicas": 1}, [
+        f"status.currentReplicas: Invalid value: 2: {_OVER}",
+        "status.availableReplicas: Invalid value: 1: cannot be greater than status.readyReplicas"]),
+    (w.DAEMONSET, {"numberReady": -1, "desiredNumberScheduled": 0}, [
+        "status.numberReady: Invalid value: -1: must be greater than or equal to 0"]),
+    (w.REPLICATION_CONTROLLER, {"replicas": 0, "readyReplicas": 1}, [
+        f"status.readyReplicas: Invalid value: 1: {_OVER}"]),
+)  # fmt: skip
 def test_status_rules(strategy: Strategy, status: dict[str, Any], wanted: list[str]) -> None:
     assert texts(strategy.validate_status({"status": status}, {})) == wanted
 

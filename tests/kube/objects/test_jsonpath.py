@@ -24,28 +24,28 @@ OBJECT: dict[str, Any] = {
 
 
 @cases(
-        (".metadata.name", ["web"]), ("metadata.name", ["web"]), ("$.metadata.name", ["web"]),
-        ("{.metadata.name}", ["web"]),
-        ("$", [OBJECT]), (".", [OBJECT]), ("", [OBJECT]), ("['metadata']['name']", ["web"]),
-        ('["metadata"].name', ["web"]),
-        (r".metadata.labels['a\.b/c']", ["dotted"]), (".metadata['labels.plain']", ["x"]),
-        (r".metadata.labels.a\.b/c", ["dotted"]),
-        ("$['metadata'].['name']", ["web"]),
-        (".spec.ports[0].port", [80]), (".spec.ports[-1].name", ["https"]), (".spec.ports[5].name", []),
-        (".spec.ports[*].port", [80, 443]), (".spec.ports[:1].port", [80]), (".spec.ports[1:].port", [443]),
-        (".spec.ports[0,1].name", ["http", "https"]),
-        (".spec['replicas','on']", [3, True]), (".metadata.labels.*", ["dotted", "x"]), ("..port", [80, 443]),
-        ("$..ports[0].name", ["http"]),
-        ('.status.conditions[?(@.type=="Ready")].status', ["True"]),
-        (".status.conditions[?(@.type=='Ready')].status", ["True"]),
-        ('.status.conditions[?( @.type != "Ready" )].status', ["False", "Unknown"]),
-        (".status.conditions[?(@.weight)].type", ["Ready"]), (".status.conditions[?(@.weight>1)].type", ["Ready"]),
-        (".status.conditions[?(@.weight>=2)].type", ["Ready"]), (".status.conditions[?(@.weight<2)].type", []),
-        (".status.conditions[?(@.weight<=2.5)].type", ["Ready"]), (".status.conditions[?(@.weight=='2')].type", []),
-        (r".status.conditions[?(@.type=='Quo\'ted')].status", ["Unknown"]),
-        (".spec.ports[?(@.port==@.port)].name", ["http", "https"]), (".spec[?(@.x==1)]", []),
-        (".status.null", [None]), (".status.absent", []), (".metadata.name.deeper", []), (".spec.replicas[0]", []),
-    )  # fmt: skip
+    (".metadata.name", ["web"]), ("metadata.name", ["web"]), ("$.metadata.name", ["web"]),
+    ("{.metadata.name}", ["web"]),
+    ("$", [OBJECT]), (".", [OBJECT]), ("", [OBJECT]), ("['metadata']['name']", ["web"]),
+    ('["metadata"].name', ["web"]),
+    (r".metadata.labels['a\.b/c']", ["dotted"]), (".metadata['labels.plain']", ["x"]),
+    (r".metadata.labels.a\.b/c", ["dotted"]),
+    ("$['metadata'].['name']", ["web"]),
+    (".spec.ports[0].port", [80]), (".spec.ports[-1].name", ["https"]), (".spec.ports[5].name", []),
+    (".spec.ports[*].port", [80, 443]), (".spec.ports[:1].port", [80]), (".spec.ports[1:].port", [443]),
+    (".spec.ports[0,1].name", ["http", "https"]),
+    (".spec['replicas','on']", [3, True]), (".metadata.labels.*", ["dotted", "x"]), ("..port", [80, 443]),
+    ("$..ports[0].name", ["http"]),
+    ('.status.conditions[?(@.type=="Ready")].status', ["True"]),
+    (".status.conditions[?(@.type=='Ready')].status", ["True"]),
+    ('.status.conditions[?( @.type != "Ready" )].status', ["False", "Unknown"]),
+    (".status.conditions[?(@.weight)].type", ["Ready"]), (".status.conditions[?(@.weight>1)].type", ["Ready"]),
+    (".status.conditions[?(@.weight>=2)].type", ["Ready"]), (".status.conditions[?(@.weight<2)].type", []),
+    (".status.conditions[?(@.weight<=2.5)].type", ["Ready"]), (".status.conditions[?(@.weight=='2')].type", []),
+    (r".status.conditions[?(@.type=='Quo\'ted')].status", ["Unknown"]),
+    (".spec.ports[?(@.port==@.port)].name", ["http", "https"]), (".spec[?(@.x==1)]", []),
+    (".status.null", [None]), (".status.absent", []), (".metadata.name.deeper", []), (".spec.replicas[0]", []),
+)  # fmt: skip
 def test_a_path_finds_its_values(path: str, found: list[Any]) -> None:
     compiled = compile_path(path)
     assert compiled.find(OBJECT) == found
@@ -53,8 +53,8 @@ def test_a_path_finds_its_values(path: str, found: list[Any]) -> None:
 
 
 @cases(
-        ".a[", ".a]", ".a[x]", ".a[?@.b==1]", ".a[::0]", ".a[::-1]", "{.a", ".a['b",
-    )  # fmt: skip
+    ".a[", ".a]", ".a[x]", ".a[?@.b==1]", ".a[::0]", ".a[::-1]", "{.a", ".a['b",
+)  # fmt: skip
 def test_bad_syntax_is_a_value_error(path: str) -> None:
     with pytest.raises(JSONPathError):
         compile_path(path)
@@ -66,8 +66,8 @@ def test_a_path_that_cannot_be_followed_finds_nothing(path: str) -> None:
 
 
 @cases(
-        (".spec.replicas", ("spec", "replicas")), (r".a['b\.c']", ("a", "b.c")), (".a[0]", None), (".a.*", None),
-        ("$", ()),
-    )  # fmt: skip
+    (".spec.replicas", ("spec", "replicas")), (r".a['b\.c']", ("a", "b.c")), (".a[0]", None), (".a.*", None),
+    ("$", ()),
+)  # fmt: skip
 def test_a_path_of_plain_fields_returns_them(path: str, fields: tuple[str, ...] | None) -> None:
     assert compile_path(path).fields == fields

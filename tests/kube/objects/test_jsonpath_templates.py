@@ -129,8 +129,8 @@ def test_a_path_with_unbalanced_braces_is_none() -> None:
 
 
 @cases(
-        (1.0, "1"), (1.5, "1.5"), (123456.0, "123456"), (1e6, "1e+06"), (1.5e-7, "1.5e-07"), (0.0001, "0.0001"),
-        (12345678, "12345678"), (True, "true"), (None, "<nil>"), (-2.25, "-2.25"), (float("inf"), "+Inf"),
-    )  # fmt: skip
+    (1.0, "1"), (1.5, "1.5"), (123456.0, "123456"), (1e6, "1e+06"), (1.5e-7, "1.5e-07"), (0.0001, "0.0001"),
+    (12345678, "12345678"), (True, "true"), (None, "<nil>"), (-2.25, "-2.25"), (float("inf"), "+Inf"),
+)  # fmt: skip
 def test_numbers_are_written_as_go_writes_them(value: Any, text: str) -> None:
     assert go_text(value) == text

@@ -36,41 +36,41 @@ QUALIFIED = (
 
 
 @cases(
-        (names.dns1123_subdomain, "a"), (names.dns1123_subdomain, "a.b-c.9"), (names.dns1123_subdomain, "a" * 253),
-        (names.dns1123_label, "9-a"), (names.dns1123_label, "a" * 63), (names.dns1035_label, "a-9"),
-        (names.path_segment, "system:node"), (names.path_segment, "..."),
-        (names.qualified_name, "App_1.x"), (names.qualified_name, "example.com/App"), (names.qualified_name, "x" * 63),
-        (names.label_value, ""), (names.label_value, "A.b_c-9"), (names.label_value, "v" * 63),
-        (names.config_key, "a.B_c-1"), (names.config_key, ".hidden"), (names.port_name, "http-2"),
-        (names.wildcard_dns1123_subdomain, "*.example.com"),
-    )  # fmt: skip
+    (names.dns1123_subdomain, "a"), (names.dns1123_subdomain, "a.b-c.9"), (names.dns1123_subdomain, "a" * 253),
+    (names.dns1123_label, "9-a"), (names.dns1123_label, "a" * 63), (names.dns1035_label, "a-9"),
+    (names.path_segment, "system:node"), (names.path_segment, "..."),
+    (names.qualified_name, "App_1.x"), (names.qualified_name, "example.com/App"), (names.qualified_name, "x" * 63),
+    (names.label_value, ""), (names.label_value, "A.b_c-9"), (names.label_value, "v" * 63),
+    (names.config_key, "a.B_c-1"), (names.config_key, ".hidden"), (names.port_name, "http-2"),
+    (names.wildcard_dns1123_subdomain, "*.example.com"),
+)  # fmt: skip
 def test_good_names_have_no_messages(check: Check, name: str) -> None:
     assert check(name) == []
 
 
 @cases(
-        (names.dns1123_subdomain, "", [SUBDOMAIN]), (names.dns1123_subdomain, "A", [SUBDOMAIN]),
-        (names.dns1123_subdomain, "a..b", [SUBDOMAIN]), (names.dns1123_subdomain, "a\n", [SUBDOMAIN]),
-        (names.dns1123_subdomain, "a" * 254, ["must be no more than 253 bytes"]),
-        (names.dns1123_subdomain, "A" * 254, ["must be no more than 253 bytes", SUBDOMAIN]),
-        (names.dns1123_label, "a.b", ["must not contain dots"]),
-        (names.dns1123_label, "a" * 64, ["must be no more than 63 bytes"]),
-        (names.dns1123_label, "é" * 32, ["must be no more than 63 bytes", LABEL]),
-        (names.dns1035_label, "9a", [LABEL_1035]), (names.dns1035_label, "a-", [LABEL_1035]),
-        (names.path_segment, ".", ["may not be '.'"]), (names.path_segment, "..", ["may not be '..'"]),
-        (names.path_segment, "a/b%", ["may not contain '/'", "may not contain '%'"]),
-        (names.qualified_name, "", ["name part must be non-empty", f"name part {QUALIFIED}"]),
-        (names.qualified_name, "/a", ["prefix part must be non-empty"]),
-        (names.qualified_name, "A/a", [f"prefix part {SUBDOMAIN}"]),
-        (names.qualified_name, "a/" + "b" * 64, ["name part must be no more than 63 bytes"]),
-        (names.qualified_name, "a/b/c", [f"a qualified name {QUALIFIED} with an optional DNS subdomain prefix and '/' "
-                                         "(e.g. 'example.com/MyName')"]),
-        (names.label_value, "v" * 64, ["must be no more than 63 bytes"]),
-        (names.config_key, "..", ["must not be '..'"]), (names.config_key, "..a", ["must not start with '..'"]),
-        (names.port_name, "a--b-", ["must not contain consecutive hyphens", "must not begin or end with a hyphen"]),
-        (names.port_name, "80", ["must contain at least one letter (a-z)"]),
-        (names.port_name, "abcdefghijklmnop", ["must be no more than 15 bytes"]),
-    )  # fmt: skip
+    (names.dns1123_subdomain, "", [SUBDOMAIN]), (names.dns1123_subdomain, "A", [SUBDOMAIN]),
+    (names.dns1123_subdomain, "a..b", [SUBDOMAIN]), (names.dns1123_subdomain, "a\n", [SUBDOMAIN]),
+    (names.dns1123_subdomain, "a" * 254, ["must be no more than 253 bytes"]),
+    (names.dns1123_subdomain, "A" * 254, ["must be no more than 253 bytes", SUBDOMAIN]),
+    (names.dns1123_label, "a.b", ["must not contain dots"]),
+    (names.dns1123_label, "a" * 64, ["must be no more than 63 bytes"]),
+    (names.dns1123_label, "é" * 32, ["must be no more than 63 bytes", LABEL]),
+    (names.dns1035_label, "9a", [LABEL_1035]), (names.dns1035_label, "a-", [LABEL_1035]),
+    (names.path_segment, ".", ["may not be '.'"]), (names.path_segment, "..", ["may not be '..'"]),
+    (names.path_segment, "a/b%", ["may not contain '/'", "may not contain '%'"]),
+    (names.qualified_name, "", ["name part must be non-empty", f"name part {QUALIFIED}"]),
+    (names.qualified_name, "/a", ["prefix part must be non-empty"]),
+    (names.qualified_name, "A/a", [f"prefix part {SUBDOMAIN}"]),
+    (names.qualified_name, "a/" + "b" * 64, ["name part must be no more than 63 bytes"]),
+    (names.qualified_name, "a/b/c", [f"a qualified name {QUALIFIED} with an optional DNS subdomain prefix and '/' "
+                                     "(e.g. 'example.com/MyName')"]),
+    (names.label_value, "v" * 64, ["must be no more than 63 bytes"]),
+    (names.config_key, "..", ["must not be '..'"]), (names.config_key, "..a", ["must not start with '..'"]),
+    (names.port_name, "a--b-", ["must not contain consecutive hyphens", "must not begin or end with a hyphen"]),
+    (names.port_name, "80", ["must contain at least one letter (a-z)"]),
+    (names.port_name, "abcdefghijklmnop", ["must be no more than 15 bytes"]),
+)  # fmt: skip
 def test_bad_names_have_kubernetes_messages(check: Check, name: str, messages: list[str]) -> None:
     assert check(name) == messages
 

@@ -42,13 +42,13 @@ SUFFIX = "unable to parse quantity's suffix"
 
 
 @cases(
-        ("", FORM), ("a", FORM), ("1.2.3", FORM), ("1 Gi", FORM), ("1x", FORM), ("--1", SUFFIX), ("1Gi!", FORM),
-        ("١", FORM),
-        ("1ki", SUFFIX), ("1KI", FORM), ("1K", SUFFIX), ("1mm", SUFFIX), ("1e", SUFFIX), ("1Mi3", SUFFIX),
-        ("1e3k", FORM),
-        ("k", "unable to parse numeric part of quantity"), (".", "unable to parse numeric part of quantity"),
-        (True, FORM), (None, FORM), ([], FORM), (float("nan"), FORM),
-    )  # fmt: skip
+    ("", FORM), ("a", FORM), ("1.2.3", FORM), ("1 Gi", FORM), ("1x", FORM), ("--1", SUFFIX), ("1Gi!", FORM),
+    ("١", FORM),
+    ("1ki", SUFFIX), ("1KI", FORM), ("1K", SUFFIX), ("1mm", SUFFIX), ("1e", SUFFIX), ("1Mi3", SUFFIX),
+    ("1e3k", FORM),
+    ("k", "unable to parse numeric part of quantity"), (".", "unable to parse numeric part of quantity"),
+    (True, FORM), (None, FORM), ([], FORM), (float("nan"), FORM),
+)  # fmt: skip
 def test_what_is_no_quantity_is_refused_with_kubernetes_text(text: str, message: str) -> None:
     with pytest.raises(ValueError) as caught:
         Quantity.parse(text)
@@ -56,9 +56,9 @@ def test_what_is_no_quantity_is_refused_with_kubernetes_text(text: str, message:
 
 
 @cases(
-        ("1", 1, 1000), ("1m", 1, 1), ("1n", 1, 1), ("1500m", 2, 1500), ("1Ki", 1024, 1024000),
-        ("-1500m", -2, -1500), ("0", 0, 0),
-    )  # fmt: skip
+    ("1", 1, 1000), ("1m", 1, 1), ("1n", 1, 1), ("1500m", 2, 1500), ("1Ki", 1024, 1024000),
+    ("-1500m", -2, -1500), ("0", 0, 0),
+)  # fmt: skip
 def test_whole_and_milli_values_round_away_from_zero(text: str, value: int, milli: int) -> None:
     assert (Quantity.parse(text).value(), Quantity.parse(text).milli()) == (value, milli)
 

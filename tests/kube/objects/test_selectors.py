@@ -31,47 +31,47 @@ VALUE = (
 
 
 @cases(
-        ("", ""), ("a", "a"), ("!a", "!a"), ("a=b", "a=b"), ("a==b", "a==b"), ("a!=b", "a!=b"), ("a=", "a="),
-        ("a!=", "a!="),
-        ("a=,b", "a=,b"), ("a in (x,y)", "a in (x,y)"), ("a notin (y,x)", "a notin (x,y)"), ("a in (x)", "a in (x)"),
-        ("a in (,x)", "a in (,x)"), ("a in (x,)", "a in (,x)"), ("a in (x,,y)", "a in (,x,y)"),
-        ("a in (x,x)", "a in (x)"), ("a in ()", "a in ()"), ("a notin ()", "a notin ()"),
-        ("a>5", "a>5"), ("a<5", "a<5"), (" a = b , c  in ( x , y ) ,\t!d\n", "a=b,c in (x,y),!d"),
-        ("z=1,a=2,m", "a=2,m,z=1"), ("example.com/app=web", "example.com/app=web"),
-        ("in in (in,notin)", "in in (in,notin)"),
-        ("a=in", "a=in"), ("! a", "!a"), ("a in(x)", "a in (x)"),
-    )  # fmt: skip
+    ("", ""), ("a", "a"), ("!a", "!a"), ("a=b", "a=b"), ("a==b", "a==b"), ("a!=b", "a!=b"), ("a=", "a="),
+    ("a!=", "a!="),
+    ("a=,b", "a=,b"), ("a in (x,y)", "a in (x,y)"), ("a notin (y,x)", "a notin (x,y)"), ("a in (x)", "a in (x)"),
+    ("a in (,x)", "a in (,x)"), ("a in (x,)", "a in (,x)"), ("a in (x,,y)", "a in (,x,y)"),
+    ("a in (x,x)", "a in (x)"), ("a in ()", "a in ()"), ("a notin ()", "a notin ()"),
+    ("a>5", "a>5"), ("a<5", "a<5"), (" a = b , c  in ( x , y ) ,\t!d\n", "a=b,c in (x,y),!d"),
+    ("z=1,a=2,m", "a=2,m,z=1"), ("example.com/app=web", "example.com/app=web"),
+    ("in in (in,notin)", "in in (in,notin)"),
+    ("a=in", "a=in"), ("! a", "!a"), ("a in(x)", "a in (x)"),
+)  # fmt: skip
 def test_a_label_selector_prints_as_kubernetes_prints_it(text: str, printed: str) -> None:
     assert str(parse_labels(text)) == printed
 
 
 @cases(
-        ("=b", "found '=', expected: !, identifier, or 'end of string'"),
-        ("(", "found '(', expected: !, identifier, or 'end of string'"),
-        (",a", "found ',', expected: !, identifier, or 'end of string'"),
-        ("a,", "found '', expected: identifier after ','"),
-        ("a,,b", "found ',', expected: identifier after ','"),
-        ("a=b=c", "found '=', expected: ',' or 'end of string'"),
-        ("a=b c", "found 'c', expected: ',' or 'end of string'"),
-        ("!a=b", "found '=', expected: ',' or 'end of string'"),
-        ("!", "unable to parse requirement: found '', expected: identifier"),
-        ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
-        ("a in x", "unable to parse requirement: found 'x' expected: '('"),
-        ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
-        ("a in (x", "unable to parse requirement: found '', expected: ',' or ')'"),
-        ("a in (x y)", "unable to parse requirement: found 'y', expected: ',' or ')'"),
-        ("a in (x,=)", "unable to parse requirement: found '=', expected: ',', or identifier"),
-        ("a>b", 'unable to parse requirement: values[0]: Invalid value: "b": '
-         "for 'Gt', 'Lt' operators, the value must be an integer"),
-        ("a=(", "unable to parse requirement: found '(', expected: identifier"),
-        ("a=-b", f'unable to parse requirement: values[0][a]: Invalid value: "-b": {VALUE}'),
-        ("a in (b,-c,+)", f'unable to parse requirement: [values[0][a]: Invalid value: "+": {VALUE}, '
-         f'values[1][a]: Invalid value: "-c": {VALUE}]'),
-        ("-a", 'unable to parse requirement: <nil>: Invalid value: "-a": name part must consist of alphanumeric '
-         "characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
-         "'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-         "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"),
-    )  # fmt: skip
+    ("=b", "found '=', expected: !, identifier, or 'end of string'"),
+    ("(", "found '(', expected: !, identifier, or 'end of string'"),
+    (",a", "found ',', expected: !, identifier, or 'end of string'"),
+    ("a,", "found '', expected: identifier after ','"),
+    ("a,,b", "found ',', expected: identifier after ','"),
+    ("a=b=c", "found '=', expected: ',' or 'end of string'"),
+    ("a=b c", "found 'c', expected: ',' or 'end of string'"),
+    ("!a=b", "found '=', expected: ',' or 'end of string'"),
+    ("!", "unable to parse requirement: found '', expected: identifier"),
+    ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+    ("a in x", "unable to parse requirement: found 'x' expected: '('"),
+    ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
+    ("a in (x", "unable to parse requirement: found '', expected: ',' or ')'"),
+    ("a in (x y)", "unable to parse requirement: found 'y', expected: ',' or ')'"),
+    ("a in (x,=)", "unable to parse requirement: found '=', expected: ',', or identifier"),
+    ("a>b", 'unable to parse requirement: values[0]: Invalid value: "b": '
+     "for 'Gt', 'Lt' operators, the value must be an integer"),
+    ("a=(", "unable to parse requirement: found '(', expected: identifier"),
+    ("a=-b", f'unable to parse requirement: values[0][a]: Invalid value: "-b": {VALUE}'),
+    ("a in (b,-c,+)", f'unable to parse requirement: [values[0][a]: Invalid value: "+": {VALUE}, '
+     f'values[1][a]: Invalid value: "-c": {VALUE}]'),
+    ("-a", 'unable to parse requirement: <nil>: Invalid value: "-a": name part must consist of alphanumeric '
+     "characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+     "'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"),
+)  # fmt: skip
 def test_a_bad_label_selector_is_refused_with_kubernetes_text(text: str, message: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_labels(text)
@@ -82,15 +82,15 @@ LABELS = {"app": "web", "tier": "front", "size": "10", "empty": ""}
 
 
 @cases(
-        ("", True), ("app", True), ("nope", False), ("!nope", True), ("!app", False), ("app=web", True),
-        ("app==api", False),
-        ("app!=api", True), ("nope!=x", True), ("app!=web", False), ("app in (web,api)", True), ("app in (api)", False),
-        ("nope in (a)", False), ("nope notin (a)", True), ("app notin (web)", False), ("size>9", True),
-        ("size>10", False),
-        ("size<11", True), ("app>1", False), ("nope<1", False), ("empty=", True), ("nope=", False),
-        ("nope in (,a)", False),
-        ("empty in (,a)", True), ("app=web,tier=front", True), ("app=web,tier=back", False),
-    )  # fmt: skip
+    ("", True), ("app", True), ("nope", False), ("!nope", True), ("!app", False), ("app=web", True),
+    ("app==api", False),
+    ("app!=api", True), ("nope!=x", True), ("app!=web", False), ("app in (web,api)", True), ("app in (api)", False),
+    ("nope in (a)", False), ("nope notin (a)", True), ("app notin (web)", False), ("size>9", True),
+    ("size>10", False),
+    ("size<11", True), ("app>1", False), ("nope<1", False), ("empty=", True), ("nope=", False),
+    ("nope in (,a)", False),
+    ("empty in (,a)", True), ("app=web,tier=front", True), ("app=web,tier=back", False),
+)  # fmt: skip
 def test_label_selectors_match(text: str, matches: bool) -> None:
     assert parse_labels(text).matches(LABELS) is matches
 
@@ -192,16 +192,16 @@ def test_any_text_either_parses_or_is_a_value_error(text: str) -> None:
 
 
 @cases(
-        ("", []),
-        ("metadata.name=a", [("metadata.name", "=", "a")]),
-        ("metadata.name==a", [("metadata.name", "=", "a")]),
-        ("status.phase!=Running", [("status.phase", "!=", "Running")]),
-        ("spec.nodeName=", [("spec.nodeName", "=", "")]),
-        ("b=2,a=1", [("a", "=", "1"), ("b", "=", "2")]),
-        (",a=1,", [("a", "=", "1")]),
-        (r"a=x\,y\=z\\", [("a", "=", r"x,y=z" + "\\")]),
-        ("a=!b", [("a", "=", "!b")]),
-    )  # fmt: skip
+    ("", []),
+    ("metadata.name=a", [("metadata.name", "=", "a")]),
+    ("metadata.name==a", [("metadata.name", "=", "a")]),
+    ("status.phase!=Running", [("status.phase", "!=", "Running")]),
+    ("spec.nodeName=", [("spec.nodeName", "=", "")]),
+    ("b=2,a=1", [("a", "=", "1"), ("b", "=", "2")]),
+    (",a=1,", [("a", "=", "1")]),
+    (r"a=x\,y\=z\\", [("a", "=", r"x,y=z" + "\\")]),
+    ("a=!b", [("a", "=", "!b")]),
+)  # fmt: skip
 def test_a_field_selector_parses(text: str, requirements: list[tuple[str, str, str]]) -> None:
     assert list(parse_fields(text).requirements) == [FieldRequirement(*each) for each in requirements]
 

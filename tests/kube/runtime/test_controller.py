@@ -29,6 +29,7 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.metrics import Metrics
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT, eventually
 from tests.support.fake_api import FakeApi
 
@@ -93,8 +94,8 @@ async def test_every_object_there_and_every_change_reaches_reconcile(client: Cli
     await eventually(lambda: recorder.keys == ["before", "after", "before"])
 
 
-@pytest.mark.parametrize("watch", [Watch(PODS, changed=("spec",)), Watch(PODS, when=_other_spec)])
-async def test_changes_that_do_not_matter_trigger_nothing(client: Client, run: Any, watch: Watch) -> None:
+@cases(Watch(PODS, changed=("spec",)), Watch(PODS, when=_other_spec))
+async def test_changes_that_do_not_matter_trigger_nothing(watch: Watch, client: Client, run: Any) -> None:
     recorder = Recorder(watch)
     await run(recorder)
     await client.create(PODS, pod("a"))
@@ -338,16 +339,13 @@ class Holding(Recorder):
         return None
 
 
-@pytest.mark.parametrize(
-    ("priority", "order"),
-    [
-        (lambda obj: int(obj["spec"]["config"]), ["a", "b", "new"]),
-        (0, ["a", "new", "b"]),
-    ],
+@cases(
+    (lambda obj: int(obj["spec"]["config"]), ["a", "b", "new"]),
+    (0, ["a", "new", "b"]),
     ids=["by the object", "fixed"],
 )
 async def test_changes_come_before_existing_objects_unless_the_object_decides(
-    run: Any, client: Client, priority: Any, order: list[str]
+    priority: Any, order: list[str], run: Any, client: Client
 ) -> None:
     for name, value in (("a", "99"), ("b", "10")):
         await client.create(PODS, pod(name, config=value))
@@ -400,9 +398,9 @@ async def test_a_walk_enqueues_what_a_change_concerns_and_existing_objects_start
     assert walking.found == ["p0", "p1", "p2"]
 
 
-@pytest.mark.parametrize("number", [200, 400])
+@cases(200, 400)
 async def test_a_walk_handles_as_many_objects_at_once_whatever_their_number(
-    client: Client, run: Any, monkeypatch: pytest.MonkeyPatch, number: int
+    number: int, client: Client, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pods = run.informers.of(PODS)
     for at in range(number):

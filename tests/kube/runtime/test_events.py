@@ -23,6 +23,7 @@ from karmada.kube.runtime.events import (
     EventWriter,
     _is_busy,
 )
+from tests.support.cases import cases
 from tests.support.fake_api import FakeApi
 from tests.support.objects import kube_object
 
@@ -159,20 +160,17 @@ def samples(writer: EventWriter, name: str) -> dict[tuple[str, ...], float]:
     return {tuple(sample.labels.values()): sample.value for sample in found}
 
 
-@pytest.mark.parametrize(
-    ("messages", "written"),
-    [
-        (["image"] * 40, [("image", 40)]),
-        ([f"attempt {n}" for n in range(9)], [(f"attempt {n}", 1) for n in range(9)]),
-        (
-            [f"attempt {n}" for n in range(20)],
-            [*((f"attempt {n}", 1) for n in range(9)), ("(combined from similar events): attempt 19", 11)],
-        ),
-    ],
+@cases(
+    (["image"] * 40, [("image", 40)]),
+    ([f"attempt {n}" for n in range(9)], [(f"attempt {n}", 1) for n in range(9)]),
+    (
+        [f"attempt {n}" for n in range(20)],
+        [*((f"attempt {n}", 1) for n in range(9)), ("(combined from similar events): attempt 19", 11)],
+    ),
     ids=["equal", "different", "similar"],
 )
 async def test_events_that_correlate_with_one_that_waits_are_written_with_it_and_none_is_lost_from_its_count(
-    client: Client, fake: FakeApi, clock: FakeClock, messages: list[str], written: list[tuple[str, int]]
+    messages: list[str], written: list[tuple[str, int]], client: Client, fake: FakeApi, clock: FakeClock
 ) -> None:
     writer = EventWriter(client, clock=clock)
     recorder = EventRecorder(client, "scheduler", writer=writer)
@@ -353,9 +351,9 @@ async def test_of_many_that_wait_many_are_written_at_once_so_that_a_burst_loses_
     assert behind.dropped == 0
 
 
-@pytest.mark.parametrize(("waiting", "written"), [(300, 256), (20_000, 256), (24_000, 1_000), (100_000, 4_096)])
+@cases((300, 256), (20_000, 256), (24_000, 1_000), (100_000, 4_096))
 async def test_the_more_events_wait_the_more_are_written_at_once(
-    slow: SlowClient, clock: FakeClock, waiting: int, written: int
+    waiting: int, written: int, slow: SlowClient, clock: FakeClock
 ) -> None:
     writer = EventWriter(slow, clock=clock)
     recorder = EventRecorder(slow, "execution", writer=writer)

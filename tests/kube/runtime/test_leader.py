@@ -14,6 +14,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.runtime.leader import LeaderElector
+from tests.support.cases import cases
 from tests.support.fake_api import FakeApi, FakeTransport
 
 
@@ -177,11 +178,9 @@ async def test_a_lease_counts_from_before_the_renewal_however_late_its_answer_co
     holding.cancel()
 
 
-@pytest.mark.parametrize(
-    ("lease", "deadline", "retry"), [(10, 10, 2), (15, 2, 2), (15, 10, 0)], ids=["lease", "deadline", "retry"]
-)
+@cases((10, 10, 2), (15, 2, 2), (15, 10, 0), ids=["lease", "deadline", "retry"])
 async def test_times_that_could_give_two_leaders_are_refused(
-    client: Client, lease: float, deadline: float, retry: float
+    lease: float, deadline: float, retry: float, client: Client
 ) -> None:
     with pytest.raises(ValueError, match="lease_duration > renew_deadline"):
         LeaderElector(client, "l", "n", "i", lease_duration=lease, renew_deadline=deadline, retry_period=retry)

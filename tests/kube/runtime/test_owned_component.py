@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.membership import Membership
 from karmada.kube.runtime.owned_component import OwnedComponent
 from karmada.kube.runtime.sharing import Assignment, by_controller, owner_of
+from tests.support.cases import cases
 from tests.support.fake_api import FakeApi, FakeTransport
 
 
@@ -30,13 +29,13 @@ OWNER = owner_of(by_controller(Noted.name), "ab")
 OTHER = next(name for name in "ab" if name != OWNER)
 
 
-@pytest.mark.parametrize(
-    ("me", "happens"),
-    [(OWNER, ["start", "stop"]), (OTHER, ["start", "stop", "start", "stop"])],
+@cases(
+    (OWNER, ["start", "stop"]),
+    (OTHER, ["start", "stop", "start", "stop"]),
     ids=["one that keeps it", "one that loses it and gets it back"],
 )
 async def test_it_starts_and_stops_with_the_ownership(
-    fake: FakeApi, clock: FakeClock, me: str, happens: list[str]
+    me: str, happens: list[str], fake: FakeApi, clock: FakeClock
 ) -> None:
     client = Client(FakeTransport(fake))
     membership = Membership(client, Informers(client, clock=clock), "workers", me, "ns", clock=clock)

@@ -16,6 +16,7 @@ from karmada.kube.schema.defaulting import apply_defaults, prune
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.structural_rules import structural_errors
 from karmada.kube.schema.validation import validate
+from tests.support.cases import cases
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 SCHEMA: Obj = {
@@ -68,24 +69,21 @@ def test_what_is_complete_and_right_conforms() -> None:
     assert conforming(NODE, obj) == {"spec", "status"}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"name": None}, {"name": "abcd"}, {"name": "A"}, {"mode": "Three"}, {"count": -1}, {"count": True},
-        {"count": 1.5}, {"share": "1"}, {"port": 1.5}, {"labels": {"a": 1}}, {"labels": {"a": None}}, {"labels": []},
-        {"free": None}, {"half": {"known": 1}}, {"nothing": {"x": 1}}, {"nothing": None}, {"unknown": 1},
-        {"words": ["x", "x"]}, {"words": [None]}, {"words": "x"}, {"items": [{"size": 1}]}, {"items": [{"key": "k"}]},
-        {"items": [{"key": "k", "size": 1}, {"key": "k", "size": 2}]}, {"items": [{"key": "k", "size": 1, "x": 1}]},
-        {"items": [{"key": str(number), "size": 1} for number in range(4)]}, {"items": [None]},
-        {"manifest": {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}},
-    ],
+@cases(
+    {"name": None}, {"name": "abcd"}, {"name": "A"}, {"mode": "Three"}, {"count": -1}, {"count": True},
+    {"count": 1.5}, {"share": "1"}, {"port": 1.5}, {"labels": {"a": 1}}, {"labels": {"a": None}}, {"labels": []},
+    {"free": None}, {"half": {"known": 1}}, {"nothing": {"x": 1}}, {"nothing": None}, {"unknown": 1},
+    {"words": ["x", "x"]}, {"words": [None]}, {"words": "x"}, {"items": [{"size": 1}]}, {"items": [{"key": "k"}]},
+    {"items": [{"key": "k", "size": 1}, {"key": "k", "size": 2}]}, {"items": [{"key": "k", "size": 1, "x": 1}]},
+    {"items": [{"key": str(number), "size": 1} for number in range(4)]}, {"items": [None]},
+    {"manifest": {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}},
     ids=str,
 )  # fmt: skip
 def test_nothing_is_vouched_for_that_is_wrong_incomplete_or_another_object(change: Obj) -> None:
     assert conforming(NODE, {"spec": GOOD | change}) == frozenset()
 
 
-@pytest.mark.parametrize("missing", ["name", "mode"])
+@cases("name", "mode")
 def test_what_is_required_or_has_a_default_must_be_there(missing: str) -> None:
     assert conforming(NODE, {"spec": {key: GOOD[key] for key in GOOD if key != missing}}) == frozenset()
 

@@ -11,6 +11,7 @@ import pytest
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import Attributes, Plugin
+from tests.support.cases import cases
 from tests.support.scheduling_cases import deployment, placement
 from tests.support.scheduling_plane import BINDINGS, CLUSTER_BINDINGS, MARKED, Scheduling, scheduling, targets
 
@@ -64,16 +65,13 @@ async def test_its_event_and_its_metrics_are_those_of_any_decision(plane: Schedu
     assert plane.sample("karmada_scheduler_queue_incoming_bindings_total", event="BindingAdd") == 1
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        deployment(2, placement(DUPLICATED)),
-        deployment(3, placement(DIVIDED)),
-        deployment(2, placement(DUPLICATED, **GROUPS)),
-    ],
+@cases(
+    deployment(2, placement(DUPLICATED)),
+    deployment(3, placement(DIVIDED)),
+    deployment(2, placement(DUPLICATED, **GROUPS)),
     ids=["duplicated", "divided", "groups"],
 )
-async def test_the_binding_is_what_a_scheduler_of_another_process_makes(folder: Path, spec: Obj) -> None:
+async def test_the_binding_is_what_a_scheduler_of_another_process_makes(spec: Obj, folder: Path) -> None:
     found = []
     for as_one in (True, False):
         async with scheduling(folder, as_one=as_one) as plane:
@@ -108,8 +106,8 @@ async def test_a_binding_that_names_its_clusters_is_left_to_a_reconcile(plane: S
     assert await plane.targets("web") == {"m1": 2}
 
 
-@pytest.mark.parametrize("gate", ["FederatedQuotaEnforcement", "SchedulingOvercommitProtection", "WorkloadAffinity"])
-async def test_decisions_that_others_have_a_say_in_come_after_the_create(folder: Path, gate: str) -> None:
+@cases("FederatedQuotaEnforcement", "SchedulingOvercommitProtection", "WorkloadAffinity")
+async def test_decisions_that_others_have_a_say_in_come_after_the_create(gate: str, folder: Path) -> None:
     async with scheduling(folder, gates=f"{gate}=true", as_one=True) as plane:
         await plane.clusters("m1", pods=9)
         made = await plane.client.create(BINDINGS, binding("web", deployment(2, placement(DUPLICATED))))

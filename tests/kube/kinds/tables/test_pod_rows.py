@@ -62,54 +62,54 @@ UP = status_of("a", RUNNING, ready=True)
 
 
 @cases(
-        (pod("Pending"), "Pending", "0/0"),
-        (pod("Running", UP), "Running", "1/1"),
-        (pod("Running", UP, status_of("b", RUNNING)), "Running", "1/2"),
-        (pod("Failed", reason="Evicted"), "Evicted", "0/0"),
-        (pod("Pending", status_of("a", waiting("ContainerCreating"))), "ContainerCreating", "0/1"),
-        (pod("Running", status_of("a", waiting("CrashLoopBackOff"))), "CrashLoopBackOff", "0/1"),
-        (pod("Pending", status_of("a", waiting("ImagePullBackOff")), UP | {"name": "b"}), "ImagePullBackOff", "1/2"),
-        (pod("Succeeded", status_of("a", DONE)), "Completed", "0/1"),
-        (pod("Failed", status_of("a", ended(1, "Error"))), "Error", "0/1"),
-        (pod("Failed", status_of("a", ended(3))), "ExitCode:3", "0/1"),
-        (pod("Failed", status_of("a", ended(137, signal=9))), "Signal:9", "0/1"),
-        (pod("Running", status_of("a", ended(1, "Error")), status_of("b", ended(2, "OOMKilled"))), "Error", "0/2"),
-        (pod("Running", status_of("a", DONE), UP | {"name": "b"}, conditions={"Ready": "True"}), "Running", "1/2"),
-        (pod("Running", status_of("a", DONE), UP | {"name": "b"}, conditions={"Ready": "False"}), "NotReady", "1/2"),
-        (
-            pod("Running", status_of("a", DONE), status_of("b", ended(1, "Error")), UP | {"name": "c"}),
-            "Error", "1/3",
-        ),
-        (pod("Running", UP, deleting=True), "Terminating", "1/1"),
-        (pod("Running", UP, deleting=True, reason="NodeLost"), "Unknown", "1/1"),
-        (pod("Succeeded", status_of("a", DONE), deleting=True), "Completed", "0/1"),
-        (
-            pod("Pending", conditions={}) | {"status": {"phase": "Pending", "conditions": [
-                {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}},
-            "SchedulingGated", "0/0",
-        ),
-        (pod("Pending", MAIN_WAITS, init=(status_of("i", RUNNING), status_of("j", waiting()))), "Init:0/2", "0/1"),
-        (pod("Pending", MAIN_WAITS, init=(status_of("i", DONE), status_of("j", RUNNING))), "Init:1/2", "0/1"),
-        (pod("Pending", MAIN_WAITS, init=(status_of("i", waiting("PodInitializing")),)), "Init:0/1", "0/1"),
-        (pod("Pending", MAIN_WAITS, init=(status_of("i", waiting("ErrImagePull")),)), "Init:ErrImagePull", "0/1"),
-        (pod("Pending", MAIN_WAITS, init=(status_of("i", ended(1, "Error")),)), "Init:Error", "0/1"),
-        (pod("Pending", MAIN_WAITS, init=(status_of("i", ended(2)),)), "Init:ExitCode:2", "0/1"),
-        (pod("Pending", MAIN_WAITS, init=(status_of("i", ended(2, signal=15)),)), "Init:Signal:15", "0/1"),
-        (pod("Running", UP, init=(status_of("i", DONE),)), "Running", "1/1"),
-        (
-            pod("Running", UP, init=(status_of("s", RUNNING, ready=True, started=True),), sidecars=("s",)),
-            "Running", "2/2",
-        ),
-        (
-            pod("Pending", MAIN_WAITS, init=(status_of("s", RUNNING, started=False),), sidecars=("s",)),
-            "Init:0/1", "0/2",
-        ),
-        (
-            pod("Running", UP, init=(status_of("s", waiting("CrashLoopBackOff")),), sidecars=("s",),
-                conditions={"Initialized": "True"}),
-            "Init:CrashLoopBackOff", "1/2",
-        ),
-    )  # fmt: skip
+    (pod("Pending"), "Pending", "0/0"),
+    (pod("Running", UP), "Running", "1/1"),
+    (pod("Running", UP, status_of("b", RUNNING)), "Running", "1/2"),
+    (pod("Failed", reason="Evicted"), "Evicted", "0/0"),
+    (pod("Pending", status_of("a", waiting("ContainerCreating"))), "ContainerCreating", "0/1"),
+    (pod("Running", status_of("a", waiting("CrashLoopBackOff"))), "CrashLoopBackOff", "0/1"),
+    (pod("Pending", status_of("a", waiting("ImagePullBackOff")), UP | {"name": "b"}), "ImagePullBackOff", "1/2"),
+    (pod("Succeeded", status_of("a", DONE)), "Completed", "0/1"),
+    (pod("Failed", status_of("a", ended(1, "Error"))), "Error", "0/1"),
+    (pod("Failed", status_of("a", ended(3))), "ExitCode:3", "0/1"),
+    (pod("Failed", status_of("a", ended(137, signal=9))), "Signal:9", "0/1"),
+    (pod("Running", status_of("a", ended(1, "Error")), status_of("b", ended(2, "OOMKilled"))), "Error", "0/2"),
+    (pod("Running", status_of("a", DONE), UP | {"name": "b"}, conditions={"Ready": "True"}), "Running", "1/2"),
+    (pod("Running", status_of("a", DONE), UP | {"name": "b"}, conditions={"Ready": "False"}), "NotReady", "1/2"),
+    (
+        pod("Running", status_of("a", DONE), status_of("b", ended(1, "Error")), UP | {"name": "c"}),
+        "Error", "1/3",
+    ),
+    (pod("Running", UP, deleting=True), "Terminating", "1/1"),
+    (pod("Running", UP, deleting=True, reason="NodeLost"), "Unknown", "1/1"),
+    (pod("Succeeded", status_of("a", DONE), deleting=True), "Completed", "0/1"),
+    (
+        pod("Pending", conditions={}) | {"status": {"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}},
+        "SchedulingGated", "0/0",
+    ),
+    (pod("Pending", MAIN_WAITS, init=(status_of("i", RUNNING), status_of("j", waiting()))), "Init:0/2", "0/1"),
+    (pod("Pending", MAIN_WAITS, init=(status_of("i", DONE), status_of("j", RUNNING))), "Init:1/2", "0/1"),
+    (pod("Pending", MAIN_WAITS, init=(status_of("i", waiting("PodInitializing")),)), "Init:0/1", "0/1"),
+    (pod("Pending", MAIN_WAITS, init=(status_of("i", waiting("ErrImagePull")),)), "Init:ErrImagePull", "0/1"),
+    (pod("Pending", MAIN_WAITS, init=(status_of("i", ended(1, "Error")),)), "Init:Error", "0/1"),
+    (pod("Pending", MAIN_WAITS, init=(status_of("i", ended(2)),)), "Init:ExitCode:2", "0/1"),
+    (pod("Pending", MAIN_WAITS, init=(status_of("i", ended(2, signal=15)),)), "Init:Signal:15", "0/1"),
+    (pod("Running", UP, init=(status_of("i", DONE),)), "Running", "1/1"),
+    (
+        pod("Running", UP, init=(status_of("s", RUNNING, ready=True, started=True),), sidecars=("s",)),
+        "Running", "2/2",
+    ),
+    (
+        pod("Pending", MAIN_WAITS, init=(status_of("s", RUNNING, started=False),), sidecars=("s",)),
+        "Init:0/1", "0/2",
+    ),
+    (
+        pod("Running", UP, init=(status_of("s", waiting("CrashLoopBackOff")),), sidecars=("s",),
+            conditions={"Initialized": "True"}),
+        "Init:CrashLoopBackOff", "1/2",
+    ),
+)  # fmt: skip
 def test_a_pod_is_summed_up_in_one_word(obj: dict[str, Any], state: str, ready: str) -> None:
     cells = POD.cells(obj, NOW)
     assert (cells[2], cells[1]) == (state, ready)

@@ -277,11 +277,11 @@ def test_a_headless_service_says_none() -> None:
 
 
 @cases(
-        (["Complete", "SuccessCriteriaMet"], True, "Complete"), (["Failed", "FailureTarget"], True, "Failed"),
-        (["Suspended"], True, "Terminating"), (["Suspended", "FailureTarget"], False, "Suspended"),
-        (["FailureTarget"], False, "FailureTarget"), (["SuccessCriteriaMet"], False, "SuccessCriteriaMet"),
-        ([], False, "Running"),
-    )  # fmt: skip
+    (["Complete", "SuccessCriteriaMet"], True, "Complete"), (["Failed", "FailureTarget"], True, "Failed"),
+    (["Suspended"], True, "Terminating"), (["Suspended", "FailureTarget"], False, "Suspended"),
+    (["FailureTarget"], False, "FailureTarget"), (["SuccessCriteriaMet"], False, "SuccessCriteriaMet"),
+    ([], False, "Running"),
+)  # fmt: skip
 def test_the_state_of_a_job_follows_its_precedence(conditions: list[str], deleting: bool, state: str) -> None:
     job = obj(status={"conditions": [{"type": kind, "status": "True"} for kind in conditions]})
     if deleting:
@@ -309,21 +309,21 @@ def current(source: str, value: dict[str, Any]) -> dict[str, Any]:
 
 
 @cases(
-        ([], [], "<none>"),
-        ([metric("Resource", {"averageUtilization": 80}, name="cpu")], [], "cpu: <unknown>/80%"),
-        ([metric("Resource", {}, name="cpu")], [], "cpu: <unknown>/<auto>"),
-        ([metric("Resource", {"averageValue": "1024Mi"}, name="memory")],
-         [current("resource", {"averageValue": "0.5"})], "memory: 500m/1Gi"),
-        ([metric("ContainerResource", {"averageUtilization": 50}, name="cpu")],
-         [current("containerResource", {"averageUtilization": 7})], "cpu: 7%/50%"),
-        ([metric("Pods", {"averageValue": "10"})], [current("pods", {"averageValue": "5"})], "5/10"),
-        ([metric("Object", {"value": "10"})], [current("object", {"value": "5"})], "5/10"),
-        ([metric("Object", {"averageValue": "10"})], [current("object", {"averageValue": "5"})], "5/10 (avg)"),
-        ([metric("External", {"averageValue": "10"})], [], "<unknown>/10 (avg)"),
-        ([{"type": "New"}], [], "<unknown type>"),
-        ([metric("Pods", {"averageValue": str(each)}) for each in range(1, 5)], [],
-         "<unknown>/1, <unknown>/2 + 2 more..."),
-    )  # fmt: skip
+    ([], [], "<none>"),
+    ([metric("Resource", {"averageUtilization": 80}, name="cpu")], [], "cpu: <unknown>/80%"),
+    ([metric("Resource", {}, name="cpu")], [], "cpu: <unknown>/<auto>"),
+    ([metric("Resource", {"averageValue": "1024Mi"}, name="memory")],
+     [current("resource", {"averageValue": "0.5"})], "memory: 500m/1Gi"),
+    ([metric("ContainerResource", {"averageUtilization": 50}, name="cpu")],
+     [current("containerResource", {"averageUtilization": 7})], "cpu: 7%/50%"),
+    ([metric("Pods", {"averageValue": "10"})], [current("pods", {"averageValue": "5"})], "5/10"),
+    ([metric("Object", {"value": "10"})], [current("object", {"value": "5"})], "5/10"),
+    ([metric("Object", {"averageValue": "10"})], [current("object", {"averageValue": "5"})], "5/10 (avg)"),
+    ([metric("External", {"averageValue": "10"})], [], "<unknown>/10 (avg)"),
+    ([{"type": "New"}], [], "<unknown type>"),
+    ([metric("Pods", {"averageValue": str(each)}) for each in range(1, 5)], [],
+     "<unknown>/1, <unknown>/2 + 2 more..."),
+)  # fmt: skip
 def test_the_targets_of_an_autoscaler(metrics: list[Any], states: list[Any], targets: str) -> None:
     hpa = obj(spec={"metrics": metrics}, status={"currentMetrics": states})
     assert cell("HorizontalPodAutoscaler", "autoscaling", "Targets", hpa) == targets
@@ -338,9 +338,9 @@ def test_the_targets_of_an_autoscaler_in_its_first_version() -> None:
 
 
 @cases(
-        ([], "", "Pending"), (["Approved"], "", "Approved"), (["Denied", "Approved"], "", "Denied"),
-        (["Approved", "Failed"], "", "Approved,Failed"), (["Approved"], "Zm9v", "Approved,Issued"),
-    )  # fmt: skip
+    ([], "", "Pending"), (["Approved"], "", "Approved"), (["Denied", "Approved"], "", "Denied"),
+    (["Approved", "Failed"], "", "Approved,Failed"), (["Approved"], "Zm9v", "Approved,Issued"),
+)  # fmt: skip
 def test_how_far_a_certificate_request_is(conditions: list[str], certificate: str, text: str) -> None:
     request = obj(status={"conditions": [{"type": each} for each in conditions], "certificate": certificate})
     assert cell("CertificateSigningRequest", "certificates.k8s.io", "Condition", request) == text
@@ -372,8 +372,10 @@ def test_a_local_api_service_is_available() -> None:
     assert cell("APIService", "apiregistration.k8s.io", "Available", local) == "True"
 
 
-@cases((rfc3339(NOW - 59), "59s"), (rfc3339(NOW + 60), "<invalid>"), ("", "<unknown>"),
-    ("0001-01-01T00:00:00Z", "<unknown>"))  # fmt: skip
+@cases(
+    (rfc3339(NOW - 59), "59s"), (rfc3339(NOW + 60), "<invalid>"), ("", "<unknown>"),
+    ("0001-01-01T00:00:00Z", "<unknown>"),
+)  # fmt: skip
 def test_the_age_counts_from_creation(created: str, age: str) -> None:
     assert cell("Namespace", "", "Age", {"metadata": {"creationTimestamp": created}}) == age
 
@@ -395,15 +397,15 @@ CUSTOM = obj(
 
 
 @cases(
-        ("integer", ".spec.size", 3), ("integer", ".spec.ratio", 0), ("integer", ".spec.text", None),
-        ("integer", ".spec.on", None), ("number", ".spec.ratio", 0.5), ("number", ".spec.size", 3),
-        ("boolean", ".spec.on", True), ("boolean", ".spec.text", None), ("string", ".spec.text", "hello"),
-        ("string", ".spec.size", "3"), ("string", ".spec.on", "true"), ("string", ".spec.list", '["b","a"]'),
-        ("string", ".spec.map", '{"a":2,"z":1}'), ("string", ".spec.list[*]", "b"), ("string", ".spec.absent", None),
-        ("string", ".spec.null", None), ("date", ".status.since", "120m"), ("date", ".status.bad", "<invalid>"),
-        ("date", ".spec.size", None), ("string", '.status.conditions[?(@.type=="Ready")].status', "True"),
-        ("string", '.status.conditions[?(@.type=="Other")].status', None), ("string", ".spec[", None),
-    )  # fmt: skip
+    ("integer", ".spec.size", 3), ("integer", ".spec.ratio", 0), ("integer", ".spec.text", None),
+    ("integer", ".spec.on", None), ("number", ".spec.ratio", 0.5), ("number", ".spec.size", 3),
+    ("boolean", ".spec.on", True), ("boolean", ".spec.text", None), ("string", ".spec.text", "hello"),
+    ("string", ".spec.size", "3"), ("string", ".spec.on", "true"), ("string", ".spec.list", '["b","a"]'),
+    ("string", ".spec.map", '{"a":2,"z":1}'), ("string", ".spec.list[*]", "b"), ("string", ".spec.absent", None),
+    ("string", ".spec.null", None), ("date", ".status.since", "120m"), ("date", ".status.bad", "<invalid>"),
+    ("date", ".spec.size", None), ("string", '.status.conditions[?(@.type=="Ready")].status', "True"),
+    ("string", '.status.conditions[?(@.type=="Other")].status', None), ("string", ".spec[", None),
+)  # fmt: skip
 def test_a_custom_column_shows_the_first_value_of_its_path(kind: str, path: str, shown: Any) -> None:
     printer = printer_for(resource(columns=({"name": "C", "type": kind, "jsonPath": path},)))
     assert printer.cells(CUSTOM, NOW) == ["x", shown]

@@ -95,15 +95,15 @@ def test_the_uid_attribute_of_the_subject_becomes_the_uid(setup: Setup) -> None:
 
 
 @cases(
-        ("of another authority with the same name", client(OTHER, "jane", "system:masters")),
-        ("for servers", client(CA, "jane", usages=SERVER_USAGES)),
-        ("of the front-proxy authority", client(PROXY_CA, "jane", "system:masters")),
-        ("of a front proxy that names nobody", client(PROXY_CA, "front-proxy-client")),
-        ("that cannot be read", b"garbage"),
-        ("without a name", der(CA.sign(
-            x509.load_pem_x509_certificate(CA.issue("x").cert_pem).public_key(), x509.Name([]), general_names(["a"]),
-            ["client auth"], not_before=NOW - 1, not_after=NOW + 1000))),
-    )  # fmt: skip
+    ("of another authority with the same name", client(OTHER, "jane", "system:masters")),
+    ("for servers", client(CA, "jane", usages=SERVER_USAGES)),
+    ("of the front-proxy authority", client(PROXY_CA, "jane", "system:masters")),
+    ("of a front proxy that names nobody", client(PROXY_CA, "front-proxy-client")),
+    ("that cannot be read", b"garbage"),
+    ("without a name", der(CA.sign(
+        x509.load_pem_x509_certificate(CA.issue("x").cert_pem).public_key(), x509.Name([]), general_names(["a"]),
+        ["client auth"], not_before=NOW - 1, not_after=NOW + 1000))),
+)  # fmt: skip
 def test_a_certificate_is_refused_if_it_is(name: str, cert: bytes, setup: Setup) -> None:
     with pytest.raises(Unauthorized):
         setup.login(cert)

@@ -215,13 +215,13 @@ def test_every_default_binding_points_to_a_default_role() -> None:
 
 
 @cases(
-        "cluster-admin", "admin", "edit", "view", "system:discovery", "system:basic-user", "system:public-info-viewer",
-        "system:node", "system:node-proxier", "system:kube-scheduler", "system:kube-controller-manager",
-        "system:auth-delegator", "system:node-bootstrapper", "system:service-account-issuer-discovery",
-        "system:monitoring", "system:controller:namespace-controller", "system:controller:generic-garbage-collector",
-        "system:certificates.k8s.io:certificatesigningrequests:nodeclient",
-        "system:certificates.k8s.io:kube-apiserver-client-approver",
-    )  # fmt: skip
+    "cluster-admin", "admin", "edit", "view", "system:discovery", "system:basic-user", "system:public-info-viewer",
+    "system:node", "system:node-proxier", "system:kube-scheduler", "system:kube-controller-manager",
+    "system:auth-delegator", "system:node-bootstrapper", "system:service-account-issuer-discovery",
+    "system:monitoring", "system:controller:namespace-controller", "system:controller:generic-garbage-collector",
+    "system:certificates.k8s.io:certificatesigningrequests:nodeclient",
+    "system:certificates.k8s.io:kube-apiserver-client-approver",
+)  # fmt: skip
 def test_the_well_known_roles_exist(name: str) -> None:
     assert any(o["kind"] == "ClusterRole" and o["metadata"]["name"] == name and o["rules"] for o in OBJECTS)
 

@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from karmada.kube.client.client import Client
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from tests.support.cases import cases
 
 CONFIGMAPS = GVR("", "v1", "configmaps")
 TIMES = 20
@@ -32,15 +31,12 @@ def annotated(number: int) -> Obj:
     return {"metadata": {"annotations": {"r": str(number)}}}
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda client, number: client.create(CONFIGMAPS, config_map(number)),
-        lambda client, number: client.update(CONFIGMAPS, {**config_map(0), "data": {"a": str(number)}}),
-        patching("merge", annotated),
-        patching("strategic", annotated),
-        patching("json", lambda number: [{"op": "add", "path": "/data", "value": {"a": str(number)}}]),
-    ],
+@cases(
+    lambda client, number: client.create(CONFIGMAPS, config_map(number)),
+    lambda client, number: client.update(CONFIGMAPS, {**config_map(0), "data": {"a": str(number)}}),
+    patching("merge", annotated),
+    patching("strategic", annotated),
+    patching("json", lambda number: [{"op": "add", "path": "/data", "value": {"a": str(number)}}]),
     ids=["create", "update", "merge patch", "strategic merge patch", "JSON patch"],
 )
 async def test_a_write_leaves_no_cycles(write: Callable[[Client, int], Awaitable[object]], tmp_path: Path) -> None:

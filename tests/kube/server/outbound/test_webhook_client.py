@@ -200,14 +200,14 @@ async def test_endpoints_are_used_where_there_are_no_slices(state: State) -> Non
 
 
 @cases(
-        ([], 443, 'service "hook" not found'),
-        ([service("hook", "tools", clusterIP="None", ports=[{"port": 443}])], 443,
-         'no endpoints available for service "hook"'),
-        ([service("hook", "tools", clusterIP="10.0.0.7", ports=[{"port": 443}])], 444,
-         'no service port 444 found for service "hook"'),
-        ([service("hook", "tools", clusterIP="10.0.0.7", ports=[{"port": 443}]),
-          endpoint_slice("hook", "tools", 9443, ready=False)], 443, 'no endpoints available for service "hook"'),
-    )  # fmt: skip
+    ([], 443, 'service "hook" not found'),
+    ([service("hook", "tools", clusterIP="None", ports=[{"port": 443}])], 443,
+     'no endpoints available for service "hook"'),
+    ([service("hook", "tools", clusterIP="10.0.0.7", ports=[{"port": 443}])], 444,
+     'no service port 444 found for service "hook"'),
+    ([service("hook", "tools", clusterIP="10.0.0.7", ports=[{"port": 443}]),
+      endpoint_slice("hook", "tools", 9443, ready=False)], 443, 'no endpoints available for service "hook"'),
+)  # fmt: skip
 async def test_a_service_that_leads_nowhere_says_why(objects: list[Any], port: int, text: str, state: State) -> None:
     for obj in objects:
         state.put(obj)

@@ -459,9 +459,9 @@ async def test_a_second_server_is_fresh_with_what_the_first_was_answered(store: 
 
 
 @cases(
-        ("3.4.24", False), ("3.4.25", True), ("3.5.1", False), ("3.5.7", False), ("3.5.8", True), ("3.5.21", True),
-        ("3.6.0", True), ("3.6.0-alpha.0", True), ("4.0.0", True), ("3.3.27", False), ("", False), ("unknown", False),
-    )  # fmt: skip
+    ("3.4.24", False), ("3.4.25", True), ("3.5.1", False), ("3.5.7", False), ("3.5.8", True), ("3.5.21", True),
+    ("3.6.0", True), ("3.6.0-alpha.0", True), ("4.0.0", True), ("3.3.27", False), ("", False), ("unknown", False),
+)  # fmt: skip
 def test_progress_requests_are_trusted_from_the_versions_on_that_answer_in_order(version: str, ordered: bool) -> None:
     assert answers_progress_in_order(version) is ordered
 

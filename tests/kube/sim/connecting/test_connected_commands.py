@@ -192,16 +192,13 @@ async def by_hand(server: ApiServer, query: str) -> AsyncIterator[aiohttp.Client
         yield socket
 
 
-@pytest.mark.parametrize(
-    ("query", "first", "output"),
-    [
-        ("command=cat&stdin=true", bytes((STDIN,)) + b"hi", b"hi"),
-        ("command=hostname&tty=true", bytes((RESIZE,)) + b'{"Width":80,"Height":24}', b"p"),
-    ],
+@cases(
+    ("command=cat&stdin=true", bytes((STDIN,)) + b"hi", b"hi"),
+    ("command=hostname&tty=true", bytes((RESIZE,)) + b'{"Width":80,"Height":24}', b"p"),
     ids=["stdin", "the size of the terminal"],
 )
 async def test_nothing_is_sent_before_the_client_has_shown_that_it_has_its_streams(
-    sim: Cluster, query: str, first: bytes, output: bytes, monkeypatch: pytest.MonkeyPatch
+    query: str, first: bytes, output: bytes, sim: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The response to a ping would come behind what was sent before."""
     monkeypatch.setattr(channels, "START_SECONDS", 60)

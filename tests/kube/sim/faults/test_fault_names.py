@@ -97,19 +97,16 @@ async def test_a_cluster_with_requests_that_hang_stops_at_once(tmp_path: Path) -
             await waiting
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        kinds.Down(),
-        kinds.Flap(up=0.01, down=0.01),
-        kinds.Paused(component="scheduler"),
-        kinds.Paused(component="kubelet"),
-        kinds.NodeLost(pool="node"),
-        kinds.Clock(rate=1000),
-    ],
+@cases(
+    kinds.Down(),
+    kinds.Flap(up=0.01, down=0.01),
+    kinds.Paused(component="scheduler"),
+    kinds.Paused(component="kubelet"),
+    kinds.NodeLost(pool="node"),
+    kinds.Clock(rate=1000),
     ids=lambda fault: type(fault).__name__,
 )
-async def test_a_cluster_with_a_fault_can_be_stopped_and_starts_without_it(tmp_path: Path, fault: kinds.Fault) -> None:
+async def test_a_cluster_with_a_fault_can_be_stopped_and_starts_without_it(fault: kinds.Fault, tmp_path: Path) -> None:
     async with whole_cluster(tmp_path, in_memory=False) as whole:
         await whole.deploy(2)
         await whole.sim.faults.inject(fault)

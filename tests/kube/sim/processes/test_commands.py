@@ -50,15 +50,15 @@ def test_only_whole_paths_change_and_removing_the_root_restores_the_text(text: s
 
 
 @cases(
-        ({}, ("python", "-m", "agent")),
-        ({"args": ["--v=4"]}, ("python", "-m", "agent", "--v=4")),
-        ({"command": ["/bin/karmada-agent"], "args": ["--v=4"]}, ("python", "-m", "agent", "--v=4")),
-        ({"command": ["karmada-agent", "--a"], "args": ["--b"]}, ("python", "-m", "agent", "--a", "--b")),
-        ({"command": ["/usr/bin/ctl", "x"]}, ("/opt/ctl", "-q", "x")),
-        ({"args": ["--name=$(NAME)", "$(MISSING)", "$$(NAME)"]},
-         ("python", "-m", "agent", "--name=m1", "$(MISSING)", "$(NAME)")),
-        ({"args": ["--config=$(CONFIG)"]}, ("python", "-m", "agent", "--config=/R/etc/a/x")),
-    )  # fmt: skip
+    ({}, ("python", "-m", "agent")),
+    ({"args": ["--v=4"]}, ("python", "-m", "agent", "--v=4")),
+    ({"command": ["/bin/karmada-agent"], "args": ["--v=4"]}, ("python", "-m", "agent", "--v=4")),
+    ({"command": ["karmada-agent", "--a"], "args": ["--b"]}, ("python", "-m", "agent", "--a", "--b")),
+    ({"command": ["/usr/bin/ctl", "x"]}, ("/opt/ctl", "-q", "x")),
+    ({"args": ["--name=$(NAME)", "$(MISSING)", "$$(NAME)"]},
+     ("python", "-m", "agent", "--name=m1", "$(MISSING)", "$(NAME)")),
+    ({"args": ["--config=$(CONFIG)"]}, ("python", "-m", "agent", "--config=/R/etc/a/x")),
+)  # fmt: skip
 def test_the_table_decides_the_program_and_the_pod_its_arguments(
     container: dict[str, list[str]], expected: tuple[str, ...]
 ) -> None:
@@ -74,13 +74,13 @@ def test_a_command_that_the_table_does_not_name_is_rejected(command: str) -> Non
 
 
 @cases(
-        (["sh", "-c", "ctl get"], ("/opt/ctl", "-q", "get")),
-        (["/bin/sh", "-ec", "exec /usr/bin/ctl --name=$NAME '--file=/etc/a/x y'"],
-         ("/opt/ctl", "-q", "--name=m1", "--file=/R/etc/a/x y")),
-        (["bash", "-c", 'ctl "$WORDS" $WORDS ${NONE:-default} $NONE "$NONE"'],
-         ("/opt/ctl", "-q", "two words", "two", "words", "default", "")),
-        (["sh", "-c", 'ctl "$1"', "sh", "first"], ("/opt/ctl", "-q", "first")),
-    )  # fmt: skip
+    (["sh", "-c", "ctl get"], ("/opt/ctl", "-q", "get")),
+    (["/bin/sh", "-ec", "exec /usr/bin/ctl --name=$NAME '--file=/etc/a/x y'"],
+     ("/opt/ctl", "-q", "--name=m1", "--file=/R/etc/a/x y")),
+    (["bash", "-c", 'ctl "$WORDS" $WORDS ${NONE:-default} $NONE "$NONE"'],
+     ("/opt/ctl", "-q", "two words", "two", "words", "default", "")),
+    (["sh", "-c", 'ctl "$1"', "sh", "first"], ("/opt/ctl", "-q", "first")),
+)  # fmt: skip
 def test_a_script_of_one_command_needs_no_shell(command: list[str], expected: tuple[str, ...]) -> None:
     env = {"NAME": "m1", "WORDS": "two words"}
     line = command_line(RULE, {"name": "c", "image": IMAGE, "command": command}, env, Translation("/R", ["/etc/a"], ""))

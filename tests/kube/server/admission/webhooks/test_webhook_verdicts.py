@@ -65,18 +65,18 @@ REVIEW = "admission.k8s.io/v1, Kind=AdmissionReview"
 
 
 @cases(
-        (without("response"), INVALID + "webhook response was absent"),
-        (without("kind"), f"{INVALID}expected webhook response of {REVIEW}, got admission.k8s.io/v1, Kind="),
-        (without("apiVersion"), f"{INVALID}expected webhook response of {REVIEW}, got /, Kind=AdmissionReview"),
-        (lambda review: respond(review, patchType="JSONPatch"),
-         INVALID + "webhook returned response.patchType but not response.patch"),
-        (lambda review: respond(review, patch="W10="),
-         INVALID + "webhook returned response.patch but not response.patchType"),
-        (lambda review: respond(review, patch="W10=", patchType="Merge"), PREFIX + 'unsupported patch type "Merge"'),
-        (lambda _: web.Response(text="x", status=404), CALL + "the server could not find the requested resource"),
-        (lambda _: web.Response(text="boom", status=500),
-         CALL + 'an error on the server ("boom") has prevented the request from succeeding'),
-    )  # fmt: skip
+    (without("response"), INVALID + "webhook response was absent"),
+    (without("kind"), f"{INVALID}expected webhook response of {REVIEW}, got admission.k8s.io/v1, Kind="),
+    (without("apiVersion"), f"{INVALID}expected webhook response of {REVIEW}, got /, Kind=AdmissionReview"),
+    (lambda review: respond(review, patchType="JSONPatch"),
+     INVALID + "webhook returned response.patchType but not response.patch"),
+    (lambda review: respond(review, patch="W10="),
+     INVALID + "webhook returned response.patch but not response.patchType"),
+    (lambda review: respond(review, patch="W10=", patchType="Merge"), PREFIX + 'unsupported patch type "Merge"'),
+    (lambda _: web.Response(text="x", status=404), CALL + "the server could not find the requested resource"),
+    (lambda _: web.Response(text="boom", status=500),
+     CALL + 'an error on the server ("boom") has prevented the request from succeeding'),
+)  # fmt: skip
 async def test_an_answer_that_cannot_be_used_is_a_failed_call(
     answer: Answer, message: str, hooks: Hooks, mutating: MutatingWebhooks
 ) -> None:
