@@ -31,7 +31,7 @@ async def serve(server: ApiServer, sent: Sent, *, dry_run: bool = True) -> int:
     info = parse_path(sent.method, sent.path, query)
     headers = {"Content-Type": sent.media, "Accept": "application/json", "User-Agent": "tests"}
     raw: Any = object()
-    request = Request(sent.method, info, query, headers, ADMIN, body=sent.body, raw=raw)
+    request = Request(sent.method, info, query, headers, ADMIN, body=sent.body, raw=raw, in_process=False)
     try:
         result = await server.pipeline.run(request)
     except ApiError as error:

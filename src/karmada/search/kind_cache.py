@@ -31,7 +31,7 @@ from karmada.kube.server.storage.interface import Compacted, Event
 from karmada.kube.server.watchcache.collection import Collection
 from karmada.kube.server.watchcache.entry import ADDED, DELETED, MODIFIED, Change, prefix
 from karmada.kube.server.watchcache.history import History
-from karmada.kube.server.watchcache.subscription import Matches, Subscribers, Subscription
+from karmada.kube.server.watchcache.subscription import Matches, Subscription
 from karmada.search.cached_object import Form
 from karmada.search.registries import Namespaces, covers, upstream
 from karmada.search.sinks import Sink
@@ -114,7 +114,7 @@ class ReflectedKind(Reflector):
 
     def _empty(self, revision: int) -> Collection:
         resource = self.kind.gvr.group_resource
-        return Collection(resource, _Forgotten(), self, Subscribers(_wake_later), revision, KEEP)
+        return Collection(resource, _Forgotten(), self, revision, KEEP)
 
     @property
     def _named(self) -> str:
@@ -367,7 +367,3 @@ class ReflectedKind(Reflector):
 
 def _list_order(obj: Doc) -> tuple[str, str]:
     return obj.namespace + "/", obj.name
-
-
-def _wake_later(subscription: Subscription) -> None:
-    asyncio.get_running_loop().call_soon(subscription.wake)

@@ -42,7 +42,9 @@ class Plane:
 
     def request(self, query: str, raw: Any = None) -> Request:
         parameters = Query.parse(query)
-        return Request("GET", parse_path("GET", PATH, parameters), parameters, {}, USER, raw=raw)
+        return Request(
+            "GET", parse_path("GET", PATH, parameters), parameters, {}, USER, raw=raw, in_process=raw is None
+        )
 
     async def get(self, query: str) -> Obj:
         found = await self.api.handle(self.request(query))

@@ -86,8 +86,7 @@ class FakeCache:
     def _take(self, change: Change) -> None:
         self._history.append(change)
         for subscription in list(self._subscriptions):
-            if subscription.push(change):
-                asyncio.get_running_loop().call_soon(subscription.wake)
+            subscription.push(change)
 
     # as a cache
 

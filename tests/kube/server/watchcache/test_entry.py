@@ -55,7 +55,7 @@ def test_a_key_names_group_resource_namespace_and_name(
 ) -> None:
     assert storage_key(resource, namespace, name) == key
     assert key.startswith(prefix(resource, namespace))
-    assert split_key(key)[1:] == (resource.resource, namespace, name)
+    assert split_key(key) == (resource, namespace, name)
 
 
 def test_a_value_starts_with_its_type_and_has_no_resource_version() -> None:

@@ -103,8 +103,7 @@ def _push(event: Any, subscription: Subscription) -> None:
     meta = obj["metadata"]
     namespace, name = meta.get("namespace") or "", meta.get("name") or ""
     entry = Doc(f"{namespace}/{name}", namespace, name, 0, orjson.dumps(obj))
-    if subscription.push(Change(kind, entry, None)):
-        subscription.wake()
+    subscription.push(Change(kind, entry, None))
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

@@ -203,7 +203,9 @@ class HttpFront:
             trail = self._begin(raw, info, caller, audit_id, started)
             user = await impersonate(caller, headers, self._rights)
             OWNER.set(user.name)
-            request = Request(raw.method, info, query, headers, user, raw=raw, long_running=long_running)
+            request = Request(
+                raw.method, info, query, headers, user, raw=raw, in_process=False, long_running=long_running
+            )
             if trail is not None:
                 trail.request = request
             request.seat = self._flow.classify(user, attributes_of(info))

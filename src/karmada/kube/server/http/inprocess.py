@@ -63,20 +63,18 @@ class InProcess(Transport):
             new_first=call.new_first,
         )
 
-    def _trail(self, call: Call, request: Request) -> FollowsRequest | None:
+    def _run(self, call: Call, more: Mapping[str, str] | None = None) -> Awaitable[Result]:
+        request = self._request(call, more)
         if self._audit is None:
-            return None
-        uri = f"{call.path}?{urlencode(call.query)}" if call.query else call.path
-        return self._audit.begin(Sent(uri, request.headers), request.info, self._user, new_audit_id(), 0.0)
-
-    def _run(self, request: Request, trail: FollowsRequest | None, *, goes_on: bool = False) -> Awaitable[Result]:
-        if trail is None:
             return self._pipeline.run(request)
-        return audited(self._pipeline.run, request, trail, goes_on=goes_on)
+        return audited(self._pipeline.run, request, self._trail(self._audit, call, request))
+
+    def _trail(self, audit: Audits, call: Call, request: Request) -> FollowsRequest | None:
+        uri = f"{call.path}?{urlencode(call.query)}" if call.query else call.path
+        return audit.begin(Sent(uri, request.headers), request.info, self._user, new_audit_id(), 0.0)
 
     async def call(self, call: Call) -> Any:
-        request = self._request(call)
-        result = await self._run(request, self._trail(call, request))
+        result = await self._run(call)
         if isinstance(result, ObjectResult):
             form = negotiate(call.accept)
             return partial(result.object()) if form.transform and result.resource is not None else result.object()
@@ -99,8 +97,8 @@ class InProcess(Transport):
 
     async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
         request = self._request(call)
-        trail = self._trail(call, request)
-        result = await self._run(request, trail, goes_on=True)
+        trail = None if self._audit is None else self._trail(self._audit, call, request)
+        result = await audited(self._pipeline.run, request, trail, goes_on=True)
         if not isinstance(result, WatchResult):
             raise BadRequest(f"{call.path} is not a watch")
         convert, metadata_only = result.convert, bool(negotiate(call.accept, Offer("watch")).transform)
@@ -128,8 +126,7 @@ class InProcess(Transport):
 
     async def body(self, call: Call) -> bytes:
         """Return a list as the bytes that are stored."""
-        request = self._request(call)
-        result = await self._run(request, self._trail(call, request))
+        result = await self._run(call)
         if not isinstance(result, ListResult):
             raise BadRequest(f"{call.path} is not a list")
         return await plain_list(result)
@@ -142,8 +139,7 @@ class InProcess(Transport):
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> RawResponse:
         """As over HTTPS, for pages and single objects; an error is an answer, too."""
         try:
-            request = self._request(call, headers)
-            result = await self._run(request, self._trail(call, request))
+            result = await self._run(call, headers)
         except ApiError as error:
             return RawResponse(error.code, {}, orjson.dumps(error.status()))
         if isinstance(result, RawResult):

@@ -9,7 +9,7 @@ from karmada.kube.objects.errors import BadRequest, FieldError, Invalid, forbidd
 from karmada.kube.objects.gvk import GroupKind
 from karmada.kube.objects.selectors import FieldSelector, LabelSelector, parse_fields, parse_labels
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.http.request import Query
+from karmada.kube.server.http.request import EMPTY_QUERY, Query
 
 _META_GROUP = "meta.k8s.io"
 _MATCH, _EXACT, _NOT_OLDER = "resourceVersionMatch", "Exact", "NotOlderThan"
@@ -88,7 +88,7 @@ def _dry_run_errors(values: list[str]) -> list[FieldError]:
 
 
 def write_options(query: Query, kind: str, *, applying: bool = False) -> WriteOptions:
-    if not query and not applying:
+    if query is EMPTY_QUERY and not applying:
         return _WITHOUT_QUERY[kind]
     dry_run = query.all("dryRun")
     manager = query.get("fieldManager")

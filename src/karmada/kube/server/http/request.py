@@ -65,12 +65,12 @@ class Query:
     def parse(cls, text: str) -> Query:
         """Clients repeat short queries (which field manager, which time-out) with every request: they are kept."""
         if not text:
-            return _EMPTY_QUERY
+            return EMPTY_QUERY
         return _short_query(text) if len(text) <= _SHORT else cls(parse_qs(text, keep_blank_values=True))
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Query:
-        return cls({key: [value] for key, value in values.items()}) if values else _EMPTY_QUERY
+        return cls({key: [value] for key, value in values.items()}) if values else EMPTY_QUERY
 
     def get(self, key: str, default: str = "") -> str:
         values = self._values.get(key)
@@ -94,7 +94,7 @@ class Query:
         return [(key, value) for key, values in self._values.items() for value in values]
 
 
-_EMPTY_QUERY = Query({})
+EMPTY_QUERY = Query({})
 
 
 @lru_cache(maxsize=1024)
@@ -116,6 +116,8 @@ class Request:
     """True for an in-process list that is parsed one by one, new objects first: see Call."""
     raw: Any = None
     """The HTTP front's own request, for handlers that take over the connection (upgrades, proxying)."""
+    in_process: bool = True
+    """False for a request over HTTP."""
     warnings: Warnings = field(default_factory=Warnings)
     long_running: bool = False
     seat: Seat | None = None
@@ -129,10 +131,6 @@ class Request:
     """In which form the answer is sent, once that is negotiated."""
     live_bytes: int = 0
     """The size of the live object that a write changes, once it is read."""
-
-    @property
-    def in_process(self) -> bool:
-        return self.raw is None
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)

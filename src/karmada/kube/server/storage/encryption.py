@@ -137,10 +137,13 @@ class Encryption:
         """Keys to write with, by the part of a storage key that names the resource."""
         self._stale: set[str] = set()
 
+    def encoder(self, start: str) -> Callable[[str, bytes], bytes] | None:
+        """Return `encode` for a resource, by what its keys start with; None if its values are stored as they are."""
+        return None if not self._stale and self._writes(start) is None else self.encode
+
     def encode(self, key: str, value: bytes) -> bytes:
         writing = self._writes(key)
-        if self._stale:
-            self._stale.discard(key)
+        self._stale.discard(key)
         return value if writing is None else writing.prefix + writing.cipher.seal(value, key.encode())
 
     def decode(self, key: str, stored: bytes, /) -> bytes:

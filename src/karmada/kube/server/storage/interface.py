@@ -228,5 +228,5 @@ def prefix_end(prefix: str) -> str:
 
 
 def resource_prefix(key: str) -> str:
-    """Return what all keys of a key's resource start with: everything up to the second slash."""
-    return key[: key.index("/", key.index("/") + 1) + 1]
+    """Return what all keys of a key's resource start with: everything up to the second slash, if there are two."""
+    return key[: key.find("/", key.find("/") + 1) + 1] or key

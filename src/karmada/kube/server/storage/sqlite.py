@@ -101,6 +101,7 @@ _SMALLEST_STEP = 10
 _SWEEP_SECONDS = 0.001  # how long one step of a compaction may take
 _AT_ONCE = 64
 """Writers that go on in one turn of the event loop: each does a good part of a millisecond's work before it waits."""
+_NO_KEY = "\0"  # no key starts with it
 _PASSING_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -346,7 +347,7 @@ class SqliteStore(LocalStore):
 
     def _enqueue(self, writes: Sequence[Write]) -> _Answer:
         for write in writes:
-            if _deletes(write) and write.expected == 0:
+            if write.expected == 0 and write.value is None and write.packed is None:
                 raise ValueError(f"{write.key}: deleting needs the revision of what is deleted")
         answer: _Answer = self._loop.create_future()
         if self._closed or self._broken:
@@ -388,17 +389,15 @@ class SqliteStore(LocalStore):
         self._sync()
         self._wal.start_if_due()
 
-    def _refused(self, pending: list[_Pending]) -> dict[int, StoreFull]:
+    def _refused(self, pending: list[_Pending], full: StoreFull) -> dict[int, StoreFull]:
         """While there is no space, all but deletions and what leads to them, by the identity of the write."""
-        full = self._space.exceeded
-        if full is None:
-            return {}
         writes = [write for one in pending for write in one.writes if not self._frees_space(write)]
         return {id(write): StoreFull(str(full)) for write in writes}
 
     def _frees_space(self, write: Write) -> bool:
-        if _deletes(write) or not self._space.spare:
-            return _deletes(write)
+        deletes = write.value is None and write.packed is None
+        if deletes or not self._space.spare:
+            return deletes
         rows = self._read(LATEST, (write.key, write.expected)) if write.expected else ()
         before = self._stored(write.key, rows[0]) if rows else None
         return before is not None and write.value is not None and frees_space(write.value, before.value)
@@ -411,14 +410,15 @@ class SqliteStore(LocalStore):
             self._wal.start()
 
     def _commit(self, pending: list[_Pending]) -> _Batch:
-        refused = self._refused(pending)
+        full = self._space.exceeded
+        refused = {} if full is None else self._refused(pending, full)
         self._cursor.execute("BEGIN IMMEDIATE")
         revision = self._committed
         latest = last_revisions(self._cursor, [write.key for one in pending for write in one.writes])
         rows: list[tuple[int, str, int, int, bytes | None, int]] = []
         events: list[Event] = []
         answers: list[tuple[_Answer, _Outcomes]] = []
-        pages, encode = 0, self._encryption.encode
+        pages, start = 0, _NO_KEY
         for writes, answer in pending:
             if answer.done():
                 continue  # its writer has given up
@@ -437,7 +437,10 @@ class SqliteStore(LocalStore):
                 if packed is None and value is not None:
                     packed = pack(value)
                 latest[key] = 0 if packed is None else revision
-                stored = None if packed is None else encode(key, packed)
+                if not key.startswith(start):  # for many writes of a resource once
+                    start = resource_prefix(key)
+                    encode = self._encryption.encoder(start)
+                stored = packed if packed is None or encode is None else encode(key, packed)
                 rows.append((revision, key, packed is not None, current, stored, checksum(revision, key, stored)))
                 events.append(Event(key, value, revision, None, packed, obj))
                 outcomes.append(revision)
@@ -616,7 +619,3 @@ class SqliteStore(LocalStore):
                 self._transaction(work)
                 return
             raise StoreUnavailable(f"cannot compact {self.path}: {e}") from e
-
-
-def _deletes(write: Write) -> bool:
-    return write.value is None and write.packed is None

@@ -32,9 +32,9 @@ from karmada.kube.server.storage.interface import (
     StoreUnavailable,
 )
 from karmada.kube.server.watchcache.collection import Collection
-from karmada.kube.server.watchcache.entry import CORE, encode_value, prefix, split_key, storage_key, stored_doc
+from karmada.kube.server.watchcache.entry import encode_value, prefix, split_key, storage_key, stored_doc
 from karmada.kube.server.watchcache.history import History
-from karmada.kube.server.watchcache.subscription import Subscribers, Subscription
+from karmada.kube.server.watchcache.subscription import Subscription
 
 __all__ = ["Cache", "Collection", "Subscription", "encode_value", "prefix", "storage_key"]
 
@@ -76,8 +76,7 @@ class Cache:
         self._clock = clock
         self._floor = 0
         self._pushed = isinstance(store, PushStore)
-        self._collections: dict[tuple[str, str], Collection] = {}
-        self._by_resource: dict[GroupResource, Collection] = {}
+        self._collections: dict[GroupResource, Collection] = {}
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
         self._stop_listening: Callable[[], None] = lambda: None
@@ -118,9 +117,12 @@ class Cache:
     # Reading
 
     def collection(self, resource: GroupResource) -> Collection:
-        found = self._by_resource.get(resource)
+        found = self._collections.get(resource)
         if found is None:
-            found = self._by_resource[resource] = self._collection(resource.group or CORE, resource.resource)
+            found = Collection(resource, self.store, self, self._floor, self._keep)
+            self._collections[resource] = found
+            if self._seldom_read(resource) and isinstance(self.store, PushStore):  # rarely compared: protocols are slow
+                found.unload(self.store, seldom_read=True)
         return found
 
     async def fresh(self, timeout: float = _FRESH_SECONDS) -> bool:
@@ -194,8 +196,8 @@ class Cache:
         for collection in self._collections.values():
             collection.reset(base)
         self._floor = base
-        for (group, resource), some in itertools.groupby(entries, key=lambda entry: split_key(entry.key)[:2]):
-            self._collection(group, resource).load(list(some))
+        for resource, some in itertools.groupby(entries, key=lambda entry: split_key(entry.key).resource):
+            self.collection(resource).load(list(some))
         self._advance(base)
 
     async def _read(self, revision: int) -> Sequence[Doc]:
@@ -206,8 +208,7 @@ class Cache:
         """Return what is small; the rest is unloaded. Compacted also when everything is."""
         entries = [stored_doc(one) for one in store.scan(_NOWHERE, limit=1, revision=revision)]
         for start, size in store.sizes(self._scope, self._small + 1).items():
-            group, resource, _ = start.split("/")
-            collection = self._collection(group, resource)
+            collection = self.collection(split_key(start).resource)
             if size > self._small:
                 collection.unload(store)
             if collection.unloaded is None and revision:
@@ -217,27 +218,17 @@ class Cache:
     async def _read_all(self, revision: int) -> Sequence[Doc]:
         """Squeezed on the way: all of them at once, as they are stored, take many times the memory they take later."""
         entries: deque[Doc] = deque()
-        compressors: defaultdict[tuple[str, ...], Compressor] = defaultdict(Compressor)
+        compressors: defaultdict[GroupResource, Compressor] = defaultdict(Compressor)
         after, remaining = "", revision  # nothing is written before the first revision
         while remaining:
             page = await self.store.range(self._scope, after=after, limit=_PAGE, revision=revision)
             for stored in page.items:
                 entry = stored_doc(stored)
                 entries.append(entry)
-                compressors[split_key(entry.key)[:2]].add(entry)
+                compressors[split_key(entry.key).resource].add(entry)
             remaining = page.remaining
             after = page.items[-1].key if page.items else ""
         return entries
-
-    def _collection(self, group: str, resource: str) -> Collection:
-        collection = self._collections.get((group, resource))
-        if collection is None:
-            name = GroupResource("" if group == CORE else group, resource)
-            collection = Collection(name, self.store, self, Subscribers(self._wake_later), self._floor, self._keep)
-            self._collections[group, resource] = collection
-            if self._seldom_read(name) and isinstance(self.store, PushStore):  # rarely compared: protocols are slow
-                collection.unload(self.store, seldom_read=True)
-        return collection
 
     # Following
 
@@ -250,9 +241,9 @@ class Cache:
                 idle.generation += 1
                 continue
             parts = split_key(event.key)
-            collection = self._collection(parts.group, parts.resource)
-            if collection.is_idle:  # as those of the Events that follow
-                start, idle = f"{parts.group}/{parts.resource}/", collection
+            collection = self.collection(parts.resource)
+            if collection.unloaded is not None and collection.is_idle:  # as those of the Events that follow
+                start, idle = prefix(parts.resource), collection
                 collection.changed = event.revision
                 collection.generation += 1
                 continue
@@ -266,9 +257,6 @@ class Cache:
             _, _, waiter = heapq.heappop(self._waiters)
             if not waiter.done():
                 waiter.set_result(None)
-
-    def _wake_later(self, subscription: Subscription) -> None:
-        self._loop.call_soon(subscription.wake)
 
     async def _follow(self, store: Store) -> None:
         while True:

@@ -9,7 +9,9 @@ the current state with the changes since then undone.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from operator import attrgetter
 from typing import Protocol
 
@@ -29,7 +31,6 @@ from karmada.kube.server.watchcache.entry import (
     written_doc,
 )
 from karmada.kube.server.watchcache.history import History, RecentChanges
-from karmada.kube.server.watchcache.sorted_objects import SortedObjects
 from karmada.kube.server.watchcache.subscription import Matches, Revisions, Subscribers, Subscription
 from karmada.kube.server.watchcache.unloaded import Unloaded
 
@@ -37,6 +38,97 @@ BUFFER = 10_000
 _HISTORY_PAGE = 1_000
 _UNREAD = 5
 """Minutes until what is seldom read and was read is given up."""
+
+
+class SortedObjects:
+    """Objects of one resource in list order.
+
+    They lie by namespace: a dict for lookups and the sorted names for lists. Sorting namespaces as `namespace + "/"`
+    and names within them gives the byte order of the whole keys, the order in which the store pages.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.by_namespace: dict[str, dict[str, Doc]] = {}
+        self._names: dict[str, list[str]] = {}
+        self._namespaces: list[str] = []
+        """Each with a slash behind it."""
+
+    def put(self, doc: Doc) -> None:
+        namespace, name = doc.namespace, doc.name
+        objects = self.by_namespace.get(namespace)
+        if objects is None:
+            objects = self._add(namespace)
+        if name not in objects:
+            insort(self._names[namespace], name)
+            self.count += 1
+        objects[name] = doc
+
+    def append(self, docs: Iterable[Doc]) -> None:
+        """Add objects that come in key order and after all others."""
+        for namespace, some in groupby(docs, attrgetter("namespace")):
+            objects = self.by_namespace.get(namespace)
+            if objects is None:
+                objects = self._add(namespace)
+            names = self._names[namespace]
+            for doc in some:
+                objects[doc.name] = doc
+                names.append(doc.name)
+                self.count += 1
+
+    def remove(self, namespace: str, name: str) -> None:
+        objects, names = self.by_namespace[namespace], self._names[namespace]
+        if objects.pop(name, None) is None:
+            return
+        del names[bisect_left(names, name)]
+        self.count -= 1
+        if not objects:
+            del self.by_namespace[namespace], self._names[namespace]
+            del self._namespaces[self._position(namespace)]
+
+    def clear(self) -> None:
+        self.by_namespace.clear()
+        self._names.clear()
+        self._namespaces.clear()
+        self.count = 0
+
+    def page(self, namespace: str, after: str, limit: int) -> tuple[list[Doc], int]:
+        """Return at most `limit` objects whose keys come after this one, and how many there are behind those.
+
+        The others are not looked at: a list that is read in pages must not cost its length for each page.
+        """
+        last = split_key(after)
+        found: list[Doc] = []
+        behind = 0
+        for one in self._from(namespace, last.namespace):
+            names = self._names[one]
+            start = bisect_right(names, last.name) if one == last.namespace else 0
+            end = min(len(names), start + limit - len(found))
+            found += map(self.by_namespace[one].__getitem__, names[start:end])
+            behind += len(names) - end
+        return found, behind
+
+    def _from(self, namespace: str, first: str) -> Iterable[str]:
+        """Return this namespace, if it has objects; with "" all of them, beginning with the first."""
+        if namespace:
+            return (namespace,) if namespace in self.by_namespace else ()
+        return (one[:-1] for one in self._namespaces[self._position(first) :])
+
+    def _position(self, namespace: str) -> int:
+        return bisect_left(self._namespaces, namespace + "/")
+
+    def _add(self, namespace: str) -> dict[str, Doc]:
+        insort(self._namespaces, namespace + "/")
+        self._names[namespace] = []
+        objects = self.by_namespace[namespace] = {}
+        return objects
+
+    def list(self, namespace: str = "") -> list[Doc]:
+        """Return the objects of a namespace, or with "" of all (and of a cluster-scoped resource)."""
+        found: list[Doc] = []
+        for one in self._from(namespace, namespace):
+            found += map(self.by_namespace[one].__getitem__, self._names[one])
+        return found
 
 
 class Past(Protocol):
@@ -50,7 +142,6 @@ class Collection:
         resource: GroupResource,
         store: Past,
         position: Revisions,
-        subscribers: Subscribers,
         floor: int,
         keep: History,
     ) -> None:
@@ -66,7 +157,7 @@ class Collection:
         """The objects that are in the store only, or being loaded."""
         self._store = store
         self._position = position
-        self._subscribers = subscribers
+        self._subscribers = Subscribers()
         self._objects = SortedObjects()
         self._recent = RecentChanges(keep, floor)
         self._compressor = Compressor(keep.uncompressed, worth=self._is_current)
@@ -126,14 +217,19 @@ class Collection:
         return self._position.revision
 
     def get(self, namespace: str, name: str) -> Doc | None:
-        return (self._objects if self.unloaded is None else self.unloaded).get(namespace, name)
+        if self.unloaded is not None:
+            return self.unloaded.get(namespace, name)
+        objects = self._objects.by_namespace.get(namespace)
+        return None if objects is None else objects.get(name)
 
     def has_any(self, namespace: str) -> bool:
-        return (self._objects if self.unloaded is None else self.unloaded).has_any(namespace)
+        if self.unloaded is not None:
+            return self.unloaded.has_any(namespace)
+        return namespace in self._objects.by_namespace
 
     def _is_current(self, entry: Doc) -> bool:
         """Return whether this is worth compressing: what is not current goes with the recent changes."""
-        return self._objects.get(entry.namespace, entry.name) is entry
+        return self._objects.by_namespace.get(entry.namespace, {}).get(entry.name) is entry
 
     def snapshot(self, revision: int, namespace: str = "") -> list[Doc] | None:
         """Return the list as it was at a recent revision; None if the history does not reach back that far."""
@@ -170,7 +266,7 @@ class Collection:
             if end is None or key <= end:
                 entries += [previous] if previous is not None else []
             else:
-                behind += (previous is not None) - (self.get(*split_key(key)[2:]) is not None)
+                behind += (previous is not None) - (self.get(*split_key(key)[1:]) is not None)
         entries.sort(key=attrgetter("key"))
         return entries[:limit], behind + max(0, len(entries) - limit)
 
@@ -259,7 +355,7 @@ class Collection:
             self.generation += 1
             self.unloaded.write(event, time)
             return
-        previous = self._objects.get(parts.namespace, parts.name)
+        previous = self.get(parts.namespace, parts.name)
         self.take(change_of(event.key, written_doc(event, parts), event.revision, previous, time))
 
     def take(self, change: Change) -> None:

@@ -37,27 +37,23 @@ _MARGIN = 50
 
 def prefix(resource: GroupResource, namespace: str = "") -> str:
     """Return what the keys of a resource, or of its objects in one namespace, start with."""
-    start = f"{resource.group or CORE}/{resource.resource}/"
-    return f"{start}{namespace}/" if namespace else start
+    return storage_key(resource, namespace, "")
 
 
 def storage_key(resource: GroupResource, namespace: str, name: str) -> str:
-    return prefix(resource, namespace) + name
+    start = f"{resource.group or CORE}/{resource.resource}/"
+    return f"{start}{namespace}/{name}" if namespace else start + name
 
 
 class KeyParts(NamedTuple):
-    group: str
-    resource: str
+    resource: GroupResource
     namespace: str
     name: str
 
 
 def split_key(key: str) -> KeyParts:
-    parts = key.split("/")
-    if len(parts) == 4:
-        return KeyParts(*parts)
-    group, resource, name = parts
-    return KeyParts(group, resource, "", name)
+    group, resource, *namespace, name = key.split("/")
+    return KeyParts(GroupResource("" if group == CORE else group, resource), "".join(namespace), name)
 
 
 def encode_value(obj: Obj) -> bytes:

@@ -95,7 +95,7 @@ class Subscription:
         return self
 
     async def __anext__(self) -> list[Change]:
-        while not (batch := self.drain()):
+        while not self._pending:
             if self.ended:
                 raise StopAsyncIteration
             self._waiter = asyncio.get_running_loop().create_future()
@@ -103,28 +103,27 @@ class Subscription:
                 await self._waiter
             finally:
                 self._waiter = None
-        return batch
+        return self.drain()
 
     # The giving side
 
-    def push(self, change: Change) -> bool:
-        """Take the change if it concerns the selector; True: the reader has to be woken."""
+    def push(self, change: Change) -> None:
+        """Take the change if it concerns the selector, and have the reader woken in the next turn of the loop."""
         if change.revision <= self._after:
-            return False
+            return
         if self._matches is not None:
             seen = self._as_seen(change)
             if seen is None:
-                return False
+                return
             change = seen
         pending = self._pending
         pending.append(change)
         self._bytes += change.size
         if len(pending) > self._limit or self._bytes > MAX_PENDING_BYTES:
             self._end()  # too slow
-        if self._woken:
-            return False
-        self._woken = True
-        return True
+        if not self._woken:
+            self._woken = True
+            asyncio.get_running_loop().call_soon(self.wake)
 
     async def replay(self, changes: Iterable[Change]) -> None:
         """Put what of the history concerns this subscription before what came meanwhile; it does not count as lag."""
@@ -169,11 +168,10 @@ class Subscription:
 class Subscribers:
     """The subscriptions of one resource, filed by (namespace, name)."""
 
-    __slots__ = ("_filed", "_wake_later")
+    __slots__ = ("_filed",)
 
-    def __init__(self, wake_later: Callable[[Subscription], None]) -> None:
+    def __init__(self) -> None:
         self._filed: dict[tuple[str, str], dict[Subscription, None]] = {}
-        self._wake_later = wake_later
 
     def __len__(self) -> int:
         return sum(len(subscriptions) for subscriptions in self._filed.values())
@@ -194,15 +192,9 @@ class Subscribers:
             return
         namespace, name = change.entry.namespace, change.entry.name
         places = (("", ""), ("", name), (namespace, ""), (namespace, name)) if namespace else (("", ""), ("", name))
-        for place in places:
-            if place in filed:
-                self._give(change, filed[place])
-
-    def _give(self, change: Change, subscriptions: Iterable[Subscription]) -> None:
-        for subscription in list(subscriptions):
+        for subscription in [subscription for place in places if place in filed for subscription in filed[place]]:
             try:
-                if subscription.push(change):
-                    self._wake_later(subscription)
+                subscription.push(change)
             except Exception:  # a selector that fails must not keep the change from the others
                 log.exception("a watcher's selector failed on %s", change)
                 subscription.close()
