@@ -294,6 +294,8 @@ WORDS = {
     "patch": ["pods", "p", "-p", "{}"],
     "drill": ["--fail", "m1"],
     "promote": ["deployments", "d", "-C", "m1"],
+    "quarantine list": [],
+    "quarantine release": ["detector", "default/web"],
     "rewrite": ["secrets"],
     "search": ["web"],
     "taint": ["clusters", "m1", "a=b:NoSchedule"],

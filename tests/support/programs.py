@@ -32,6 +32,7 @@ class ServerProcess:
     port: int = field(default_factory=free_port)
     module: str = "karmada.components.apiserver"
     greeting: str = "Kubernetes API"
+    env: dict[str, str] | None = None
     process: subprocess.Popen[str] | None = None
 
     @property
@@ -50,7 +51,7 @@ class ServerProcess:
         if log is None:
             self.data_dir.mkdir(parents=True)
             log = (self.data_dir / "server.log").open("a")
-        self.process = forking.start(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        self.process = forking.start(command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.env)
         log.close()
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

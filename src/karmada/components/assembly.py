@@ -15,6 +15,7 @@ from karmada.api.config import ReplicaSchedulingPolicy as ClusterReplicaScheduli
 from karmada.api.policy import ReplicaSchedulingPolicy
 from karmada.api.well_known import execution_namespace
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
+from karmada.components.quarantine_keeper import QuarantineKeeper
 from karmada.controllers.context import CONTROLLER_MANAGER, Context, OwnCluster, Settings
 from karmada.controllers.setting_metrics import SettingMetrics
 from karmada.features import default_gates
@@ -31,6 +32,7 @@ from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.informers import Limit
 from karmada.kube.runtime.manager import Component, Manager, Team
 from karmada.kube.runtime.metrics import Metrics
+from karmada.kube.runtime.quarantine import QUARANTINE
 from karmada.members.switching import Open, over_network
 
 if TYPE_CHECKING:
@@ -114,6 +116,7 @@ class Assembly:
         self.metrics.registry.register(FeatureMetrics(self.context.gates))
         self.metrics.registry.register(SettingMetrics(self.context.settings))
         self.metrics.registry.register(self.context.events)
+        self.metrics.registry.register(QUARANTINE)
         self._added: set[Component] = set()
         self._connections: Connections | None = None
         self._member_estimators: MemberEstimators | None = None
@@ -220,6 +223,8 @@ class Assembly:
 
     def _add_to(self, team: Team | None, parts: Iterable[Part]) -> None:
         manager = self.manager
+        if QUARANTINE.kept and self.context.own is None and QuarantineKeeper.name not in manager.controllers:
+            manager.add(QuarantineKeeper(self.context))
         made = list(parts)
         for component in self.context.components():
             if component not in self._added:

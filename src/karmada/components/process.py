@@ -49,6 +49,7 @@ class Process:
         from karmada.kube.client.client import Client
         from karmada.kube.client.http_transport import HttpTransport
         from karmada.kube.runtime.health import Health
+        from karmada.kube.runtime.watchdog import STALLS
 
         transport = HttpTransport(replace(config, user_agent=name))
         self.client = Client(transport, field_manager=name)
@@ -69,6 +70,7 @@ class Process:
             event_client=self._unguarded,
         )
         self.manager, self.metrics = self.assembly.manager, self.assembly.metrics
+        self.metrics.registry.register(STALLS)
         transport.returned.append(self.manager.informers.retry_now)
         self.endpoints = endpoints.servers(self.health, self.metrics)
         if sharing is not None and self._unguarded is not None:

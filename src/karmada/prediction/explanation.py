@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from karmada.kube.objects.types import Obj
-from karmada.prediction import scheduling
+from karmada.prediction import quarantined, scheduling
 from karmada.prediction.errors import PredictionError
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class Found(NamedTuple):
     """Clusters that were chosen and are not Ready or do not exist, with the reason."""
     left: tuple[str, ...] = ()
     """The clusters it is leaving: why, and what its copies there wait for."""
+    quarantined: tuple[str, ...] = ()
+    """What controllers leave alone of it because it hung them, in words."""
     advice: Advice | None = None
     """Changes that would make it fit, or go to the cluster that was named; None if it does."""
 
@@ -78,6 +80,7 @@ async def explain(world: World, aim: Aim, *, fresh: bool = False) -> Found:
         None,
         _dead(spec.get("clusters") or (), clusters),
         _left(world, binding, clusters),
+        await quarantined.of_binding(world, binding),
     )
     if spec.get("placement") is None:
         return found
@@ -152,6 +155,9 @@ async def _missing(world: World, template: Obj) -> str:
 
     namespace, name = meta.key(template)
     where = f"{template['kind']} {namespace}/{name}" if namespace else f"{template['kind']} {name}"
+    hung = await quarantined.of_template(world, template)
+    if hung:
+        return f"{where} is in quarantine: {'; '.join(hung)} (karmadactl quarantine release)"
     binding = binding_name(template["kind"], name)
     if is_reserved_namespace(namespace) or namespace.startswith("kube-"):
         return f'{where} is not propagated: the namespace "{namespace}" is the control plane\'s own'
@@ -260,6 +266,7 @@ def as_data(found: Found) -> Obj:
             "clusters": binding["spec"].get("clusters") or [],
             "notReady": found.dead,
             "evicted": list(found.left),
+            "quarantined": list(found.quarantined),
             "rebalance": rebalanced(binding["spec"], status),
             "condition": meta.get_condition(status.get("conditions"), "Scheduled"),
             "generation": meta.generation(binding),

@@ -118,6 +118,8 @@ def _head(found: Found) -> list[list[str]]:
         rows.insert(6, ["Group:", status["schedulerObservingAffinityName"]])
     for sentence in reversed(found.left):
         rows.insert(6, ["Evicted:", sentence])
+    for sentence in found.quarantined:
+        rows.insert(6, ["Quarantine:", sentence])
     for name, reason in found.dead.items():
         rows.insert(6, ["Not Ready:", f"{name} ({reason})"])
     if found.events:

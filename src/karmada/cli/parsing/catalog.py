@@ -86,6 +86,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Control Plane Commands": {
         "backup": ("backup:backup", "Write a snapshot of the store into a file"),
         "restore": ("backup:restore", "Restore a snapshot into an empty store"),
+        "quarantine": ("quarantine:quarantine", "List and release what hung a controller"),
         "check-store": ("check_store:check_store", "Check that everything in the store is as it was written"),
         "new-encryption-key": ("encryption:new_encryption_key", "Put a new key in front of an EncryptionConfiguration"),
         "rewrite": ("encryption:rewrite", "Store objects again as they are, with the current encryption key"),

@@ -479,7 +479,7 @@ def _reconciled(frame: FrameType) -> Work | None:
         return None
     controller: Controller = frame.f_locals["self"]
     key: Key = frame.f_locals["key"]
-    return Work("key", str(key), controller.name, partial(controller.fingerprint, key))
+    return Work("key", str(key), controller.name, partial(controller.fingerprint, key), partial(controller.about, key))
 
 
 @describes_work
@@ -489,4 +489,4 @@ def _delivered(frame: FrameType) -> Work | None:
         return None
     name, resource = frame.f_locals["_target"]
     old, new = frame.f_locals["old"], frame.f_locals["new"]
-    return Work("object", name_of_delivery(resource, new or old), name, partial(fingerprint, new))
+    return Work("object", name_of_delivery(resource, new or old), name, partial(fingerprint, new), lambda: new or old)

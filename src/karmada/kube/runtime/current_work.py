@@ -12,11 +12,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Literal, NamedTuple, TypeAlias
 
+from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
 
 _FRAMES = 15
 
 log = get_logger("watchdog")
+
+
+def _nothing() -> None:
+    """Return no object."""
 
 
 class Work(NamedTuple):
@@ -27,8 +32,10 @@ class Work(NamedTuple):
     name: str
     controller: str = ""
     """That reconciles the key, or gets the object."""
-    fingerprint: Callable[[], str] | None = None
-    """Returns what the key's object is now, as long as its users do not change it; None: nobody knows."""
+    fingerprint: Callable[[], str] = str
+    """Returns what changes when users change the object; empty if that is not known."""
+    about: Callable[[], Obj | None] = _nothing
+    """Returns the object that it is about, if that is known."""
 
 
 Describe: TypeAlias = Callable[[FrameType], Work | None]

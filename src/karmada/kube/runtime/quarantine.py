@@ -11,8 +11,9 @@ There is one quarantine in a process, as there is one event loop to hang.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 import orjson
@@ -26,6 +27,8 @@ from karmada.kube.runtime.logging import get_logger
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+Follow: TypeAlias = Callable[["Entry", bool], None]
+"""Is called with an entry that was added (True) or released (False)."""
 WHOLE: Final = "*"
 """In place of a key: all keys of a controller."""
 _TOO_MANY, _WITHIN_SECONDS = 3, 600.0
@@ -45,8 +48,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     """For how long the event loop hung."""
     stack: str = ""
+    object: Obj = {}
+    """Kind, name and uid of what it is about; empty if that is not known."""
     published: bool = False
-    """It was shown to others, who may release it by removing that (see components/quarantine)."""
+    """Others see it, too, and release it by removing what they see (see components/quarantine_keeper)."""
 
     @property
     def since(self) -> str:
@@ -81,6 +86,13 @@ def _settled(obj: Obj) -> Obj:
     left_out = ("resourceVersion", "managedFields", "generation")
     metadata = {name: value for name, value in obj["metadata"].items() if name not in left_out}
     return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": metadata}
+
+
+def _reference(obj: Obj | None) -> Obj:
+    if obj is None:
+        return {}
+    metadata = {name: obj["metadata"][name] for name in ("namespace", "name", "uid") if name in obj["metadata"]}
+    return {"apiVersion": obj.get("apiVersion") or "", "kind": obj.get("kind") or "", "metadata": metadata}
 
 
 class Held:
@@ -126,8 +138,8 @@ class Quarantine:
         self._clock = clock or RealClock()
         self._held: dict[str, Held] = {}
         self._write: Callable[[bytes], None] | None = None
-        self.changed: list[Callable[[Entry, bool], None]] = []
-        """Called with an entry that was added (True) or released (False)."""
+        self._saving = threading.Lock()
+        self._followers: list[Follow] = []
 
     # file
 
@@ -138,9 +150,20 @@ class Quarantine:
             self._of(entry).entries[entry.key] = entry
             log.warning("Left alone, since it hung the event loop", controller=entry.controller, key=entry.key)
 
+    @property
+    def kept(self) -> bool:
+        """Return whether there is a file."""
+        return self._write is not None
+
     def save(self) -> None:
-        if self._write is not None:
-            self._write(msgspec.json.encode(_File(self.entries())))
+        with self._saving:
+            if self._write is not None:
+                self._write(msgspec.json.encode(_File(self.entries())))
+
+    def _save_aside(self) -> None:
+        """On a thread of its own: it waits for the disk."""
+        if self.kept:
+            threading.Thread(target=self.save, name="quarantine file").start()
 
     # entries
 
@@ -164,9 +187,12 @@ class Quarantine:
             held.entries[entry.key] = entry
             self._notify(entry, added=True)
 
-    def replace(self, entry: Entry) -> None:
-        """Note more about an entry that is held."""
-        self._of(entry).entries[entry.key] = entry
+    def note_published(self, entry: Entry) -> None:
+        """Note that others see an entry, if it is held still."""
+        held = self._of(entry).entries
+        if held.get(entry.key) == entry and not entry.published:
+            held[entry.key] = msgspec.structs.replace(entry, published=True)
+            self._save_aside()
 
     def release(self, entry: Entry) -> None:
         """Hold an entry no longer; its controller takes up its keys again."""
@@ -177,8 +203,14 @@ class Quarantine:
         self._notify(entry, added=False)
         held.released()
 
+    def follow(self, call: Follow) -> Callable[[], None]:
+        """Call this with every entry that is added or released; returns a function that ends that."""
+        self._followers.append(call)
+        return lambda: self._followers.remove(call)
+
     def _notify(self, entry: Entry, *, added: bool) -> None:
-        for call in list(self.changed):
+        self._save_aside()
+        for call in list(self._followers):
             call(entry, added)
 
     # hangs
@@ -193,7 +225,8 @@ class Quarantine:
         entries[guilty.name] = Entry(
             controller=controller,
             key=guilty.name,
-            fingerprint=guilty.fingerprint() if guilty.fingerprint is not None else "",
+            fingerprint=guilty.fingerprint(),
+            object=_reference(guilty.about()),
             at=at,
             seconds=round(seconds, 1),
             stack=stack,
