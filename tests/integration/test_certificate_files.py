@@ -20,7 +20,6 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.auth.credentials import RENEWAL_SECONDS
 from karmada.kube.server.auth.frontproxy import FrontProxy, FrontProxyConfig
 from karmada.kube.server.auth.jwt import SigningKey
 from karmada.kube.server.auth.pki import DAY, SERVER_USAGES, CertificateAuthority, KeyPair, Pki, generate_key_pem
@@ -144,12 +143,12 @@ async def _published(server: ApiServer) -> str:
 
 
 async def test_its_own_certificates_are_renewed_while_it_runs(tmp_path: Path) -> None:
-    made = time.time() - 335 * DAY - 1.5 * RENEWAL_SECONDS
+    made = time.time() - 335 * DAY - 1.5 * FILES_SECONDS
     Pki.open(tmp_path / "pki", extra_sans=("127.0.0.1",), now=lambda: made)
-    async with serving(tmp_path, behind=2 * RENEWAL_SECONDS) as (server, clock):
+    async with serving(tmp_path, behind=2 * FILES_SECONDS) as (server, clock):
         before, kubeconfig = server.pki, server.kubeconfig.read_text()
         assert await served_certificate(server) == der(before.serving.cert_pem)
-        await clock.advance(RENEWAL_SECONDS)
+        await clock.advance(FILES_SECONDS)
         assert server.pki.serving != before.serving
         assert await served_certificate(server) == der(server.pki.serving.cert_pem)
         await eventually(lambda: server.kubeconfig.read_text() != kubeconfig)

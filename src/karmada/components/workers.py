@@ -38,6 +38,7 @@ PROGRAM: Final = "karmada.components.worker"
 _NAME: Final = "karmada-worker"
 _CERTIFICATE_DAYS: Final = 7.0
 _RENEWAL_SECONDS: Final = 86400.0
+_LOOK_SECONDS: Final = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _STOP_SECONDS: Final = 20.0
 """How long a worker may take to finish what it is doing."""
@@ -194,9 +195,13 @@ class Workers:
         )
 
     async def _renew_certificates(self) -> None:
-        """Workers follow their files."""
+        """Renew them every day by the time of day, which may be set; workers follow their files."""
+        renewed = self._clock.now()
         while True:
-            await self._clock.sleep(_RENEWAL_SECONDS)
+            await self._clock.sleep(_LOOK_SECONDS)
+            if 0 <= self._clock.now() - renewed < _RENEWAL_SECONDS:
+                continue
+            renewed = self._clock.now()
             for number in self._numbers:
                 self._write_kubeconfig(number)
 

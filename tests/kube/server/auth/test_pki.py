@@ -92,8 +92,10 @@ def test_changed_names_renew_the_serving_certificate_only(tmp_path: Path) -> Non
     assert open_pki(tmp_path, extra_sans=["new.example.com"]).serving == second.serving
 
 
-@pytest.mark.parametrize(("days", "renewed"), [(300, False), (340, True), (400, True)])
-def test_leaves_are_renewed_a_month_before_they_end(tmp_path: Path, days: float, renewed: bool) -> None:
+@pytest.mark.parametrize(("days", "renewed"), [(300, False), (340, True), (400, True), (-0.001, False), (-0.1, True)])
+def test_leaves_are_renewed_a_month_before_they_end_and_where_they_are_not_valid_yet(
+    tmp_path: Path, days: float, renewed: bool
+) -> None:
     first = open_pki(tmp_path)
     later = Pki.open(tmp_path / "pki", host_name="box", now=lambda: NOW + days * DAY)
     assert (later.serving != first.serving) is renewed

@@ -16,7 +16,6 @@ from karmada.kube.server.auth.frontproxy import FrontProxy, FrontProxyConfig
 from karmada.kube.server.auth.pki import Pki
 from karmada.kube.server.auth.serving import FILES_SECONDS, ServingTls, TlsConfig
 
-RENEWAL_SECONDS = 3600.0
 log = get_logger("certificates")
 
 
@@ -48,7 +47,7 @@ class Credentials:
     async def follow(self) -> None:
         """For as long as the server runs."""
         while True:
-            await self._clock.sleep(FILES_SECONDS if self._files else RENEWAL_SECONDS)
+            await self._clock.sleep(FILES_SECONDS)  # also without files: the time of day may be set
             try:
                 if self.refresh():
                     await self._changed()

@@ -151,7 +151,7 @@ class CertificateAuthority:
             .issuer_name(name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(_utc(start - BACKDATE))
+            .not_valid_before(_utc(start - DAY))
             .not_valid_after(_utc(start + days * DAY))
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(usage, critical=True)
@@ -345,7 +345,9 @@ class LeafStore:
         if entry is None or entry.get("identity") != leaf.identity() or entry.get("files") != _fingerprint(cert, key):
             return False
         not_after = entry.get("notAfter")
-        return isinstance(not_after, int | float) and not_after - self._now > RENEW_BEFORE
+        if not isinstance(not_after, int | float):
+            return False
+        return RENEW_BEFORE < not_after - self._now <= LEAF_DAYS * DAY + BACKDATE  # more: it is not valid yet
 
 
 @dataclass(frozen=True, slots=True)
