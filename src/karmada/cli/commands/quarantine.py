@@ -30,7 +30,7 @@ def quarantine() -> None:
 
 @quarantine.command("list")
 @connect.connection_flags
-def list_(kubeconfig: str, karmada_context: str) -> None:
+def list_(way: connect.Way) -> None:
     """List what is in quarantine; * are all keys of a controller.
 
     \b
@@ -39,7 +39,7 @@ def list_(kubeconfig: str, karmada_context: str) -> None:
     """
     from karmada.cli.output.columns import columns
 
-    entries = connect.run(_list(connect.control_config(kubeconfig, karmada_context)))
+    entries = connect.run(_list(way.config()))
     if not entries:
         click.echo("nothing is in quarantine")
         return
@@ -55,7 +55,7 @@ def _innermost(entry: Entry) -> str:
 @click.argument("words", nargs=-1, metavar="CONTROLLER KEY")
 @click.option("--all", "everything", is_flag=True, help="Release everything.")
 @connect.connection_flags
-def release(words: tuple[str, ...], everything: bool, kubeconfig: str, karmada_context: str) -> None:
+def release(words: tuple[str, ...], everything: bool, way: connect.Way) -> None:
     """Have a controller handle a key again, although its object has not changed.
 
     \b
@@ -66,7 +66,7 @@ def release(words: tuple[str, ...], everything: bool, kubeconfig: str, karmada_c
     """
     if everything == bool(words) or len(words) not in (0, 2):
         raise connect.failure("either a controller and a key, as quarantine list shows them, or --all")
-    released = connect.run(_release(connect.control_config(kubeconfig, karmada_context), words))
+    released = connect.run(_release(way.config(), words))
     for entry in released:
         click.echo(f"{entry.key} of {entry.controller} released")
     if words and not released:
