@@ -24,7 +24,7 @@ from benchmarks.planes import is_applied, one_process
 from karmada.api.work import ResourceBinding
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.runtime.events import EVENTS
+from karmada.kube.objects.gvrs import EVENTS
 
 _NAMESPACE = "way"
 _WARM, _MEASURED = 5, 12

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from benchmarks import objects
 from karmada.kube.client.client import Client
+from karmada.kube.objects.gvrs import EVENTS
 from karmada.kube.objects.shapes import METADATA
-from karmada.kube.runtime.events import EVENTS
 
 
 class Written(NamedTuple):

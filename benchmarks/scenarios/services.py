@@ -18,10 +18,10 @@ from benchmarks.scenario import Figure, Measurement, Place, Sizes
 from karmada.api.networking import MultiClusterService
 from karmada.api.well_known import PROVISION_CLUSTER, execution_namespace
 from karmada.api.work import Work
-from karmada.controllers.networking.carriers import ENDPOINT_SLICES
 from karmada.features import default_gates
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SLICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.tuning import tune_garbage_collection
 from karmada.kube.sim.profile import INSTANT, Profile
@@ -110,7 +110,7 @@ class _Serving:
             await self.fleet.client.create(_SERVICES, _service(name))
             await self.fleet.client.create(MultiClusterService.gvr, _shared(name))
         for member, name in self._slices():
-            await self.fleet.members[member].client.create(ENDPOINT_SLICES, self._slice(member, name))
+            await self.fleet.members[member].client.create(SLICES, self._slice(member, name))
         await self.fleet.run(60)
         self._check_dispatched()
 
@@ -123,7 +123,7 @@ class _Serving:
         cpu = time.process_time()
         for member, name in self._slices():
             changed = {"endpoints": self._slice(member, name)["endpoints"]}
-            await self.fleet.members[member].client.patch(ENDPOINT_SLICES, f"{name}-{member}", "default", changed)
+            await self.fleet.members[member].client.patch(SLICES, f"{name}-{member}", "default", changed)
         await self.fleet.run(20)
         cpu = time.process_time() - cpu
         self._check_dispatched()
@@ -143,7 +143,7 @@ class _Serving:
                     raise TimeoutError(f"the EndpointSlice of {name} in {other} has not reached {member}")
 
     def _there(self, member: str, name: str) -> list[Obj] | None:
-        found = self.fleet.members[member].sim.server.cache.get(ENDPOINT_SLICES.group_resource, "default", name)
+        found = self.fleet.members[member].sim.server.cache.get(SLICES.group_resource, "default", name)
         return None if found is None else found.get("endpoints")
 
     def _slice(self, member: str, name: str) -> Obj:

@@ -19,8 +19,8 @@ from benchmarks.propagating import Space, space
 from benchmarks.scenario import Figure, Measurement, Place, Sizes, Use
 from karmada.components.election import CONTROLLERS, NAMESPACE
 from karmada.components.workers import PROGRAM
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.runtime.informer import Informer
-from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.membership import GROUP, view_of
 
 _MEMBERS = 4

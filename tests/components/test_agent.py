@@ -12,11 +12,19 @@ import pytest
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.components.agent import lease_of
-from karmada.controllers.cluster_status.heartbeat import LEASES
 from karmada.joining.join import JoinError, Joining
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Forbidden, NotFound
-from karmada.kube.objects.gvrs import ACCOUNTS, CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, EVENTS, NAMESPACES, SECRETS
+from karmada.kube.objects.gvrs import (
+    ACCOUNTS,
+    CLUSTER_ROLES,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    EVENTS,
+    LEASES,
+    NAMESPACES,
+    SECRETS,
+)
 from karmada.kube.objects.types import Obj
 from tests.support.agents import PullFleet, agent_config, grant, pull_fleet
 from tests.support.cases import cases

@@ -10,12 +10,11 @@ from karmada.api.multicluster import ServiceExport
 from karmada.api.networking import MultiClusterService
 from karmada.api.work import Work
 from karmada.controllers.context import Context
-from karmada.controllers.networking.carriers import ENDPOINT_SLICES
 from karmada.controllers.networking.endpointslice_dispatch import EndpointSliceDispatch
 from karmada.controllers.networking.imported_slices import ImportedSlices
 from karmada.controllers.networking.multi_cluster_service import MultiClusterServices
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvrs import CRDS, SERVICES
+from karmada.kube.objects.gvrs import CRDS, SERVICES, SLICES
 from karmada.kube.objects.types import Obj
 from tests.support.agents import PullFleet, pull_fleet, pulling_parts
 from tests.support.eventually import eventually
@@ -66,29 +65,29 @@ async def offer(found: PullFleet) -> None:
 async def test_exported_and_offered_services_of_a_pull_cluster_arrive_elsewhere(tmp_path: Path) -> None:
     async with pull_fleet(tmp_path, "m1", "m2", gates="MultiClusterService=true", parts=serving_parts) as found:
         there, elsewhere, plane = found.members["m1"], found.members["m2"], found.fleet.plane
-        await there.client.create(ENDPOINT_SLICES, endpoint_slice("10.1.0.1"))
+        await there.client.create(SLICES, endpoint_slice("10.1.0.1"))
         await offer(found)
         await export_in(found, "m1")
-        await elsewhere.until(ENDPOINT_SLICES, "m1-serve-abcde", lambda s: addresses(s) == ["10.1.0.1"])
+        await elsewhere.until(SLICES, "m1-serve-abcde", lambda s: addresses(s) == ["10.1.0.1"])
         name = well_known.imported_slice_name("m1", "serve-abcde")
-        await eventually(lambda: plane.get(ENDPOINT_SLICES, name, "default"))
+        await eventually(lambda: plane.get(SLICES, name, "default"))
 
         changed = endpoint_slice("10.1.0.1", "10.1.0.2")
-        await there.client.patch(ENDPOINT_SLICES, "serve-abcde", "default", {"endpoints": changed["endpoints"]})
-        await elsewhere.until(ENDPOINT_SLICES, "m1-serve-abcde", lambda s: addresses(s) == ["10.1.0.1", "10.1.0.2"])
+        await there.client.patch(SLICES, "serve-abcde", "default", {"endpoints": changed["endpoints"]})
+        await elsewhere.until(SLICES, "m1-serve-abcde", lambda s: addresses(s) == ["10.1.0.1", "10.1.0.2"])
 
         async def imported() -> bool:
-            slices = await plane.get(ENDPOINT_SLICES, name, "default")
+            slices = await plane.get(SLICES, name, "default")
             return slices is not None and addresses(slices) == ["10.1.0.1", "10.1.0.2"]
 
         await eventually(imported)
 
-        await there.client.delete(ENDPOINT_SLICES, "serve-abcde", "default")
-        await elsewhere.until_gone(ENDPOINT_SLICES, "m1-serve-abcde")
+        await there.client.delete(SLICES, "serve-abcde", "default")
+        await elsewhere.until_gone(SLICES, "m1-serve-abcde")
 
         async def carriers_are_gone() -> bool:
             works = (await found.client.list_all(Work.gvr, well_known.execution_namespace("m1"))).items
             return not any(well_known.ENDPOINT_SLICE_WORK_MANAGED_BY in meta.labels(work) for work in works)
 
         await eventually(carriers_are_gone)
-        assert await plane.get(ENDPOINT_SLICES, name, "default") is None
+        assert await plane.get(SLICES, name, "default") is None

@@ -22,9 +22,8 @@ from karmada.estimator.client.options import ClientOptions
 from karmada.estimator.server import EstimatorServer
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import RealClock
-from karmada.kube.objects.gvrs import SERVICES
+from karmada.kube.objects.gvrs import LEASES, SERVICES
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.leader import LEASES
 from karmada.kube.server.config import ServerConfig
 from tests.support.cases import cases
 from tests.support.eventually import eventually

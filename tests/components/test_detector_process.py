@@ -8,8 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from karmada.components.service_name_resolution_detector import LEASE, DetectorProcess, main
-from karmada.controllers.cluster_status.heartbeat import LEASES
-from karmada.kube.objects.gvrs import NODES
+from karmada.kube.objects.gvrs import LEASES, NODES
 from karmada.kube.objects.types import Obj
 from karmada.problemdetector.rules import CONDITION, Thresholds
 from tests.support.agents import PullFleet, agent_config, member_config, pull_fleet

@@ -20,9 +20,8 @@ from karmada.components.kube_controller_manager import assembled, main
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.objects.gvrs import CLUSTER_ROLES, CRDS, CSRS, NAMESPACES
+from karmada.kube.objects.gvrs import CLUSTER_ROLES, CRDS, CSRS, LEASES, NAMESPACES
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.leader import LEASES
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.pki import CertificateAuthority, generate_key_pem, subject_name
 from tests.support.custom_kinds import definition

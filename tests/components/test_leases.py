@@ -15,9 +15,8 @@ from karmada.components.process import Process
 from karmada.components.scheduler import scheduler_process
 from karmada.features import default_gates
 from karmada.kube.client.kubeconfig import load_config
-from karmada.kube.objects.gvrs import NAMESPACES
+from karmada.kube.objects.gvrs import LEASES, NAMESPACES
 from karmada.kube.objects.times import micro_time
-from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.manager import Manager
 from karmada.kube.server.config import ServerConfig
 from karmada.scheduler.service.core import Options

@@ -19,7 +19,7 @@ from karmada.components.scheduler import main, scheduler_process
 from karmada.features import default_gates
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import RealClock
-from karmada.kube.runtime.leader import LEASES
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.runtime.manager import LeadershipLost
 from karmada.scheduler.service.core import Options
 from tests.support.cases import cases

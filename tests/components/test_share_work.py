@@ -17,9 +17,8 @@ from karmada.joining.join import Joining, join
 from karmada.kube.client.client import Client
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvrs import CONFIG_MAPS, NAMESPACES
+from karmada.kube.objects.gvrs import CONFIG_MAPS, LEASES, NAMESPACES
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.membership import Membership
 from karmada.kube.server.app import ApiServer
 from tests.support.eventually import eventually

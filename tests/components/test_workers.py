@@ -15,7 +15,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import RealClock
-from karmada.kube.runtime.leader import LEASES
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.runtime.membership import GROUP
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig

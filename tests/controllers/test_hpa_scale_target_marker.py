@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from karmada.controllers.hpa_scale_target_marker import AUTOSCALERS, HpaScaleTargetMarker
-from karmada.kube.objects.gvrs import DEPLOYMENTS
+from karmada.controllers.hpa_scale_target_marker import HpaScaleTargetMarker
+from karmada.kube.objects.gvrs import AUTOSCALERS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.control_plane import running
 from tests.support.objects import kube_object

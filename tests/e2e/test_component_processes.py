@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from karmada.components.election import CONTROLLERS, NAMESPACE, SCHEDULER
-from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS
+from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, LEASES
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.leader import LEASES
 from tests.e2e.fleets import QUICK
 from tests.e2e.propagating import Propagation
 from tests.support.eventually import LIMIT, eventually_blocking

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from karmada.components.election import DESCHEDULER, NAMESPACE
-from karmada.kube.objects.gvrs import DEPLOYMENTS
+from karmada.kube.objects.gvrs import DEPLOYMENTS, LEASES
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.leader import LEASES
 from tests.e2e.fleets import QUICK
 from tests.e2e.propagating import BINDINGS, Propagation, deployment, policy, selector
 from tests.support.eventually import eventually_blocking

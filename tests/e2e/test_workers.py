@@ -20,8 +20,8 @@ import pytest
 
 from karmada.components.election import CONTROLLERS, NAMESPACE
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.membership import GROUP
 from tests.e2e.fleets import QUICK
 from tests.e2e.ledgers import Ledger

@@ -14,9 +14,8 @@ from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import BadRequest, Fenced, NotFound
-from karmada.kube.objects.gvrs import CONFIG_MAPS
+from karmada.kube.objects.gvrs import CONFIG_MAPS, LEASES
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.leader import LEASES
 from karmada.kube.server.app import ApiServer
 from tests.support.cases import cases
 

@@ -178,9 +178,8 @@ def _needs(given: Given, extension: Extension, manager: Manager) -> Needs:
 
 def _follow_resources(manager: Manager, collector: GarbageCollector) -> None:
     """Have the collector look again when definitions or aggregated servers change."""
+    from karmada.kube.objects.gvrs import APISERVICES, CRDS
     from karmada.kube.runtime.periodic import Periodic
-    from karmada.kube.server.aggregation.backends import APISERVICES
-    from karmada.kube.server.crds.serving import CRDS
 
     for gvr in (CRDS, APISERVICES):
         manager.informers.of(gvr, shape=METADATA).add_handler(lambda _old, _new: collector.resources_changed())

@@ -23,8 +23,8 @@ from karmada.components import election
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.runtime.back_off import Attempts, BackOff
-from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.membership import GROUP
 from karmada.kube.runtime.waiting import cancel_and_wait, finish_within

@@ -19,7 +19,7 @@ from karmada.joining.pull.objects import KUBECONFIG_KEY, KUBECONFIG_SECRET
 from karmada.joining.pull.validity import load_chain, validity
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.names import random_suffix
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 CONTROLLER: Final = "cert-rotation-controller"
-SECRETS: Final = GVR("", "v1", "secrets")
 WAIT_SECONDS: Final = 300.0
 log = get_logger("cert-rotation")
 

@@ -23,6 +23,7 @@ from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError, load_con
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller, Done, Reconciler, Result, Retry, Watch
 from karmada.kube.runtime.informers import Informers
@@ -31,7 +32,6 @@ from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
 
 MANAGED: Final = GVR("cluster.x-k8s.io", "v1beta1", "clusters")
-SECRETS: Final = GVR("", "v1", "secrets")
 ORIGIN: Final = "cluster.karmada.io/cluster-api"
 """The annotation that names a Cluster's origin: namespace/name in the management cluster."""
 PROVISIONED: Final = "Provisioned"

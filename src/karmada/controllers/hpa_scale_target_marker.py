@@ -15,14 +15,14 @@ from karmada.controllers.context import Context
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
-from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvrs import AUTOSCALERS
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 
 MARKER: Final = "hpa-scale-target-marker"
-AUTOSCALERS: Final = GVR("autoscaling", "v2", "horizontalpodautoscalers")
 _BY_TARGET: Final = "scale-target"
 
 

@@ -21,7 +21,7 @@ from karmada.controllers.context import Context
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
@@ -30,7 +30,6 @@ from karmada.overrides.hook import Overridden, Override
 from karmada.overrides.triggers import target_fields
 
 CONTROLLER: Final = "namespace-sync-controller"
-NAMESPACES: Final = GVR("", "v1", "namespaces")
 _AT_ONCE = 64
 """The number of Works written concurrently."""
 

@@ -12,13 +12,12 @@ from karmada.api import well_known
 from karmada.api.work import ResourceBinding
 from karmada.controllers.context import Context
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 
 SYNCER: Final = "deployment-replicas-syncer"
-DEPLOYMENTS: Final = GVR("apps", "v1", "deployments")
 _MARKED: Final = f"{well_known.RETAIN_REPLICAS}={well_known.TRUE}"
 _PAUSE: Final = 1.0
 

@@ -24,8 +24,7 @@ from karmada.joining.impersonator import provide_impersonator
 from karmada.joining.join import JoinError
 from karmada.kube.objects import meta, rbac
 from karmada.kube.objects.errors import ApiError, Forbidden
-from karmada.kube.objects.gvk import GVR
-from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
+from karmada.kube.objects.gvrs import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
@@ -35,7 +34,6 @@ from karmada.members.access import NoAccess
 CONTROLLER: Final = "unified-auth-controller"
 IMPERSONATOR: Final = "karmada-impersonator"
 _LABELS: Final = {well_known.SYSTEM: well_known.TRUE}
-NAMESPACES: Final = GVR("", "v1", "namespaces")
 _ALL: Final = "*"
 _GRANTING, _BY_ROLE = "grants-proxy", "cluster-role"
 _KINDS: Final = (("User", "users"), ("ServiceAccount", "serviceaccounts"), ("Group", "groups"))

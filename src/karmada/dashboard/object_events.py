@@ -7,8 +7,8 @@ from typing import Final
 from karmada.dashboard import reads
 from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import EVENTS
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.events import EVENTS
 
 _READ: Final = 500
 

@@ -123,7 +123,7 @@ class World:
 
     async def events(self, obj: Obj) -> list[Obj]:
         """Return the Events about an object."""
-        from karmada.kube.runtime.events import EVENTS
+        from karmada.kube.objects.gvrs import EVENTS
 
         if self._beneath is None:
             return []

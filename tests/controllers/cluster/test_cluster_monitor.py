@@ -9,8 +9,9 @@ import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.controllers.cluster.controller import Clusters
-from karmada.controllers.cluster.monitor import LEASES, ClusterMonitor, Health, observe
+from karmada.controllers.cluster.monitor import ClusterMonitor, Health, observe
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key

@@ -11,10 +11,11 @@ from karmada.api.cluster import Cluster
 from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.cluster.monitor import ClusterMonitor
 from karmada.controllers.cluster_state import ready_condition
-from karmada.controllers.cluster_status.heartbeat import LEASES, Heartbeat
+from karmada.controllers.cluster_status.heartbeat import Heartbeat
 from karmada.controllers.context import Settings
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key

@@ -8,10 +8,10 @@ from karmada.api.multicluster import ServiceExport, ServiceImport
 from karmada.api.policy import PropagationPolicy
 from karmada.api.well_known import execution_namespace
 from karmada.api.work import Work
-from karmada.controllers.networking.carriers import ENDPOINT_SLICES, carried
+from karmada.controllers.networking.carriers import carried
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVK
-from karmada.kube.objects.gvrs import DEPLOYMENTS, SERVICES
+from karmada.kube.objects.gvrs import DEPLOYMENTS, SERVICES, SLICES
 from karmada.kube.objects.types import Obj
 from karmada.rehearsal.network import State
 from tests.support.objects import kube_object
@@ -96,7 +96,7 @@ class ServingFleet(PlayedFleet):
         """Addresses by the names of the EndpointSlices of a Service, in a member or in the control plane."""
         return {
             name: {address for endpoint in found.get("endpoints") or () for address in endpoint["addresses"]}
-            for name, found in self.stored(ENDPOINT_SLICES, member=member).items()
+            for name, found in self.stored(SLICES, member=member).items()
             if meta.labels(found).get("kubernetes.io/service-name") == service_name
         }
 

@@ -11,10 +11,9 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.api.networking import MultiClusterService
 from karmada.api.work import ResourceBinding, Work
-from karmada.controllers.networking.carriers import ENDPOINT_SLICES
 from karmada.controllers.networking.load_balancer_status import LOAD_BALANCER_STATUS
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, SECRETS, SERVICES
+from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, SECRETS, SERVICES, SLICES
 from karmada.kube.objects.types import Obj
 from karmada.rehearsal.network import State
 from tests.controllers.networking.exporting import ServingFleet, service
@@ -259,7 +258,7 @@ def test_endpoints_of_a_cluster_that_died_are_not_used_while_others_serve(fleet:
         """The clusters whose endpoints are ready there."""
         return [
             meta.annotations(found)[well_known.PROVISION_CLUSTER]
-            for found in fleet.stored(ENDPOINT_SLICES, member=member).values()
+            for found in fleet.stored(SLICES, member=member).values()
             if well_known.PROVISION_CLUSTER in meta.annotations(found)
             and all((endpoint.get("conditions") or {}).get("ready") for endpoint in found["endpoints"])
         ]
@@ -302,7 +301,7 @@ def test_slices_of_the_same_name_in_several_clusters_are_kept_apart(fleet: Servi
     async def scenario() -> None:
         await fleet.create(service(), offered())
         for name, address in (("m1", "10.9.0.1"), ("m2", "10.9.0.2")):
-            await fleet.fleet.members[name].client.create(ENDPOINT_SLICES, hand_made(address))
+            await fleet.fleet.members[name].client.create(SLICES, hand_made(address))
         await fleet.run()
         assert of_clusters(fleet, "m3") == {"10.9.0.1", "10.9.0.2"}
         assert of_clusters(fleet, "m1") == {"10.9.0.2"}
@@ -311,7 +310,7 @@ def test_slices_of_the_same_name_in_several_clusters_are_kept_apart(fleet: Servi
         await fleet.run(seconds=5)
         assert fleet.fleet.server.store.revision - before <= 6  # leases and the status of clusters
         for name in ("m1", "m2"):
-            await fleet.fleet.members[name].client.delete(ENDPOINT_SLICES, "by-hand", "default")
+            await fleet.fleet.members[name].client.delete(SLICES, "by-hand", "default")
         await fleet.run()
         assert not of_clusters(fleet, "m3")
 
@@ -323,16 +322,16 @@ def test_a_slice_that_changes_its_service_goes_with_it(fleet: ServingFleet) -> N
         await fleet.create(service(), service("other"), offered(("m1",), ("m2",)))
         await fleet.create(offered(("m1",), ("m2",)) | {"metadata": {"name": "other", "namespace": "default"}})
         there = fleet.fleet.members["m1"].client
-        await there.create(ENDPOINT_SLICES, hand_made("10.9.0.1"))
+        await there.create(SLICES, hand_made("10.9.0.1"))
         await fleet.run()
         assert "m1-by-hand" in fleet.slices("serve", "m2")
         await there.patch(
-            ENDPOINT_SLICES, "by-hand", "default", {"metadata": {"labels": {"kubernetes.io/service-name": "other"}}}
+            SLICES, "by-hand", "default", {"metadata": {"labels": {"kubernetes.io/service-name": "other"}}}
         )
         await fleet.run()
         assert "m1-by-hand" in fleet.slices("other", "m2")
         assert "m1-by-hand" not in fleet.slices("serve", "m2")
-        await there.delete(ENDPOINT_SLICES, "by-hand", "default")
+        await there.delete(SLICES, "by-hand", "default")
 
     fleet.play(scenario())
 

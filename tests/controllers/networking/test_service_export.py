@@ -10,9 +10,8 @@ from karmada.api import well_known
 from karmada.api.multicluster import ServiceExport, ServiceImport
 from karmada.api.policy import PropagationPolicy
 from karmada.api.work import Work
-from karmada.controllers.networking.carriers import ENDPOINT_SLICES
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, SERVICES
+from karmada.kube.objects.gvrs import DEPLOYMENTS, EVENTS, SERVICES, SLICES
 from karmada.rehearsal.network import State
 from tests.controllers.networking.exporting import ServingFleet, export
 from tests.support.played_fleet import cleared, started
@@ -63,7 +62,7 @@ def test_a_carrier_and_the_imported_slice_have_the_names_and_labels_of_the_origi
             "endpointslice.karmada.io/managed-by": "ServiceExport",
         }
         assert meta.finalizers(work) == ["karmada.io/endpointslice-controller"]
-        imported = fleet.stored(ENDPOINT_SLICES)[f"imported-m1-{name}"]
+        imported = fleet.stored(SLICES)[f"imported-m1-{name}"]
         assert meta.labels(imported) == {
             "work.karmada.io/permanent-id": labels["work.karmada.io/permanent-id"],
             "kubernetes.io/service-name": "derived-serve",
@@ -265,11 +264,11 @@ def test_an_imported_slice_whose_carrier_is_gone_is_removed(fleet: ServingFleet)
     async def scenario() -> None:
         await fleet.serve_in("m1")
         await fleet.export_from("m1")
-        (found,) = (s for n, s in fleet.stored(ENDPOINT_SLICES).items() if n.startswith("imported-"))
+        (found,) = (s for n, s in fleet.stored(SLICES).items() if n.startswith("imported-"))
         annotations = {**meta.annotations(found), well_known.WORK_NAME: "gone"}
         labels = {**meta.labels(found), well_known.WORK_ID: "gone"}
         metadata = {"name": "imported-m1-gone", "namespace": "default", "labels": labels, "annotations": annotations}
-        await fleet.client.create(ENDPOINT_SLICES, {**found, "metadata": metadata})
+        await fleet.client.create(SLICES, {**found, "metadata": metadata})
         await fleet.run()
         assert set(fleet.slices("derived-serve")) == {meta.name(found)}
 

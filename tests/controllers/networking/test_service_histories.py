@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from karmada.api.multicluster import ServiceExport
 from karmada.api.networking import MultiClusterService
-from karmada.controllers.networking.carriers import ENDPOINT_SLICES, is_ours
+from karmada.controllers.networking.carriers import is_ours
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvrs import DEPLOYMENTS
+from karmada.kube.objects.gvrs import DEPLOYMENTS, SLICES
 from karmada.kube.server.storage.interface import StoreUnavailable
 from karmada.rehearsal.network import State
 from tests.controllers.networking.exporting import MEMBERS, ServingFleet, export, service
@@ -94,7 +94,7 @@ def _cleared(providers: tuple[str, ...], consumers: tuple[str, ...]) -> dict[str
 
 def own(fleet: ServingFleet, member: str) -> dict[str, set[str]]:
     """The EndpointSlices that a cluster has of its own pods."""
-    made = {name for name, found in fleet.stored(ENDPOINT_SLICES, member=member).items() if is_ours(found)}
+    made = {name for name, found in fleet.stored(SLICES, member=member).items() if is_ours(found)}
     return {name: found for name, found in fleet.slices("serve", member).items() if name not in made}
 
 

@@ -16,12 +16,13 @@ from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import AlreadyExists, Conflict, Invalid, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import EVENTS, LEASES
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.events import EVENTS, NORMAL, EventRecorder
+from karmada.kube.runtime.events import NORMAL, EventRecorder
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.leader import LEASES, LeaderElector
+from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.manager import Manager
 from karmada.kube.runtime.writes import patch_if_changed, retry_on_conflict, set_status
 from karmada.kube.server.app import ApiServer

@@ -25,14 +25,13 @@ from karmada.controllers.context import Context
 from karmada.controllers.indexes import BY_CLUSTER, target_clusters
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 
-NAMESPACES: Final = GVR("", "v1", "namespaces")
 CONTROLLER: Final = "cluster-controller"
 RECHECK: Final = 10.0
 """Seconds until a cluster that is being deleted is reconciled again, whatever happens meanwhile."""

@@ -19,14 +19,13 @@ from karmada.api.well_known import NAMESPACE_CLUSTER
 from karmada.controllers.cluster_state import is_pull, ready_condition
 from karmada.controllers.context import Context
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import set_status
 
-LEASES: Final = GVR("coordination.k8s.io", "v1", "leases")
 NEVER_UPDATED: Final = {
     "type": "Ready",
     "status": "Unknown",

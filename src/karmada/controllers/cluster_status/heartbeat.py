@@ -17,7 +17,7 @@ from karmada.controllers.context import Context
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import converge
@@ -26,7 +26,6 @@ from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 from karmada.kube.runtime.writes import get_if_exists
 
-LEASES: Final = GVR("coordination.k8s.io", "v1", "leases")
 _JITTER: Final = 0.04
 log = get_logger("heartbeat")
 

@@ -26,6 +26,7 @@ from karmada.kube.client.discovery import Catalog, Mapping, NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource, GroupVersion
+from karmada.kube.objects.gvrs import APISERVICES, CRDS
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Result, Retry, Watch, requeue
@@ -100,8 +101,6 @@ class SkippedNamespaces:
         return skipped
 
 
-CRDS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-APISERVICES: Final = GVR("apiregistration.k8s.io", "v1", "apiservices")
 BY_CLAIM: Final = "claimed-by-policy"
 """Templates by the ids of the policies that claim them."""
 _OF_SERVER_ITSELF: Final = "kube-aggregator.kubernetes.io/automanaged"

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from karmada.controllers.context import Context
-from karmada.controllers.federated_hpa.pods import PODS, PodKey, slim_pod
+from karmada.controllers.federated_hpa.pods import PodKey, slim_pod
 from karmada.controllers.federated_hpa.target import Target
 from karmada.kube.autoscaling.round import NO_SELECTOR, SELECTOR_REQUIRED, unparsable
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.selectors import parse_labels
 from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from sys import intern
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
-from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
-
-PODS: Final = GVR("", "v1", "pods")
 
 
 class PodKey(NamedTuple):

@@ -18,12 +18,10 @@ from karmada.controllers.works import Works
 from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.writes import delete_if_exists, retry_on_conflict
 
-ENDPOINT_SLICES: Final = GVR("discovery.k8s.io", "v1", "endpointslices")
 SERVICE_NAME: Final = "kubernetes.io/service-name"
 SLICE_KIND: Final = "EndpointSlice"
 _MANAGED_BY: Final = well_known.ENDPOINT_SLICE_WORK_MANAGED_BY

@@ -13,12 +13,12 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SERVICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import get_if_exists
 
-SERVICES: Final = GVR("", "v1", "services")
 _CLAIMANT: Final = "MultiClusterService"
 _POLICY_LABELS: Final = (well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID)
 _POLICY_ANNOTATIONS: Final = (well_known.POLICY_NAME, well_known.POLICY_NAMESPACE, well_known.CLUSTER_POLICY_NAME)

@@ -20,7 +20,6 @@ from karmada.controllers.cluster_state import is_push
 from karmada.controllers.context import Context
 from karmada.controllers.indexes import traits_of_work
 from karmada.controllers.networking.carriers import (
-    ENDPOINT_SLICES,
     SLICE_KIND,
     Carriers,
     Flow,
@@ -35,6 +34,7 @@ from karmada.controllers.shards import by_cluster_first
 from karmada.controllers.works import names_of_work
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvrs import SLICES
 from karmada.kube.objects.shapes import BARE
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import IndexFn
@@ -195,7 +195,7 @@ class Collector(Reconciler):
             member = self._members.get(name)
         except NoAccess as error:
             raise ApiError(str(error)) from error
-        slices = member.informers.of(ENDPOINT_SLICES, shape=_COLLECTED, indexes={BY_SERVICE: _slice_index})
+        slices = member.informers.of(SLICES, shape=_COLLECTED, indexes={BY_SERVICE: _slice_index})
         watched = self.watched[name] = Watched(member, slices, self.more_informers(member))
 
         def slice_changed(old: Obj | None, new: Obj | None) -> None:

@@ -13,17 +13,12 @@ from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers.context import Context
 from karmada.controllers.indexes import traits_of_work
-from karmada.controllers.networking.carriers import (
-    ENDPOINT_SLICES,
-    EXPORTS,
-    SERVICE_NAME,
-    carried,
-    service_of,
-)
+from karmada.controllers.networking.carriers import EXPORTS, SERVICE_NAME, carried, service_of
 from karmada.controllers.networking.exposure import participation_changed
 from karmada.controllers.networking.index import NETWORKING, all_carriers_in, values
 from karmada.controllers.networking.serving import carriers_of, siblings, usable
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvrs import SLICES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.converge import ResourceWriter
@@ -45,15 +40,13 @@ class ImportedSlices(Reconciler):
         self._client = context.client
         self._works = context.informers.of(Work.gvr, indexes={NETWORKING: values})
         self._clusters = context.informers.of(Cluster.gvr)
-        self._slices = context.informers.of(
-            ENDPOINT_SLICES, label_selector=_MADE_HERE, indexes={_BY_WORK: _works_of_slice}
-        )
-        self._writer = ResourceWriter(context.client, ENDPOINT_SLICES, self._slices)
+        self._slices = context.informers.of(SLICES, label_selector=_MADE_HERE, indexes={_BY_WORK: _works_of_slice})
+        self._writer = ResourceWriter(context.client, SLICES, self._slices)
         self.watches = (
             Watch(Work.gvr, having=(traits_of_work, well_known.ENDPOINT_SLICE_FINALIZER), map_to=self._siblings),
             Watch(Work.gvr, having=(traits_of_work, EXPORTS.name_label), map_to=self._siblings),
             Watch(Cluster.gvr, when=participation_changed, walk=self._requeue_of_cluster),
-            Watch(ENDPOINT_SLICES, map_to=_work_keys, label_selector=_MADE_HERE),
+            Watch(SLICES, map_to=_work_keys, label_selector=_MADE_HERE),
         )
 
     def _siblings(self, work: Obj) -> Iterable[Key]:
@@ -91,9 +84,7 @@ class ImportedSlices(Reconciler):
 
     async def _delete_all(self, made_for: str) -> None:
         for made in self._slices.by_index(_BY_WORK, made_for):
-            await delete_if_exists(
-                self._client, ENDPOINT_SLICES, meta.name(made), meta.namespace(made), uid=meta.uid(made)
-            )
+            await delete_if_exists(self._client, SLICES, meta.name(made), meta.namespace(made), uid=meta.uid(made))
 
 
 def imported(endpoint_slice: Obj, work: Obj, service: Key) -> Obj:

@@ -13,7 +13,7 @@ from karmada.api.networking import MultiClusterService
 from karmada.controllers.context import Context
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SERVICES
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
@@ -21,7 +21,6 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.writes import set_status
 
 LOAD_BALANCER_STATUS: Final = "multiclusterservice-load-balancer"
-SERVICES: Final = GVR("", "v1", "services")
 
 
 def is_balanced(service: Obj) -> bool:

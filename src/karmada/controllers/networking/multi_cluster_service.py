@@ -31,7 +31,7 @@ from karmada.controllers.networking.serving import cluster_of
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SERVICES
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
@@ -40,7 +40,6 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.writes import add_finalizer, remove_finalizer
 
 MULTI_CLUSTER_SERVICE: Final = "multiclusterservice-controller"
-SERVICES: Final = GVR("", "v1", "services")
 _REPORT: Final = Report("ServiceApplied", "SyncService", "Service is propagated to target clusters.")
 
 

@@ -10,7 +10,7 @@ from karmada.api.well_known import derived_service_name
 from karmada.controllers.context import Context
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Invalid
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SERVICES
 from karmada.kube.objects.shapes import METADATA
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Terminal, Watch
@@ -20,7 +20,6 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import delete_if_exists, get_if_exists, set_status
 
 SERVICE_IMPORT: Final = "service-import-controller"
-SERVICES: Final = GVR("", "v1", "services")
 _PORT_FIELDS: Final = ("name", "protocol", "port", "appProtocol")
 
 

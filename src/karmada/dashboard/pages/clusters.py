@@ -19,10 +19,9 @@ from karmada.dashboard.pages.cluster_state import BAD, GOOD, ORDER, WARN, State,
 from karmada.dashboard.view import PageModule, Route, View
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, Forbidden
-from karmada.kube.objects.gvrs import NODES
+from karmada.kube.objects.gvrs import EVENTS, NODES
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.events import EVENTS
 
 _MOST_NODES: Final = 100
 _MOST_EVENTS: Final = 30

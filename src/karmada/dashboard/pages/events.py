@@ -15,9 +15,9 @@ from karmada.dashboard import reads
 from karmada.dashboard.object_events import time_of
 from karmada.dashboard.view import LIVE_HEADER, PageModule, Route, View
 from karmada.kube.client.client import Client
+from karmada.kube.objects.gvrs import EVENTS
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.events import EVENTS
 
 READ: Final = 20_000
 """Events are listed by name, not by time, so all of them are read; of more than this the page wants a namespace."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import SERVICES
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.addresses.service_routing import Address, Unroutable, service_port
 
-SERVICES: Final = GVR("", "v1", "services")
 _ROUTED: Final = frozenset({"ClusterIP", "NodePort", "LoadBalancer"})
 
 

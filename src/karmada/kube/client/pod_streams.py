@@ -15,13 +15,12 @@ import orjson
 from karmada.kube.client.client import resource_path
 from karmada.kube.client.transport import ConnectionFailed, Socket, Transport
 from karmada.kube.objects.errors import error_from_status
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 EXEC_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 FORWARD_PROTOCOLS = ("v4.channel.k8s.io",)
-_PODS = GVR("", "v1", "pods")
 
 
 class RemoteCommand:
@@ -104,7 +103,7 @@ async def execute(
     if container:
         query.append(("container", container))
     query += _flags(stdin=stdin, stdout=stdout, stderr=stderr and not tty, tty=tty)
-    path = resource_path(_PODS, namespace, pod, "exec")
+    path = resource_path(PODS, namespace, pod, "exec")
     return RemoteCommand(await transport.connect(path, query, EXEC_PROTOCOLS))
 
 
@@ -122,7 +121,7 @@ async def attach(
     """Join the container's own process."""
     query = [("container", container)] if container else []
     query += _flags(stdin=stdin, stdout=stdout, stderr=stderr and not tty, tty=tty)
-    path = resource_path(_PODS, namespace, pod, "attach")
+    path = resource_path(PODS, namespace, pod, "attach")
     return RemoteCommand(await transport.connect(path, query, EXEC_PROTOCOLS))
 
 
@@ -165,5 +164,5 @@ class PortForward:
 
 
 async def forward(transport: Transport, namespace: str, pod: str, port: int) -> PortForward:
-    path = resource_path(_PODS, namespace, pod, "portforward")
+    path = resource_path(PODS, namespace, pod, "portforward")
     return PortForward(await transport.connect(path, [("ports", str(port))], FORWARD_PROTOCOLS), port)

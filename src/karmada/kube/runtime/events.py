@@ -46,7 +46,7 @@ from karmada.kube.objects.errors import (
     Timeout,
     TooManyRequests,
 )
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import EVENTS
 from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.names import dns1123_subdomain
 from karmada.kube.objects.times import rfc3339
@@ -54,7 +54,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
-EVENTS = GVR("", "v1", "events")
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 QUEUE_FULL, TOO_MANY, NOT_WRITTEN = "queue-full", "too-many-of-one-object", "not-written"

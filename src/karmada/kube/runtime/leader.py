@@ -17,7 +17,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
@@ -27,7 +27,6 @@ from karmada.kube.runtime.writes import retry_on_conflict
 if TYPE_CHECKING:
     from karmada.kube.runtime.metrics import Metrics
 
-LEASES = GVR("coordination.k8s.io", "v1", "leases")
 _JITTER = 0.2
 _TRIES = 5
 

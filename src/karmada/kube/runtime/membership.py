@@ -27,11 +27,11 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, Fenced, NotFound
+from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.sharing import EVERYWHERE, Assignment, View
 from karmada.kube.runtime.time_slice import TimeSlice

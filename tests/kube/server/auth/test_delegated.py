@@ -17,11 +17,11 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden, InternalError, ServiceUnavailable, Unauthorized
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.delegated import (
-    CONFIG_MAPS,
     PUBLISHED,
     DelegatedAuthenticator,
     DelegatedAuthorizer,

@@ -14,12 +14,12 @@ from karmada.kube.kinds.rbac import aggregate
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Invalid
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.bootstrap import remembered
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.crds.serving import CRDS
 from tests.support.running import api_server
 
 ADDRESSED = ("Service", "Endpoints", "EndpointSlice", "ConfigMap")

@@ -11,11 +11,10 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.pod_amounts import Usage
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import Conflict, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import QUOTAS
 from karmada.kube.objects.quantity import ZERO
 from karmada.kube.objects.types import Obj
 
-RESOURCE_QUOTAS = GVR("", "v1", "resourcequotas")
 _TRIES = 20
 
 
@@ -24,14 +23,14 @@ async def record_usage(client: Client, quota: Obj, extra: Usage) -> None:
     metadata = quota["metadata"]
     for _ in range(_TRIES):
         try:
-            live = await client.get(RESOURCE_QUOTAS, metadata["name"], metadata["namespace"])
-            await client.update_status(RESOURCE_QUOTAS, _grown(live, extra))
+            live = await client.get(QUOTAS, metadata["name"], metadata["namespace"])
+            await client.update_status(QUOTAS, _grown(live, extra))
         except NotFound:
             return
         except Conflict:
             continue
         return
-    raise Conflict.stale(RESOURCE_QUOTAS.group_resource, metadata["name"])
+    raise Conflict.stale(QUOTAS.group_resource, metadata["name"])
 
 
 def _grown(quota: Obj, extra: Usage) -> Obj:

@@ -16,6 +16,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.gvk import GroupResource, GroupVersion
+from karmada.kube.objects.gvrs import APISERVICES
 from karmada.kube.runtime.back_off import BackOff
 from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.informers import Informers
@@ -30,7 +31,7 @@ from karmada.kube.server.addresses.service_routing import (
     Unroutable,
 )
 from karmada.kube.server.aggregation.availability import RECHECK_SECONDS, Availability
-from karmada.kube.server.aggregation.backends import APISERVICES, Inside, ServiceName, compile_backends
+from karmada.kube.server.aggregation.backends import Inside, ServiceName, compile_backends
 from karmada.kube.server.aggregation.documents import Documents
 from karmada.kube.server.aggregation.proxy import Proxy, unavailable
 from karmada.kube.server.aggregation.registration import Registration

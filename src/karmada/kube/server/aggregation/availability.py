@@ -21,6 +21,7 @@ from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GroupVersion
+from karmada.kube.objects.gvrs import APISERVICES
 from karmada.kube.objects.meta import get_condition, set_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result, Retry, Watch, requeue
@@ -33,14 +34,7 @@ from karmada.kube.server.addresses.service_routing import (
     ready_addresses,
     service_port,
 )
-from karmada.kube.server.aggregation.backends import (
-    AGGREGATOR,
-    APISERVICES,
-    Backend,
-    ServiceName,
-    backend_of,
-    version_of,
-)
+from karmada.kube.server.aggregation.backends import AGGREGATOR, Backend, ServiceName, backend_of, version_of
 from karmada.kube.server.aggregation.documents import Documents, listed_resources
 from karmada.kube.server.auth.frontproxy import remote_headers
 from karmada.kube.server.outbound.https import BadTrust, Outbound, Target, why

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from karmada.kube.objects.gvk import GVR, GroupVersion
+from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.meta import has_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.user import MASTERS, User
@@ -21,7 +21,6 @@ from karmada.kube.server.http.results import Result
 from karmada.kube.server.outbound.https import Outbound, Target, Trust
 from karmada.kube.server.outbound.webhooks import Router
 
-APISERVICES = GVR("apiregistration.k8s.io", "v1", "apiservices")
 AGGREGATOR = User("system:kube-aggregator", groups=(MASTERS,))
 """The user of the server's own requests to backends."""
 

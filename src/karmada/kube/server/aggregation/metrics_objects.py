@@ -8,8 +8,9 @@ from typing import Final
 from karmada.kube.objects import rbac
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GroupVersion
+from karmada.kube.objects.gvrs import APISERVICES
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.aggregation.backends import APISERVICES, ServiceName
+from karmada.kube.server.aggregation.backends import ServiceName
 
 METRICS: Final = GroupVersion("metrics.k8s.io", "v1beta1")
 CUSTOM: Final = (GroupVersion("custom.metrics.k8s.io", "v1beta2"), GroupVersion("custom.metrics.k8s.io", "v1beta1"))

@@ -13,16 +13,15 @@ from karmada.kube.client.client import Client
 from karmada.kube.kinds.inventory import group_priority, version_priority
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists
-from karmada.kube.objects.gvk import GVR, GroupVersion
+from karmada.kube.objects.gvk import GroupVersion
+from karmada.kube.objects.gvrs import APISERVICES, CRDS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import ControllerOptions, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import delete_if_exists
-from karmada.kube.server.aggregation.backends import APISERVICES
 from karmada.kube.server.registry import Registry
 from karmada.kube.server.watchcache.cache import Cache
 
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"
 ONCE, ALWAYS = "onstart", "true"
 CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY = 1000, 100

@@ -17,6 +17,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, InternalError, Unauthorized
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
@@ -32,7 +33,6 @@ from karmada.kube.server.auth.user import User
 
 TOKEN_REVIEWS: Final = GVR("authentication.k8s.io", "v1", "tokenreviews")
 ACCESS_REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
-CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 PUBLISHED: Final = Key("kube-system", "extension-apiserver-authentication")
 _ALLOWED = Decision(True)
 log = get_logger("delegated-auth")

@@ -22,6 +22,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, Conflict, Invalid, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.writes import retry_on_conflict
@@ -30,7 +31,7 @@ from karmada.kube.server.bootstrap.objects import NAMESPACE_RESOURCE
 from karmada.kube.server.bootstrap.remembered import recall, remember
 from karmada.kube.server.controllers.flow_schemas import SCHEMAS, report_level
 from karmada.kube.server.crds.compile import established_status
-from karmada.kube.server.crds.serving import CRDS, builtin_names
+from karmada.kube.server.crds.serving import builtin_names
 from karmada.kube.server.registry import Registry
 from karmada.kube.server.storage.interface import RevisionConflict
 from karmada.kube.server.watchcache.cache import Cache, storage_key

@@ -6,7 +6,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.bootstrap_tokens import INFO_NAME, INFO_NAMESPACE, SECRET_TYPE
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CONFIG_MAPS, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
@@ -14,8 +14,6 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.server.auth.bootstrap_tokens import seconds_left, sign_cluster_info
 
-SECRETS = GVR("", "v1", "secrets")
-CONFIG_MAPS = GVR("", "v1", "configmaps")
 CLUSTER_INFO = Key(INFO_NAMESPACE, INFO_NAME)
 _TOKENS = f"type={SECRET_TYPE}"
 _INFO = f"metadata.name={CLUSTER_INFO.name}"

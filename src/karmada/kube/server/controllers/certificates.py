@@ -6,7 +6,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.kinds.signing_requests import with_condition
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CSRS
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
@@ -15,7 +15,6 @@ from karmada.kube.server.auth.csr import auto_approval, outlived, sign, signed
 from karmada.kube.server.auth.interface import Decides
 from karmada.kube.server.auth.pki import CertificateAuthority
 
-CSRS = GVR("certificates.k8s.io", "v1", "certificatesigningrequests")
 LOOK_AGAIN_SECONDS = 600.0
 
 

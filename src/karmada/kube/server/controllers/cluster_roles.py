@@ -5,13 +5,12 @@ from __future__ import annotations
 from karmada.kube.client.client import Client
 from karmada.kube.kinds.rbac import aggregate
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import CLUSTER_ROLES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 
-CLUSTER_ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
 _EVERYTHING = Key("", "")
 
 

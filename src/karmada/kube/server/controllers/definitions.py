@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import AlreadyExists
+from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.server.crds.serving import CRDS
 
 log = get_logger("default-definitions")
 

@@ -9,7 +9,7 @@ import orjson
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import EVENTS, JOBS
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
@@ -21,8 +21,6 @@ from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.server.storage.interface import PushStore, StoreUnavailable, Write, write_all
 from karmada.kube.server.watchcache.entry import prefix
 
-EVENTS = GVR("", "v1", "events")
-JOBS = GVR("batch", "v1", "jobs")
 EVENT_SECONDS = 3600.0
 SWEEP_SECONDS = 60.0
 _PAGE = 200

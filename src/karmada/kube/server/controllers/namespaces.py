@@ -18,6 +18,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError, Conflict, MethodNotAllowed, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import NAMESPACES
 from karmada.kube.objects.meta import set_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -26,7 +27,6 @@ from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.controllers.waiting import look_again_after
 
-NAMESPACES = GVR("", "v1", "namespaces")
 FINALIZER = "kubernetes"
 PODS = GVR("", "v1", "pods").group_resource
 

@@ -6,6 +6,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvrs import ACCOUNTS, CONFIG_MAPS, NAMESPACES, SECRETS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.informers import Informers
@@ -13,10 +14,6 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import delete_if_exists, get_if_exists
 from karmada.kube.server.auth.tokens import SECRET_TYPE, TokenIssuer, account_of, orphaned, populate
 
-NAMESPACES = GVR("", "v1", "namespaces")
-ACCOUNTS = GVR("", "v1", "serviceaccounts")
-CONFIG_MAPS = GVR("", "v1", "configmaps")
-SECRETS = GVR("", "v1", "secrets")
 DEFAULT_ACCOUNT, ROOT_CA = "default", "kube-root-ca.crt"
 _ROOT_CA_NOTE = "Holds the certificates that verify connections to this API server; kept up to date by it."
 

@@ -16,6 +16,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR, GroupResource
+from karmada.kube.objects.gvrs import CRDS
 from karmada.kube.objects.meta import get_condition, has_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -40,7 +41,6 @@ from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.entry import DELETED
 from karmada.kube.server.watchcache.subscription import Subscription
 
-CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _IN_PROGRESS = "InstanceDeletionInProgress"
 _log = get_logger("custom-resources")
