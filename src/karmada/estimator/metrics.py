@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 from karmada.build_info import build_info
 from karmada.estimator.terms import REPLICAS, SETS, EstimateError
 from karmada.kube.objects.clock import Clock
-from karmada.kube.runtime.families import Counters, Histograms, growing
+from karmada.kube.runtime.metrics import Counters, Histograms, growing
 
 UNSCHEDULABLE = "GetUnschedulableReplicas"
 """What is estimated, besides what the scheduler asks for."""
@@ -50,18 +50,18 @@ class EstimateMetrics:
     def ended(self, what: str, seconds: float, *, failed: bool) -> None:
         """Count and time a whole estimate."""
         result = "error" if failed else "success"
-        self._requests.count((result, what))
-        self._estimates.observe((result, what, TOTAL), seconds)
+        self._requests[result, what].value += 1
+        self._estimates[result, what, TOTAL].observe(seconds)
 
     def step(self, what: str, step: str, seconds: float) -> None:
-        self._estimates.observe(("success", what, step), seconds)
+        self._estimates["success", what, step].observe(seconds)
 
     def plugin(self, what: str, seconds: float, name: str = "") -> None:
         """Time a plug-in; without a name, all of them."""
         if name:
-            self._plugins.observe((name, _POINTS[what]), seconds)
+            self._plugins[name, _POINTS[what]].observe(seconds)
         else:
-            self._points.observe((_POINTS[what],), seconds)
+            self._points[(_POINTS[what],)].observe(seconds)
 
 
 class EstimatorMetrics(EstimateMetrics):

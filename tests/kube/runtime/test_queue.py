@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from karmada.kube.objects.clock import FakeClock, RealClock
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.queue import Priority, QueueMetrics, Step, WorkQueue, next_step
+from karmada.kube.runtime.metrics import Metrics, QueueMetrics
+from karmada.kube.runtime.queue import Priority, Step, WorkQueue, next_step
 from tests.support.eventually import eventually
 
 
@@ -144,25 +145,8 @@ async def test_shutting_down_drops_what_waits(make: Make, work: Work, clock: Fak
     assert await drained(queue, work) == []
 
 
-class Recorded:
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, float]] = []
-
-    def added(self) -> None:
-        self.seen.append(("added", 0))
-
-    def taken(self, waited: float) -> None:
-        self.seen.append(("taken", waited))
-
-    def finished(self, worked: float) -> None:
-        self.seen.append(("finished", worked))
-
-    def retried(self) -> None:
-        self.seen.append(("retried", 0))
-
-
 async def test_metrics_record_wait_and_work(make: Make, work: Work, clock: FakeClock) -> None:
-    metrics = Recorded()
+    metrics = Metrics().controller("test").queue
     queue = make(metrics=metrics)
     work.open.clear()
     queue.add("a")
@@ -174,7 +158,9 @@ async def test_metrics_record_wait_and_work(make: Make, work: Work, clock: FakeC
     queue.add_rate_limited("a")
     work.open.set()
     await eventually(lambda: queue.idle)
-    assert metrics.seen == [("added", 0), ("taken", 2), ("retried", 0), ("finished", 3)]
+    assert (metrics.adds.value, metrics.retries.value) == (1, 1)
+    assert (metrics.waited.counts.count(1), metrics.waited.total) == (1, 2)
+    assert (metrics.worked.counts.count(1), metrics.worked.total) == (1, 3)
     await queue.stop(0)
 
 

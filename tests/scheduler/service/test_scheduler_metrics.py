@@ -14,9 +14,8 @@ from karmada.controllers.context import Context
 from karmada.estimator.terms import EstimateError
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.controller import Reconciler
-from karmada.kube.runtime.families import Counters, Histograms, growing
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.metrics import Metrics
+from karmada.kube.runtime.metrics import Counters, Histograms, Metrics, growing
 from karmada.kube.runtime.queue import WorkQueue
 from karmada.scheduler.estimators.protocol import EstimateRequest, RemoteEstimator
 from karmada.scheduler.meter import Meter
@@ -318,7 +317,7 @@ async def test_what_is_not_checked_yet_is_active(scraped: Scraped) -> None:
 def test_a_histogram_counts_up_to_and_including_its_bounds() -> None:
     histograms = Histograms("seconds", "How long", ["step"], (0.5, 1.0))
     for seconds in (0.1, 0.5, 0.7, 1.0, 3.0):
-        histograms.observe(("a",), seconds)
+        histograms[("a",)].observe(seconds)
     samples = {(sample.name, sample.labels.get("le", "")): sample.value for sample in histograms.family().samples}
     assert samples == {
         ("seconds_bucket", "0.5"): 2,
@@ -332,7 +331,7 @@ def test_a_histogram_counts_up_to_and_including_its_bounds() -> None:
 def test_counters_count_by_their_labels() -> None:
     counters = Counters("things", "What there is", ["sort"])
     for sort in "aba":
-        counters.count((sort,))
+        counters[(sort,)].value += 1
     assert [(s.name, s.labels, s.value) for s in counters.family().samples] == [
         ("things_total", {"sort": "a"}, 2),
         ("things_total", {"sort": "b"}, 1),

@@ -1,25 +1,107 @@
 """Prometheus metrics of the runtime, under the names that Kubernetes' own controllers use.
 
 A process has one `Metrics`, with a registry of its own (tests make as many as they like). Counters and histograms are
-bound to their labels once, and counted as `families` does it: a key passes seven of them on its way. Gauges are read
-from the living queues at each scrape.
+counted at every decision and reconcile: all of a process in one thread, so nothing is locked, counting takes a fraction
+of a microsecond, and what a scraper gets is put together at the scrape. A key passes seven of them on its way, which
+are bound to their labels once. Gauges are read from the living queues at each scrape.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, repeat
+from operator import mul
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Gauge
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
-
-from karmada.kube.runtime.families import Counters, Histograms
+from prometheus_client.utils import floatToGoString
 
 _QUEUE_BUCKETS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
 _RECONCILE_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+Labels = tuple[str, ...]
+"""Their values, in the order of the family's names."""
+
+
+def growing(first: float, factor: float, count: int) -> tuple[float, ...]:
+    """Return the bounds of buckets, each so many times the one before.
+
+    Rounded as Go rounds, so that they are called alike.
+    """
+    return tuple(accumulate(repeat(factor, count - 1), mul, initial=first))
+
+
+class Count:
+    """One counter of a family."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+class Counters(dict[Labels, Count]):
+    """Counters by labels; one that is read for the first time is 0."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
+        """Take a name without `_total`."""
+        super().__init__()
+        self._head = (name, text)
+        self._labels = labels
+
+    def __missing__(self, labels: Labels) -> Count:
+        found = self[labels] = Count()
+        return found
+
+    def family(self) -> CounterMetricFamily:
+        family = CounterMetricFamily(*self._head, labels=self._labels)
+        for labels, count in self.items():
+            family.add_metric(labels, count.value)
+        return family
+
+
+class Distribution:
+    """One histogram of a family."""
+
+    __slots__ = ("_bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.counts[bisect_left(self._bounds, seconds)] += 1
+        self.total += seconds
+
+
+class Histograms(dict[Labels, Distribution]):
+    """Histograms by labels; one that is read for the first time is empty."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str], bounds: Sequence[float]) -> None:
+        super().__init__()
+        self._head = (name, text)
+        self._labels = labels
+        self._bounds = bounds
+        self._names = [*map(floatToGoString, bounds), "+Inf"]
+
+    def __missing__(self, labels: Labels) -> Distribution:
+        found = self[labels] = Distribution(self._bounds)
+        return found
+
+    def family(self) -> HistogramMetricFamily:
+        family = HistogramMetricFamily(*self._head, labels=self._labels)
+        for labels, found in self.items():
+            buckets = list(zip(self._names, accumulate(found.counts), strict=True))
+            family.add_metric(labels, buckets, found.total)
+        return family
 
 
 class MeasuredQueue(Protocol):
@@ -108,26 +190,14 @@ class Metrics:
         return generate_latest(self.registry), CONTENT_TYPE_PLAIN_0_0_4
 
 
-class BoundQueueMetrics:
-    """The metrics of one queue (see queue.QueueMetrics)."""
+@dataclass(frozen=True, slots=True)
+class QueueMetrics:
+    """The figures that a queue reports; times are in seconds."""
 
-    def __init__(self, metrics: Metrics, name: str) -> None:
-        self._adds = metrics.queue_adds.of((name,))
-        self._retries = metrics.queue_retries.of((name,))
-        self._wait = metrics.queue_wait.of((name,))
-        self._work = metrics.queue_work.of((name,))
-
-    def added(self) -> None:
-        self._adds.value += 1
-
-    def taken(self, waited: float) -> None:
-        self._wait.observe(waited)
-
-    def finished(self, worked: float) -> None:
-        self._work.observe(worked)
-
-    def retried(self) -> None:
-        self._retries.value += 1
+    adds: Count
+    retries: Count
+    waited: Distribution
+    worked: Distribution
 
 
 class ControllerMetrics:
@@ -135,13 +205,18 @@ class ControllerMetrics:
         self._metrics = metrics
         self._name = name
         self._queue = queue
-        self.queue = BoundQueueMetrics(metrics, queue)
+        label = (queue,)
+        self.queue = QueueMetrics(
+            metrics.queue_adds[label],
+            metrics.queue_retries[label],
+            metrics.queue_wait[label],
+            metrics.queue_work[label],
+        )
         self._outcomes = {
-            outcome: metrics.reconciles.of((name, outcome))
-            for outcome in ("success", "error", "requeue", "requeue_after")
+            outcome: metrics.reconciles[name, outcome] for outcome in ("success", "error", "requeue", "requeue_after")
         }
-        self._errors = metrics.reconcile_errors.of((name,))
-        self._time = metrics.reconcile_time.of((name,))
+        self._errors = metrics.reconcile_errors[(name,)]
+        self._time = metrics.reconcile_time[(name,)]
 
     def follow(self, queue: MeasuredQueue, workers: int) -> None:
         self._metrics.queues.names[queue] = self._queue

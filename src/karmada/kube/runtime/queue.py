@@ -27,7 +27,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Iterator
 from enum import Enum, IntEnum
 from time import perf_counter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.back_off import BackOff
@@ -37,6 +37,9 @@ from karmada.kube.runtime.limits import GroupShares, LeakySemaphore
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.runtime.waiting import cancel_and_wait, finish_within
+
+if TYPE_CHECKING:
+    from karmada.kube.runtime.metrics import QueueMetrics
 
 _LEAST = 2
 """Workers of each lane, however many lanes there are."""
@@ -79,18 +82,6 @@ def next_step(top: int, behind: int, replaying: int, most_behind: int) -> Step:
         return Step.TAKE
     counted = behind if top <= Priority.REPLAY else behind - replaying
     return Step.TURN if counted < most_behind else Step.END
-
-
-class QueueMetrics(Protocol):
-    """The figures that a queue reports; times are in seconds."""
-
-    def added(self) -> None: ...
-
-    def taken(self, waited: float) -> None: ...
-
-    def finished(self, worked: float) -> None: ...
-
-    def retried(self) -> None: ...
 
 
 class _Lane(Generic[K]):
@@ -268,7 +259,7 @@ class WorkQueue(Generic[K]):
         if before is None:
             lane.put(key, priority, self._clock.monotonic())
             if self._metrics is not None:
-                self._metrics.added()
+                self._metrics.adds.value += 1
         elif priority > before:
             lane.put(key, priority, lane.take(key))
         else:
@@ -315,7 +306,7 @@ class WorkQueue(Generic[K]):
             self.add(key, priority)
             return
         if self._metrics is not None:
-            self._metrics.retried()
+            self._metrics.retries.value += 1
         lane, due = self._lane(key), self._clock.monotonic() + seconds
         before = lane.due.get(key)
         if before is not None and before <= due:
@@ -519,7 +510,7 @@ class WorkQueue(Generic[K]):
         since = lane.take(key)
         lane.working[key] = begun
         if self._metrics is not None:
-            self._metrics.taken(begun - since)
+            self._metrics.waited.observe(begun - since)
         try:
             slot = self._semaphore.take() or await self._semaphore.enter()
             try:
@@ -529,7 +520,7 @@ class WorkQueue(Generic[K]):
         finally:
             del lane.working[key]
             if self._metrics is not None:
-                self._metrics.finished(self._clock.monotonic() - begun)
+                self._metrics.worked.observe(self._clock.monotonic() - begun)
             if self._groups.in_use:
                 self._groups.give_up(key)
             priority = lane.again.pop(key, None)

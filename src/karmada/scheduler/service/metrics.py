@@ -14,7 +14,7 @@ from karmada.build_info import build_info
 from karmada.estimator.metrics import EstimateMetrics
 from karmada.estimator.terms import REPLICAS, SETS
 from karmada.kube.objects.clock import Clock
-from karmada.kube.runtime.families import Counters, Histograms, growing
+from karmada.kube.runtime.metrics import Counters, Histograms, growing
 from karmada.scheduler.meter import ERROR, FILTER, SCORE, SUCCESS
 
 _DECISIONS, _POINTS, _PLUGINS = growing(0.001, 2, 15), growing(0.0001, 2, 12), growing(0.00001, 1.5, 20)
@@ -86,11 +86,11 @@ class SchedulerMetrics:
 
     def attempted(self, result: str, schedule_type: str, seconds: float) -> None:
         labels = (result, schedule_type)
-        self._attempts.count(labels)
-        self._whole.observe(labels, seconds)
+        self._attempts[labels].value += 1
+        self._whole[labels].observe(seconds)
 
     def incoming(self, event: str) -> None:
-        self._incoming.count((event,))
+        self._incoming[(event,)].value += 1
 
     # the steps of the algorithm
 
@@ -100,8 +100,8 @@ class SchedulerMetrics:
             if not plugin:
                 self._estimates.ended(step, seconds, failed=outcome == ERROR)
         elif plugin:
-            self._plugins.observe((plugin, step, outcome), seconds)
+            self._plugins[plugin, step, outcome].observe(seconds)
         else:
-            self._steps.observe((step,), seconds)
+            self._steps[(step,)].observe(seconds)
             if step in (FILTER, SCORE):
-                self._points.observe((step, outcome), seconds)
+                self._points[step, outcome].observe(seconds)
