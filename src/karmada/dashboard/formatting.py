@@ -8,7 +8,6 @@ from karmada.dashboard.secret_values import without_secret_values
 from karmada.kube.objects.times import parse_time
 from karmada.kube.schema.yamlio import dump_yaml
 
-_UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _BINARY: Final = ((2**50, "Pi"), (2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 
 

@@ -24,21 +24,18 @@ from karmada.install.names import (
 )
 from karmada.install.options import Options
 from karmada.install.pods import (
-    CERTIFICATE_MOUNT,
-    CONFIG_MOUNT,
-    SCRATCH_MOUNT,
-    certificate_volume,
-    config_volume,
+    CERTIFICATE_FILES,
+    SCRATCH_FILES,
+    Files,
+    config_files,
     container,
     deployment,
     home,
     http_probe,
-    mount,
     pod_template,
-    scratch_volume,
-    secret_volume,
+    secret_files,
 )
-from karmada.install.stores import node_selector, state_mount, state_volume, store_flags
+from karmada.install.stores import node_selector, state_files, store_flags
 from karmada.kube.objects.types import Obj
 
 SERVICE_RANGE = "10.96.0.0/12"
@@ -55,8 +52,7 @@ class Workload:
     app: str
     flags: Sequence[str]
     """The usual command line; the program is the first word."""
-    mounts: Sequence[Obj]
-    volumes: Sequence[Obj]
+    files: Sequence[Files]
     ports: Sequence[tuple[str, int]]
     probes: Obj
     flag_name: str = ""
@@ -71,18 +67,18 @@ def build(work: Workload, options: Options) -> Obj:
     name = work.flag_name or work.app
     component = options.of(name)
     on_node = work.stateful and options.store == "sqlite" and options.volume.mode == "hostPath"
+    files = [*work.files, SCRATCH_FILES, *([state_files(work.app, options)] if work.stateful else [])]
     main = container(
         work.app,
         options.images.component(name, component.image),
         command_line(list(work.flags), component.extra_args),
-        mounts=[*work.mounts, SCRATCH_MOUNT, *([state_mount()] if work.stateful else [])],
+        mounts=[each.mount for each in files],
         ports=work.ports,
         probes=work.probes,
         pull_policy=options.images.pull_policy,
         env=[home()] if work.stateful else [],
     )
-    state = [state_volume(work.app, options)] if work.stateful else []
-    volumes = [*work.volumes, scratch_volume("scratch"), *state]
+    volumes = [each.volume for each in files]
     template = pod_template(work.app, main, volumes, component, options.images, more_labels=work.labels, root=on_node)
     if on_node:
         template["spec"]["nodeSelector"] = node_selector(options.volume)
@@ -102,6 +98,14 @@ def healthy(http_port: int) -> Obj:
     }
 
 
+def serving_probes() -> Obj:
+    """Return the probes of an API behind the control plane's."""
+    return {
+        "readinessProbe": http_probe("/readyz", SERVING_PORT, 1, 3, 15),
+        "livenessProbe": http_probe("/healthz", SERVING_PORT, 10, 10, 15),
+    }
+
+
 # the API server
 
 
@@ -114,8 +118,7 @@ def serving_api(flags: list[str], options: Options) -> Obj:
     work = Workload(
         app=API_SERVER,
         flags=flags,
-        mounts=[CERTIFICATE_MOUNT],
-        volumes=[certificate_volume()],
+        files=[CERTIFICATE_FILES],
         ports=[("server", API_PORT)],
         probes=api_server_probes(),
         stateful=True,
@@ -177,17 +180,12 @@ def aggregated(options: Options) -> Obj:
         *store_flags(options),
         *SERVING,
     )
-    probes = {
-        "readinessProbe": http_probe("/readyz", SERVING_PORT, 1, 3, 15),
-        "livenessProbe": http_probe("/healthz", SERVING_PORT, 10, 10, 15),
-    }
     work = Workload(
         app=AGGREGATED,
         flags=flags,
-        mounts=[CONFIG_MOUNT, CERTIFICATE_MOUNT],
-        volumes=[config_volume(AGGREGATED), certificate_volume()],
+        files=[config_files(AGGREGATED), CERTIFICATE_FILES],
         ports=[("https", SERVING_PORT)],
-        probes=probes,
+        probes=serving_probes(),
         labels={"apiserver": "true"},
         stateful=True,
     )
@@ -218,8 +216,7 @@ def kube_controller_manager(options: Options) -> Obj:
         app=KUBE_CONTROLLER_MANAGER,
         flag_name=f"karmada-{KUBE_CONTROLLER_MANAGER}",
         flags=flags,
-        mounts=[CONFIG_MOUNT, CERTIFICATE_MOUNT],
-        volumes=[config_volume(KUBE_CONTROLLER_MANAGER), certificate_volume()],
+        files=[config_files(KUBE_CONTROLLER_MANAGER), CERTIFICATE_FILES],
         ports=[("server", 10257)],
         probes={
             "livenessProbe": http_probe("/healthz", 10257, 10, 10, 15, fails=8),
@@ -243,8 +240,7 @@ def scheduler(options: Options) -> Obj:
     work = Workload(
         app=SCHEDULER,
         flags=flags,
-        mounts=[CONFIG_MOUNT, CERTIFICATE_MOUNT],
-        volumes=[config_volume(SCHEDULER), certificate_volume()],
+        files=[config_files(SCHEDULER), CERTIFICATE_FILES],
         ports=[("metrics", 8080)],
         probes=healthy(http_port=10351),
     )
@@ -263,8 +259,7 @@ def controller_manager(options: Options) -> Obj:
     work = Workload(
         app=CONTROLLER_MANAGER,
         flags=flags,
-        mounts=[CONFIG_MOUNT],
-        volumes=[config_volume(CONTROLLER_MANAGER)],
+        files=[config_files(CONTROLLER_MANAGER)],
         ports=[("server", 10357), ("metrics", 8080)],
         probes=healthy(http_port=10357),
     )
@@ -284,8 +279,7 @@ def webhook(options: Options) -> Obj:
     work = Workload(
         app=WEBHOOK,
         flags=flags,
-        mounts=[CONFIG_MOUNT, mount(WEBHOOK_CERTIFICATE, WEBHOOK_FOLDER)],
-        volumes=[config_volume(WEBHOOK), secret_volume(WEBHOOK_CERTIFICATE, WEBHOOK_CERTIFICATE)],
+        files=[config_files(WEBHOOK), secret_files(WEBHOOK_CERTIFICATE, WEBHOOK_FOLDER)],
         ports=[("webhook", SERVING_PORT), ("metrics", 8080)],
         probes={"readinessProbe": http_probe("/readyz", SERVING_PORT, 0, 3, 5)},
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from karmada.install.images import ImageSource
 from karmada.install.names import (
@@ -109,25 +109,29 @@ def mount(name: str, folder: str, *, read_only: bool = True) -> Obj:
     return {**found, "readOnly": True} if read_only else found
 
 
+class Files(NamedTuple):
+    """A folder in a pod, and what is in it."""
+
+    mount: Obj
+    volume: Obj
+
+
 def secret_volume(name: str, secret: str) -> Obj:
     return {"name": name, "secret": {"secretName": secret, "defaultMode": _READABLE}}
 
 
-def config_volume(component: str) -> Obj:
-    return secret_volume("karmada-config", config_secret(component))
+def secret_files(secret: str, folder: str, *, name: str = "") -> Files:
+    """Return a Secret as files in this folder; `name` is that of the volume, if it is another."""
+    return Files(mount(name or secret, folder), secret_volume(name or secret, secret))
 
 
-def certificate_volume() -> Obj:
-    return secret_volume(CERTIFICATES, CERTIFICATES)
+def config_files(component: str) -> Files:
+    return secret_files(config_secret(component), CONFIG_FOLDER, name=CONFIG_VOLUME)
 
 
-def scratch_volume(name: str) -> Obj:
-    return {"name": name, "emptyDir": {}}
-
-
-CONFIG_MOUNT: Final = mount("karmada-config", CONFIG_FOLDER)
-CERTIFICATE_MOUNT: Final = mount(CERTIFICATES, PKI_FOLDER)
-SCRATCH_MOUNT: Final = mount("scratch", "/tmp", read_only=False)
+CONFIG_VOLUME: Final = "karmada-config"
+CERTIFICATE_FILES: Final = secret_files(CERTIFICATES, PKI_FOLDER)
+SCRATCH_FILES: Final = Files(mount("scratch", "/tmp", read_only=False), {"name": "scratch", "emptyDir": {}})
 
 
 # workloads

@@ -6,6 +6,7 @@ from typing import Final
 
 from karmada.install.names import CLAIM, ETCD, ETCD_NODE, PKI_FOLDER, STATE_FOLDER, service_host
 from karmada.install.options import Options, Volume
+from karmada.install.pods import Files
 from karmada.kube.objects.types import Obj
 
 _STATE: Final = "karmada-state"
@@ -66,18 +67,18 @@ def state_claim(app: str) -> str:
     return f"{app}-state"
 
 
-def state_volume(app: str, options: Options) -> Obj:
-    """Return the volume of a server's files: its state with SQLite, else nothing but keys that the store has, too."""
+def state_files(app: str, options: Options) -> Files:
+    """Return a server's own files: its state with SQLite, else nothing but keys that the store has, too."""
+    return Files({"name": _STATE, "mountPath": STATE_FOLDER}, _state_volume(app, options))
+
+
+def _state_volume(app: str, options: Options) -> Obj:
     volume = options.volume
     if options.store == "etcd" or volume.mode == "emptyDir":
         return {"name": _STATE, "emptyDir": {}}
     if volume.mode == "hostPath":
         return {"name": _STATE, "hostPath": {"path": f"{volume.path}/{app}", "type": "DirectoryOrCreate"}}
     return {"name": _STATE, "persistentVolumeClaim": {"claimName": state_claim(app)}}
-
-
-def state_mount() -> Obj:
-    return {"name": _STATE, "mountPath": STATE_FOLDER}
 
 
 def node_selector(volume: Volume) -> dict[str, str]:

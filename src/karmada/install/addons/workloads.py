@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from karmada.install.addons.settings import Settings
 from karmada.install.common_flags import DELEGATED, SERVING, estimator_flags
-from karmada.install.components import healthy
+from karmada.install.components import healthy, serving_probes
 from karmada.install.names import (
     CONFIG_FILE,
+    CONFIG_FOLDER,
     CONFIG_KEY,
     PKI_FOLDER,
     PROGRAMS,
@@ -22,18 +23,18 @@ from karmada.install.names import (
     service_host,
 )
 from karmada.install.pods import (
-    CERTIFICATE_MOUNT,
-    CONFIG_MOUNT,
-    SCRATCH_MOUNT,
-    certificate_volume,
-    config_volume,
+    CERTIFICATE_FILES,
+    CONFIG_VOLUME,
+    SCRATCH_FILES,
+    Files,
+    config_files,
     container,
     deployment,
     http_probe,
     labels_of,
     mount,
     pod_template,
-    scratch_volume,
+    secret_files,
     secret_volume,
     service_account,
 )
@@ -82,10 +83,10 @@ def estimator(settings: Settings) -> list[Obj]:
     ]
     served = {"tcpSocket": {"port": ESTIMATOR_PORT}, "periodSeconds": 3, "timeoutSeconds": 5, "failureThreshold": 3}
     probes = {**healthy(http_port=10351), "readinessProbe": served}
-    mounts = [CERTIFICATE_MOUNT, {"name": "member-config", "mountPath": file, "subPath": secret, "readOnly": True}]
-    volumes = [certificate_volume(), secret_volume("member-config", secret)]
+    member = {"name": "member-config", "mountPath": file, "subPath": secret, "readOnly": True}
+    files = [CERTIFICATE_FILES, Files(member, secret_volume("member-config", secret))]
     ports = [("server", ESTIMATOR_PORT), _METRICS]
-    found = _workload(name, ESTIMATOR, settings, flags, probes, ports, (mounts, volumes), {"cluster": cluster})
+    found = _workload(name, ESTIMATOR, settings, flags, probes, ports, files, {"cluster": cluster})
     access = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -103,11 +104,8 @@ def metrics_adapter(settings: Settings) -> list[Obj]:
         "--metrics-bind-address=$(POD_IP):8080",
         "--v=2",
     ]
-    probes = {
-        "readinessProbe": http_probe("/readyz", SERVING_PORT, 1, 3, 15),
-        "livenessProbe": http_probe("/healthz", SERVING_PORT, 10, 10, 15),
-    }
-    found = _workload(METRICS_ADAPTER, METRICS_ADAPTER, settings, flags, probes, [("https", SERVING_PORT), _METRICS])
+    ports = [("https", SERVING_PORT), _METRICS]
+    found = _workload(METRICS_ADAPTER, METRICS_ADAPTER, settings, flags, serving_probes(), ports)
     return [_service(METRICS_ADAPTER, settings, "https", 443, SERVING_PORT), *found]
 
 
@@ -127,11 +125,11 @@ def dashboard(settings: Settings) -> list[Obj]:
     Neither a kubeconfig with a user nor a key of the control plane. It listens on all addresses, since a forwarded port
     arrives at the pod's loopback.
     """
-    mounts, volumes = [CONFIG_MOUNT], [{"name": CONFIG_MOUNT["name"], "configMap": {"name": DASHBOARD}}]
+    way_in = {"name": CONFIG_VOLUME, "configMap": {"name": DASHBOARD}}
+    files = [Files(mount(CONFIG_VOLUME, CONFIG_FOLDER), way_in)]
     serving = ["--cert-dir=/tmp/certificates"]
     if settings.serving_secret:
-        mounts.append(mount("serving-cert", _SERVING_FOLDER))
-        volumes.append(secret_volume("serving-cert", settings.serving_secret))
+        files.append(secret_files(settings.serving_secret, _SERVING_FOLDER, name="serving-cert"))
         serving = [f"--tls-cert-file={_SERVING_FOLDER}/tls.crt", f"--tls-private-key-file={_SERVING_FOLDER}/tls.key"]
     flags = [
         f"--kubeconfig={CONFIG_FILE}",
@@ -147,7 +145,7 @@ def dashboard(settings: Settings) -> list[Obj]:
         "readinessProbe": http_probe("/readyz", _DASHBOARD_HEALTH, 0, 3, 5, tls=False),
     }
     ports = [("https", DASHBOARD_PORT), _METRICS]
-    found = _workload(DASHBOARD, DASHBOARD, settings, flags, probes, ports, (mounts, volumes))
+    found = _workload(DASHBOARD, DASHBOARD, settings, flags, probes, ports, files)
     way = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -190,23 +188,22 @@ def _workload(
     flags: Sequence[str],
     probes: Obj,
     ports: Sequence[tuple[str, int]],
-    files: tuple[Sequence[Obj], Sequence[Obj]] | None = None,
+    files: Sequence[Files] = (),
     labels: Obj | None = None,
 ) -> list[Obj]:
-    """Account and Deployment; `files` are mounts and volumes, those of a client of the control plane by default."""
+    """Account and Deployment; `files` are those of a client of the control plane by default."""
     component, images = settings.of(addon), settings.images
-    mounts, volumes = files or ([CONFIG_MOUNT, CERTIFICATE_MOUNT], [config_volume(addon), certificate_volume()])
+    files = [*(files or (config_files(addon), CERTIFICATE_FILES)), SCRATCH_FILES]
     main = container(
         addon,
         images.component(addon, component.image),
         [f"{PROGRAMS}/{addon}", *flags],
-        mounts=[*mounts, SCRATCH_MOUNT],
+        mounts=[each.mount for each in files],
         ports=ports,
         probes=probes,
         pull_policy=images.pull_policy,
     )
-    volumes = [*volumes, scratch_volume("scratch")]
-    template = pod_template(name, main, volumes, component, images, more_labels=labels)
+    template = pod_template(name, main, [each.volume for each in files], component, images, more_labels=labels)
     made = deployment(name, settings.namespace, component.replicas, template)
     return [_labelled(service_account(name, settings.namespace), name), _labelled(made, name, labels)]
 
