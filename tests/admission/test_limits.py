@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
-from karmada.admission.limits import excess
+from karmada.admission.limits import LIMITS, excess, limit_errors, set_limits, size_errors
 from karmada.kube.objects.types import Obj
 from tests.support.counting import counted_calls
 
@@ -101,3 +102,36 @@ def test_what_makes_a_stored_policy_slow_is_told() -> None:
         "spec.placement.clusterAffinities: Too many: 101: must have at most 100 items"
     ]
     assert [wrong.field for wrong in excess(policy(resourceSelectors=[WEB] * 1001))] == ["spec.resourceSelectors"]
+
+
+def test_limits_are_set_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LIMITS, "clusterAffinities", 100)
+    assert limit_errors(terms(101), None)
+    set_limits(["clusterAffinities=200"])
+    assert not limit_errors(terms(101), None)
+    assert limit_errors(terms(201), None)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("clusters=1", "unknown limit 'clusters': expected one of resourceSelectors, "),
+        ("metrics=0", "limit metrics: expected a number above 0, not '0'"),
+        ("metrics", "limit metrics: expected a number above 0, not ''"),
+    ],
+)
+def test_a_limit_that_cannot_be_set_is_named(given: str, why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        set_limits([given])
+
+
+def test_overriders_fit_into_the_annotation_that_records_them() -> None:
+    def of_bytes(number: int) -> Obj:
+        plaintext = [{"path": "/data/a", "operator": "add", "value": "x" * number}]
+        return policy(overrideRules=[{"overriders": {"plaintext": plaintext}}])
+
+    [error] = size_errors(of_bytes(262_144), None)
+    assert str(error) == "spec.overrideRules: Too long: may not be more than 262144 bytes"
+    assert not size_errors(of_bytes(262_000), None)
+    assert not size_errors(of_bytes(262_144), of_bytes(262_145))
+    assert size_errors(of_bytes(262_145), of_bytes(262_144))

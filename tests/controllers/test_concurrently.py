@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 
 import pytest
 
 from karmada.controllers.concurrently import for_each, outcomes_of
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.runtime import time_slice
 
 
 @pytest.mark.parametrize(("items", "limit"), [(0, 3), (1, 3), (3, 3), (10, 3), (10, 100)])
@@ -55,3 +57,23 @@ async def test_all_errors_are_raised_in_one_after_the_last_call() -> None:
     with pytest.raises(ApiError, match=r"no 0.*no 1"):
         await for_each(range(4), call, limit=2)
     assert called == [0, 1, 2, 3]
+
+
+async def test_calls_that_never_wait_run_in_slices_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = count(step=time_slice.SLICE_SECONDS / 10)
+    monkeypatch.setattr(time_slice, "perf_counter", lambda: next(ticks))
+    slices = [0]
+
+    async def other() -> None:
+        while True:
+            slices.append(0)
+            await asyncio.sleep(0)
+
+    async def call(_item: int) -> None:
+        slices[-1] += 1
+
+    watching = asyncio.create_task(other())
+    await for_each(range(1000), call, limit=32)
+    watching.cancel()
+    assert sum(slices) == 1000
+    assert max(slices) <= 32

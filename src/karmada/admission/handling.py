@@ -7,18 +7,23 @@ never pays for the check, and the refusal says what is wrong with the shape.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, TypeVar
 
 from karmada.admission.context import BAD_REQUEST, Context, Refusal, in_one_text
 from karmada.admission.limits import GROUPS, limit_errors
 from karmada.admission.table import Hook
+from karmada.kube.objects.errors import FieldError
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.api.kind import Resource
 
+_WRITTEN_BY_USERS = (*GROUPS, "config.karmada.io")
+"""Groups of objects that may be large, and of which few are written."""
+T = TypeVar("T")
 _MALFORMED = (AttributeError, KeyError, IndexError, TypeError, ValueError)
 
 
@@ -36,15 +41,27 @@ async def run_validating(hook: Hook, obj: Obj, old: Obj | None, context: Context
     """Run a validating hook; raises Refusal with everything that is wrong."""
     assert hook.validate is not None
     try:
-        errors = limit_errors(obj, old) if hook.resource.group in GROUPS else []
-        if not errors:
-            found = hook.validate(obj, old, context)
-            errors = found if isinstance(found, list) else await found
+        found = await _aside_if_large(hook, obj, partial(_errors, hook, obj, old, context))
+        errors = found if isinstance(found, list) else await found
     except _MALFORMED as error:
         _check_shape(obj, error)
         raise
     if errors:
         raise Refusal(in_one_text(errors))
+
+
+async def _aside_if_large(hook: Hook, obj: Obj, work: Callable[[], T]) -> T:
+    if hook.resource.group not in _WRITTEN_BY_USERS:
+        return work()
+    from karmada.kube.runtime.aside import ASIDE, is_large  # with asyncio, which a process may not need
+
+    return await ASIDE.run(work) if is_large(obj) else work()
+
+
+def _errors(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> list[FieldError] | Awaitable[list[FieldError]]:
+    assert hook.validate is not None
+    errors = limit_errors(obj, old) if hook.resource.group in GROUPS else []
+    return errors or hook.validate(obj, old, context)
 
 
 def _check_shape(obj: Obj, error: Exception) -> None:

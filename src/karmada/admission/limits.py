@@ -5,18 +5,20 @@ An object that is over a limit from before may be changed as long as it does not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from karmada.kube.objects.errors import FieldError, too_many
+import orjson
+
+from karmada.kube.objects.errors import FieldError, too_long, too_many
 from karmada.kube.objects.types import Obj
 
 GROUPS: Final = ("policy.karmada.io", "autoscaling.karmada.io")
-LIMITS: Final = {
+LIMITS: Final[dict[str, int]] = {
     "resourceSelectors": 1_000,
     "matchLabels": 64,
     "matchExpressions": 64,
-    "matchExpressions in all": 5_000,
+    "matchExpressions-in-all": 5_000,
     "values": 1_000,
     "clusterAffinities": 100,
     "overflowAffinities": 100,
@@ -26,11 +28,24 @@ LIMITS: Final = {
     "clusterTolerations": 100,
     "dependentOverrides": 100,
     "overrideRules": 1_000,
-    "overriders in all": 1_000,
+    "overriders-in-all": 1_000,
+    "overriders-bytes": 256 * 1024,
+    "placement-bytes": 64 * 1024,
     "metrics": 64,
 }
-"""Items of a field, or of all fields of that name in one object."""
-_EXPRESSIONS, _OVERRIDERS = "matchExpressions in all", "overriders in all"
+"""Items of a field, or of all fields of that name in one object; or bytes of what is written into an annotation."""
+_EXPRESSIONS, _OVERRIDERS = "matchExpressions-in-all", "overriders-in-all"
+
+
+def set_limits(given: Iterable[str]) -> None:
+    """Set limits of this process, each NAME=NUMBER; ValueError for any other."""
+    for text in given:
+        name, _, number = text.partition("=")
+        if name not in LIMITS:
+            raise ValueError(f"unknown limit {name!r}: expected one of {', '.join(LIMITS)}")
+        if not (number.isascii() and number.isdigit() and 0 < int(number) < 2**31):
+            raise ValueError(f"limit {name}: expected a number above 0, not {number!r}")
+        LIMITS[name] = int(number)
 
 
 class _Most(NamedTuple):
@@ -51,6 +66,21 @@ def limit_errors(obj: Obj, old: Obj | None) -> list[FieldError]:
     ]
 
 
+def size_errors(obj: Obj, old: Obj | None) -> list[FieldError]:
+    """Refuse overriders that do not fit into the annotation in which a Work says what was overridden."""
+    most, size = LIMITS["overriders-bytes"], _overriders_size(obj)
+    if size <= most or (old is not None and size <= _overriders_size(old)):
+        return []
+    path = "spec.overrideRules" if "overrideRules" in obj["spec"] else "spec.overriders"
+    return [too_long(path, most)]
+
+
+def _overriders_size(policy: Obj) -> int:
+    spec = policy.get("spec") or {}
+    held = [spec[name] for name in ("overrideRules", "overriders") if name in spec]
+    return len(orjson.dumps(held)) if held else 0
+
+
 def excess(policy: Obj) -> list[FieldError]:
     """Return what makes a stored policy slow to handle: more selectors or terms than a new one could have."""
     spec = policy.get("spec") or {}
@@ -67,9 +97,9 @@ def _counts(obj: Obj) -> dict[str, _Most]:
     found = {_EXPRESSIONS: _Most(0, "spec"), _OVERRIDERS: _Most(0, "spec")}
     for name, path, count in _fields(obj.get("spec"), "spec"):
         if name == "matchExpressions":
-            found[_EXPRESSIONS] = _Most(found[_EXPRESSIONS].number + count, f"spec ({_EXPRESSIONS})")
+            found[_EXPRESSIONS] = _Most(found[_EXPRESSIONS].number + count, "spec (matchExpressions in all)")
         if name == "overriders":
-            found[_OVERRIDERS] = _Most(found[_OVERRIDERS].number + count, f"spec ({_OVERRIDERS})")
+            found[_OVERRIDERS] = _Most(found[_OVERRIDERS].number + count, "spec (overriders in all)")
         elif name in LIMITS and count > found.get(name, _Most(-1, "")).number:
             found[name] = _Most(count, path)
     return found

@@ -12,6 +12,7 @@ from typing import Any
 
 from karmada.admission.affinity import check_affinity
 from karmada.admission.context import Context
+from karmada.admission.limits import size_errors
 from karmada.admission.selectors import check_namespace, fill_namespace
 from karmada.admission.tidying import AFFINITY, SELECTOR, drop_empty
 from karmada.kube.kinds import checks
@@ -64,12 +65,12 @@ def validate(policy: Obj, old: Obj | None, _context: Context) -> list[FieldError
     )
     errors = _validate(policy["spec"], namespaced=True, kinds=[group_kind_of(selector) for selector in named])
     check_namespace(errors, policy["spec"], policy["metadata"].get("namespace") or "")
-    return errors
+    return errors or size_errors(policy, old)
 
 
-def validate_cluster_wide(policy: Obj, _old: Obj | None, _context: Context) -> list[FieldError]:
+def validate_cluster_wide(policy: Obj, old: Obj | None, _context: Context) -> list[FieldError]:
     """ClusterOverridePolicy."""
-    return _validate(policy["spec"], namespaced=False)
+    return _validate(policy["spec"], namespaced=False) or size_errors(policy, old)
 
 
 def _validate(spec: Obj, *, namespaced: bool, kinds: Sequence[GroupKind] = ()) -> list[FieldError]:

@@ -8,13 +8,13 @@ from typing import Any
 import orjson
 
 from karmada.admission.affinity import check_affinity
+from karmada.admission.limits import LIMITS
 from karmada.kube.kinds import checks
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, invalid, not_supported, too_long
 from karmada.kube.objects.types import Obj
 
 PATH = "spec.placement"
-MAX_PLACEMENT = 64 * 1024
 """Bytes of a policy's placement, which each binding also carries in an annotation: of these 256 kB are allowed."""
 TOLERATION_OPERATORS = ("", "Exists", "Equal")
 _INLINE = ("labelSelector", "fieldSelector", "clusterNames", "exclude")
@@ -45,8 +45,9 @@ def _is_divided(scheduling: Obj) -> bool:
 def check_placement_size(errors: list[FieldError], placement: Obj, before: Obj) -> None:
     """Refuse a placement that is too large for what is written from it, unless it was as large before."""
     size = len(orjson.dumps(placement))
-    if size > MAX_PLACEMENT and size > len(orjson.dumps(before)):
-        errors.append(too_long(PATH, MAX_PLACEMENT))
+    most = LIMITS["placement-bytes"]
+    if size > most and size > len(orjson.dumps(before)):
+        errors.append(too_long(PATH, most))
 
 
 def check_placement(errors: list[FieldError], placement: Obj) -> None:

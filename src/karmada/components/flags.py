@@ -258,8 +258,26 @@ def health_address_from(given: Given) -> Address | None:
 
 # admission
 
-admission_flags = switch(
-    "--allow-no-execute-taint-policy", False, "Allow ClusterTaintPolicies to add NoExecute taints to clusters."
+
+def _limits(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> None:
+    from karmada.admission.limits import set_limits
+
+    try:
+        set_limits(given)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+admission_flags = together(
+    switch("--allow-no-execute-taint-policy", False, "Allow ClusterTaintPolicies to add NoExecute taints to clusters."),
+    click.option(
+        "--admission-limit",
+        multiple=True,
+        callback=_limits,
+        expose_value=False,
+        metavar="NAME=NUMBER",
+        help="Items or bytes that policies and autoscalers may have of a field; can be repeated.",
+    ),
 )
 
 insecure_members_flag = switch(

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
 from karmada.controllers.errors import raise_together
+from karmada.kube.runtime.time_slice import TimeSlice
 
 _LIMIT: Final = 32
 T = TypeVar("T")
@@ -23,14 +24,18 @@ async def outcomes_of(
 ) -> list[R | BaseException]:
     """Return what `call(item)` returned or raised, for every item in order, by `limit` tasks.
 
-    One at a time, they run in the caller's own task.
+    One at a time, they run in the caller's own task. Calls that never wait run in slices.
     """
     waiting = list(items)
     outcomes: list[R | BaseException] = [asyncio.CancelledError()] * len(waiting)
     following = iter(range(len(waiting)))
 
+    turn = TimeSlice()  # of all of them together
+
     async def work() -> None:
         for position in following:
+            if turn.is_over():
+                await turn.next()
             try:
                 outcomes[position] = await call(waiting[position])
             except Exception as error:  # noqa: BLE001 - the caller decides

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from karmada.kube.kinds.admission_expressions import MOST_VARIABLES
 from karmada.kube.kinds.admissionregistration import validate_mutating_policy, validate_policy, validate_webhooks
 from karmada.kube.objects.types import Obj
 from tests.support.cases import cases
@@ -94,6 +95,15 @@ def test_variables_are_known_to_what_follows_them_with_their_types() -> None:
         'spec.validations[1].expression: Invalid value: "variables.n": must evaluate to bool but got int',
         'spec.validations[2].expression: Invalid value: "variables.odd": compilation failed: ERROR: <input>:1:10: '
         "undefined field 'odd'\n | variables.odd\n | .........^",
+    ]
+
+
+def test_a_policy_has_only_so_many_variables() -> None:
+    variables = [{"name": f"v{number}", "expression": "1"} for number in range(MOST_VARIABLES + 1)]
+    validations = [{"expression": "true"}]
+    assert texts(policy(variables=variables[:-1], validations=validations)) == []
+    assert texts(policy(variables=variables, validations=validations)) == [
+        "spec.variables: Too many: 501: must have at most 500 items"
     ]
 
 

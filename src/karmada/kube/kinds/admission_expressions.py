@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_CONDITIONS = 64
 MOST_ANNOTATIONS = 20
+MOST_VARIABLES = 500
+"""Each is compiled with the types of all before it."""
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
 _NOT_GIVEN = "expression is not specified"
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
@@ -47,6 +49,9 @@ class Declared:
         return environment(params=self._params, variables=self._variables if variables else None)
 
     def check_variables(self, errors: list[FieldError], path: str, variables: list[Obj]) -> None:
+        if len(variables) > MOST_VARIABLES:
+            errors.append(too_many(path, len(variables), MOST_VARIABLES))
+            return
         for index, variable in enumerate(variables):
             name, place = variable.get("name") or "", f"{path}[{index}]"
             if not name.strip():

@@ -52,3 +52,11 @@ async def test_a_refusal_comes_back_from_the_thread() -> None:
 
     with pytest.raises(BadRequest, match="no"):
         await aside(request(b"x" * LARGE), refuse)
+
+
+@pytest.mark.parametrize(("size", "here"), [(100, True), (LARGE, False)])
+async def test_the_work_of_a_large_object_that_came_parsed_leaves_the_loop(size: int, here: bool) -> None:
+    made = request(b"")
+    made.obj = {"data": {"text": "x" * size}}
+    thread = await aside(made, threading.get_ident)
+    assert (thread == threading.get_ident()) is here

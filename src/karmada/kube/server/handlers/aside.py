@@ -14,7 +14,7 @@ T = TypeVar("T")
 async def aside(request: Request, work: Callable[..., T], *arguments: object) -> T:
     """Return the result of the work: done here at once, or in the thread if the request may take long."""
     body = request.body
-    may_take_long = request.live_bytes >= LARGE or len(body) >= LARGE
+    may_take_long = request.live_bytes >= LARGE or request.sent_bytes >= LARGE
     if not may_take_long and (b"&" in body or b"*" in body):  # YAML with aliases
         may_take_long = "yaml" in request.headers.get("Content-Type", "").lower()
     if not may_take_long:

@@ -238,7 +238,7 @@ class Writes:
                     if not dry_run:
                         await self.remove(resource, scope.namespace, entry)  # in one event with its last state
                     return ObjectResult(obj=new, resource=resource)
-                if same_but_times(old, new) and not self._cache.store.is_stale(entry.key):
+                if await aside(scope.request, same_but_times, old, new) and not self._cache.store.is_stale(entry.key):
                     await self._verify_unchanged(resource, scope.namespace, entry)
                     return await versions.shown(resource, entry)
             if dry_run:
