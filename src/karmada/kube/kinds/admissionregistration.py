@@ -31,30 +31,29 @@ _ACTIONS = ("Audit", "Deny", "Warn")
 
 
 def _default_match(holder: Obj) -> None:
-    fill_text(holder, "matchPolicy", "Equivalent")
-    fill(holder, "namespaceSelector", {})
-    fill(holder, "objectSelector", {})
+    fill_text(holder, matchPolicy="Equivalent")
+    fill(holder, namespaceSelector={}, objectSelector={})
 
 
 def _default_scope(rules: list[Obj] | None) -> None:
     for rule in rules or ():
-        fill_text(rule, "scope", "*")
+        fill_text(rule, scope="*")
 
 
 def _default_webhook(webhook: Obj) -> None:
-    fill_text(webhook, "failurePolicy", "Fail")
+    fill_text(webhook, failurePolicy="Fail")
     _default_match(webhook)
-    fill(webhook, "timeoutSeconds", 10)
+    fill(webhook, timeoutSeconds=10)
     _default_scope(webhook.get("rules"))
     service = (webhook.get("clientConfig") or {}).get("service")
     if service is not None:
-        fill(service, "port", 443)
+        fill(service, port=443)
 
 
 def default_mutating(obj: Obj) -> None:
     for webhook in obj.get("webhooks") or ():
         _default_webhook(webhook)
-        fill_text(webhook, "reinvocationPolicy", "Never")
+        fill_text(webhook, reinvocationPolicy="Never")
 
 
 def default_validating(obj: Obj) -> None:
@@ -64,7 +63,7 @@ def default_validating(obj: Obj) -> None:
 
 def default_policy(obj: Obj) -> None:
     spec = part(obj, "spec")
-    fill_text(spec, "failurePolicy", "Fail")
+    fill_text(spec, failurePolicy="Fail")
     constraints = spec.get("matchConstraints")
     if constraints is not None:
         _default_match(constraints)

@@ -26,7 +26,7 @@ def local_available(since: str) -> Obj:
 def default(obj: Obj) -> None:
     service = (obj.get("spec") or {}).get("service")
     if service is not None:
-        fill(service, "port", 443)
+        fill(service, port=443)
 
 
 def prepare_create(obj: Obj) -> None:

@@ -22,16 +22,16 @@ _MAX_PERIOD, _MAX_STABILIZATION = 1800, 3600
 
 def default(obj: Obj) -> None:
     spec = part(obj, "spec")
-    fill(spec, "minReplicas", 1)
+    fill(spec, minReplicas=1)
     if not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
     behavior = spec.get("behavior")
     if behavior is not None:
         up, down = part(behavior, "scaleUp"), part(behavior, "scaleDown")
-        fill(up, "stabilizationWindowSeconds", 0)
+        fill(up, stabilizationWindowSeconds=0)
         for rules in (up, down):
-            fill_text(rules, "selectPolicy", "Max")
+            fill_text(rules, selectPolicy="Max")
         if not up.get("policies"):
             up["policies"] = [_policy("Pods", 4), _policy("Percent", 100)]
         if not down.get("policies"):

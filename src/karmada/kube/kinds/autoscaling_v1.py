@@ -164,7 +164,7 @@ def from_v2(obj: Obj) -> Obj:
     conditions = status.pop("conditions", None)
     if conditions:
         extra[CONDITIONS] = _dump(conditions)
-    fill(status, "currentReplicas", 0)
+    fill(status, currentReplicas=0)
     if extra:
         meta = new["metadata"]
         meta["annotations"] = {**(meta.get("annotations") or {}), **extra}
@@ -205,7 +205,7 @@ def to_v2(obj: Obj) -> Obj:
     conditions = _dicts(_load(annotations, CONDITIONS))
     if conditions:
         status["conditions"] = conditions
-    fill(status, "desiredReplicas", 0)
+    fill(status, desiredReplicas=0)
     _drop_annotations(new, annotations)
     autoscaling.default(new)
     return new
@@ -226,7 +226,7 @@ def _drop_annotations(obj: Obj, annotations: Obj) -> None:
 
 
 def default(obj: Obj) -> None:
-    fill(part(obj, "spec"), "minReplicas", 1)
+    fill(part(obj, "spec"), minReplicas=1)
 
 
 def validate(obj: Obj) -> list[FieldError]:

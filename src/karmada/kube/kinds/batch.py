@@ -34,16 +34,14 @@ _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
 def default_job_spec(spec: Obj) -> None:
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
-    fill(spec, "parallelism", 1)
-    fill(spec, "backoffLimit", checks.MAX_INT32 if spec.get("backoffLimitPerIndex") is not None else 6)
-    fill_text(spec, "completionMode", "NonIndexed")
-    fill(spec, "suspend", False)
-    fill(spec, "manualSelector", False)
+    fill(spec, parallelism=1, backoffLimit=checks.MAX_INT32 if spec.get("backoffLimitPerIndex") is not None else 6)
+    fill_text(spec, completionMode="NonIndexed")
+    fill(spec, suspend=False, manualSelector=False)
     policy = spec.get("podFailurePolicy")
-    fill_text(spec, "podReplacementPolicy", "TerminatingOrFailed" if policy is None else "Failed")
+    fill_text(spec, podReplacementPolicy="TerminatingOrFailed" if policy is None else "Failed")
     for rule in (policy or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
-            fill_text(pattern, "status", "True")
+            fill_text(pattern, status="True")
     default_template(part(spec, "template"))
 
 
@@ -58,10 +56,8 @@ def default_job(obj: Obj) -> None:
 
 def default_cronjob(obj: Obj) -> None:
     spec = part(obj, "spec")
-    fill_text(spec, "concurrencyPolicy", "Allow")
-    fill(spec, "suspend", False)
-    fill(spec, "successfulJobsHistoryLimit", 3)
-    fill(spec, "failedJobsHistoryLimit", 1)
+    fill_text(spec, concurrencyPolicy="Allow")
+    fill(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
     # A template's Job gets its mode, selector and policies when it becomes a Job.
     default_template(part(part(part(spec, "jobTemplate"), "spec"), "template"))
 

@@ -17,7 +17,7 @@ _CORE_SOURCE = "must be 'PersistentVolumeClaim' when referencing the default api
 
 
 def default_claim_spec(spec: Obj) -> None:
-    fill_text(spec, "volumeMode", "Filesystem")
+    fill_text(spec, volumeMode="Filesystem")
     if spec.get("resources"):
         checks.canonical_quantities(spec["resources"], "limits", "requests")
 
@@ -26,8 +26,7 @@ def share_data_source(spec: Obj) -> None:
     """In place: what a claim is filled from stands in both fields, unless it is in another namespace."""
     source = spec.get("dataSource") or spec.get("dataSourceRef")
     if source and not source.get("namespace"):
-        fill(spec, "dataSource", dict(source))
-        fill(spec, "dataSourceRef", dict(source))
+        fill(spec, dataSource=dict(source), dataSourceRef=dict(source))
 
 
 def claim_spec(errors: list[FieldError], path: str, spec: Obj) -> None:

@@ -23,7 +23,7 @@ _MAX_ENDPOINTS, _MAX_PORTS, _MAX_ADDRESSES = 1000, 20000, 100
 def default_endpoints(obj: Obj) -> None:
     for subset in obj.get("subsets") or ():
         for port in subset.get("ports") or ():
-            fill_text(port, "protocol", "TCP")
+            fill_text(port, protocol="TCP")
 
 
 def validate_endpoints(obj: Obj) -> list[FieldError]:
@@ -52,8 +52,8 @@ def validate_endpoints(obj: Obj) -> list[FieldError]:
 
 def default_slice(obj: Obj) -> None:
     for port in obj.get("ports") or ():
-        fill(port, "name", "")
-        fill_text(port, "protocol", "TCP")
+        fill(port, name="")
+        fill_text(port, protocol="TCP")
 
 
 def validate_slice(obj: Obj) -> list[FieldError]:

@@ -15,15 +15,17 @@ def part(holder: Obj, key: str) -> Obj:
     return found
 
 
-def fill(holder: Obj, key: str, value: Any) -> None:
-    if holder.get(key) is None:
-        holder[key] = value
+def fill(holder: Obj, **defaults: Any) -> None:
+    for key, value in defaults.items():
+        if holder.get(key) is None:
+            holder[key] = value
 
 
-def fill_text(holder: Obj, key: str, value: str) -> None:
-    """Fill in a text; an empty string counts as absent."""
-    if not holder.get(key):
-        holder[key] = value
+def fill_text(holder: Obj, **defaults: str) -> None:
+    """Fill in texts; an empty string counts as absent."""
+    for key, value in defaults.items():
+        if not holder.get(key):
+            holder[key] = value
 
 
 def set_zero(obj: Obj, *keys: str) -> None:

@@ -16,19 +16,17 @@ _DISTINGUISHERS = ("ByNamespace", "ByUser")
 
 
 def default_flow_schema(obj: Obj) -> None:
-    fill(part(obj, "spec"), "matchingPrecedence", PRECEDENCE)
+    fill(part(obj, "spec"), matchingPrecedence=PRECEDENCE)
 
 
 def default_priority_level(obj: Obj) -> None:
     spec = part(obj, "spec")
     limited, exempt = spec.get("limited"), spec.get("exempt")
     if exempt is not None:
-        fill(exempt, "nominalConcurrencyShares", 0)
-        fill(exempt, "lendablePercent", 0)
+        fill(exempt, nominalConcurrencyShares=0, lendablePercent=0)
     if limited is None:
         return
-    fill(limited, "nominalConcurrencyShares", 30)
-    fill(limited, "lendablePercent", 0)
+    fill(limited, nominalConcurrencyShares=30, lendablePercent=0)
     queuing = part(limited, "limitResponse").get("queuing")
     if queuing is not None:
         for key, value in _QUEUING:

@@ -137,7 +137,7 @@ def validate_ingress_status(obj: Obj, _old: Obj) -> list[FieldError]:
 def default_ingress_class(obj: Obj) -> None:
     parameters = (obj.get("spec") or {}).get("parameters")
     if parameters is not None:
-        fill_text(parameters, "scope", "Cluster")
+        fill_text(parameters, scope="Cluster")
 
 
 def validate_ingress_class(obj: Obj) -> list[FieldError]:
@@ -182,7 +182,7 @@ def default_network_policy(obj: Obj) -> None:
     for kind in ("ingress", "egress"):
         for rule in spec.get(kind) or ():
             for port in rule.get("ports") or ():
-                fill(port, "protocol", "TCP")
+                fill(port, protocol="TCP")
 
 
 def validate_network_policy(obj: Obj) -> list[FieldError]:

@@ -7,6 +7,7 @@ Pod itself). Writes of templates are warned about when the template changed, of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 
 from karmada.kube.kinds.checks import quantity
 from karmada.kube.objects import names
@@ -284,10 +285,16 @@ def fractional_bytes(path: str, amounts: Obj | None, *keys: str) -> Iterator[str
     if not amounts:
         return
     for key in keys:
-        amount = amounts.get(key)
-        parsed = quantity(amount) if amount is not None else None
-        if parsed is not None and parsed.milli() % 1000:
-            yield f'{path}[{key}]: fractional byte value "{parsed}" is invalid, must be an integer'
+        fraction = _fraction(amounts.get(key))
+        if fraction:
+            yield f'{path}[{key}]: fractional byte value "{fraction}" is invalid, must be an integer'
+
+
+@lru_cache(maxsize=4096)
+def _fraction(amount: str | float | None) -> str:
+    """Return an amount that is no whole number, as it is shown; "" for others."""
+    parsed = None if amount is None else quantity(amount)
+    return str(parsed) if parsed is not None and parsed.milli() % 1000 else ""
 
 
 def _annotated(container: Obj, where: str, annotations: Mapping[str, str], spec: Obj) -> Iterator[str]:

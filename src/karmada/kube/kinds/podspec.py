@@ -7,9 +7,10 @@ schema walk. Empty strings count as absent, as on the wire.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
 
 from karmada.kube.kinds.checks import canonical_quantity, canonical_resources
+from karmada.kube.kinds.filling import fill
 from karmada.kube.kinds.images import default_pull_policy
 from karmada.kube.kinds.pod_amounts import pod_resources
 from karmada.kube.objects.types import Obj
@@ -196,15 +197,6 @@ def _image(source: Obj) -> None:
         source["pullPolicy"] = default_pull_policy(source.get("reference") or "")
 
 
-def _fill(**defaults: Any) -> Callable[[Obj], None]:
-    def fill(source: Obj) -> None:
-        for key, value in defaults.items():
-            if source.get(key) is None:
-                source[key] = value
-
-    return fill
-
-
 _VOLUME_SOURCES: dict[str, Callable[[Obj], None]] = {
     "secret": _mode,
     "configMap": _mode,
@@ -214,19 +206,19 @@ _VOLUME_SOURCES: dict[str, Callable[[Obj], None]] = {
     "emptyDir": _empty_dir,
     "ephemeral": _ephemeral,
     "image": _image,
-    "iscsi": _fill(iscsiInterface="default"),
-    "rbd": _fill(pool="rbd", user="admin", keyring="/etc/ceph/keyring"),
-    "azureDisk": _fill(cachingMode="ReadWrite", kind="Shared", fsType="ext4", readOnly=False),
-    "scaleIO": _fill(storageMode="ThinProvisioned", fsType="xfs"),
+    "iscsi": partial(fill, iscsiInterface="default"),
+    "rbd": partial(fill, pool="rbd", user="admin", keyring="/etc/ceph/keyring"),
+    "azureDisk": partial(fill, cachingMode="ReadWrite", kind="Shared", fsType="ext4", readOnly=False),
+    "scaleIO": partial(fill, storageMode="ThinProvisioned", fsType="xfs"),
 }
 
 
 def default_volume_source(source: Obj) -> None:
     """Fill in the part that Pods' volumes and PersistentVolumes have in common."""
     for key, value in source.items():
-        fill = _VOLUME_SOURCES.get(key)
-        if fill is not None and isinstance(value, dict):
-            fill(value)
+        default = _VOLUME_SOURCES.get(key)
+        if default is not None and isinstance(value, dict):
+            default(value)
 
 
 def default_volume(volume: Obj) -> None:

@@ -25,11 +25,11 @@ def _default_spec(spec: Obj) -> None:
 
 
 def _default_request(request: Obj) -> None:
-    fill_text(request, "allocationMode", "ExactCount")
+    fill_text(request, allocationMode="ExactCount")
     if request["allocationMode"] == "ExactCount" and not request.get("count"):
         request["count"] = 1
     for toleration in request.get("tolerations") or ():
-        fill_text(toleration, "operator", "Equal")
+        fill_text(toleration, operator="Equal")
 
 
 def update_claim(obj: Obj, old: Obj) -> list[FieldError]:

@@ -15,8 +15,8 @@ _RESERVED = "priority class names with 'system-' prefix are reserved for system 
 
 
 def default_priority_class(obj: Obj) -> None:
-    fill_text(obj, "preemptionPolicy", "PreemptLowerPriority")
-    fill(obj, "value", 0)
+    fill_text(obj, preemptionPolicy="PreemptLowerPriority")
+    fill(obj, value=0)
 
 
 def validate_priority_class(obj: Obj) -> list[FieldError]:

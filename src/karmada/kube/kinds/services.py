@@ -61,26 +61,25 @@ def cluster_ips(spec: Obj) -> list[str]:
 
 def default(obj: Obj) -> None:
     spec = part(obj, "spec")
-    fill_text(spec, "type", "ClusterIP")
-    fill_text(spec, "sessionAffinity", "None")
+    fill_text(spec, type="ClusterIP", sessionAffinity="None")
     kind = spec["type"]
     if spec["sessionAffinity"] == "ClientIP":
-        fill(part(part(spec, "sessionAffinityConfig"), "clientIP"), "timeoutSeconds", 10800)
+        fill(part(part(spec, "sessionAffinityConfig"), "clientIP"), timeoutSeconds=10800)
     elif spec["sessionAffinity"] == "None":
         spec.pop("sessionAffinityConfig", None)
     for port in spec.get("ports") or ():
-        fill_text(port, "protocol", "TCP")
+        fill_text(port, protocol="TCP")
         if not port.get("targetPort"):
             port["targetPort"] = port.get("port")
     if kind in ("NodePort", "LoadBalancer"):
-        fill_text(spec, "externalTrafficPolicy", "Cluster")
+        fill_text(spec, externalTrafficPolicy="Cluster")
     if kind != "ExternalName":
-        fill_text(spec, "internalTrafficPolicy", "Cluster")
+        fill_text(spec, internalTrafficPolicy="Cluster")
     if kind == "LoadBalancer":
-        fill(spec, "allocateLoadBalancerNodePorts", True)
+        fill(spec, allocateLoadBalancerNodePorts=True)
         for ingress in ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
             if ingress.get("ip"):
-                fill(ingress, "ipMode", "VIP")
+                fill(ingress, ipMode="VIP")
 
 
 def prepare_create(obj: Obj) -> None:

@@ -48,8 +48,7 @@ def default_claim(obj: Obj) -> None:
 
 def default_volume(obj: Obj) -> None:
     spec = part(obj, "spec")
-    fill_text(spec, "persistentVolumeReclaimPolicy", "Retain")
-    fill_text(spec, "volumeMode", "Filesystem")
+    fill_text(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
     checks.canonical_resources(spec.get("capacity"))
     default_volume_source(spec)
     for kind in ("iscsi", "rbd", "scaleIO", "azureFile", "cephfs"):
@@ -59,21 +58,20 @@ def default_volume(obj: Obj) -> None:
 
 
 def default_storage_class(obj: Obj) -> None:
-    fill_text(obj, "reclaimPolicy", "Delete")
-    fill_text(obj, "volumeBindingMode", "Immediate")
+    fill_text(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
 def default_csi_driver(obj: Obj) -> None:
     spec = part(obj, "spec")
-    for key, value in (
-        ("attachRequired", True),
-        ("podInfoOnMount", False),
-        ("storageCapacity", False),
-        ("fsGroupPolicy", "ReadWriteOnceWithFSType"),
-        ("requiresRepublish", False),
-        ("seLinuxMount", False),
-    ):
-        fill(spec, key, value)
+    fill(
+        spec,
+        attachRequired=True,
+        podInfoOnMount=False,
+        storageCapacity=False,
+        fsGroupPolicy="ReadWriteOnceWithFSType",
+        requiresRepublish=False,
+        seLinuxMount=False,
+    )
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
 

@@ -40,68 +40,54 @@ STATEFULSET_FORBIDDEN = (
 )
 
 
-def _strategy_type(holder: Obj, key: str) -> Obj:
-    """In place: an update strategy with its type; RollingUpdate unless it says otherwise."""
-    strategy = part(holder, key)
-    fill_text(strategy, "type", "RollingUpdate")
-    return strategy
-
-
 # --- defaults
+
+
+def _default_strategy(strategy: Obj, **rolling: Any) -> None:
+    """Fill in an update strategy: RollingUpdate unless it says otherwise."""
+    fill_text(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        fill(part(strategy, "rollingUpdate"), **rolling)
 
 
 def default_deployment(obj: Obj) -> None:
     spec = part(obj, "spec")
-    fill(spec, "replicas", 1)
-    strategy = _strategy_type(spec, "strategy")
-    if strategy["type"] == "RollingUpdate":
-        rolling = part(strategy, "rollingUpdate")
-        fill(rolling, "maxUnavailable", "25%")
-        fill(rolling, "maxSurge", "25%")
-    fill(spec, "revisionHistoryLimit", 10)
-    fill(spec, "progressDeadlineSeconds", 600)
-    default_template(part(spec, "template"))
+    fill(spec, replicas=1, strategy={}, revisionHistoryLimit=10, progressDeadlineSeconds=600, template={})
+    _default_strategy(spec["strategy"], maxUnavailable="25%", maxSurge="25%")
+    default_template(spec["template"])
 
 
 def default_replicaset(obj: Obj) -> None:
     spec = part(obj, "spec")
-    fill(spec, "replicas", 1)
-    default_template(part(spec, "template"))
+    fill(spec, replicas=1, template={})
+    default_template(spec["template"])
 
 
 def default_statefulset(obj: Obj) -> None:
     spec = part(obj, "spec")
-    fill(spec, "replicas", 1)
-    fill_text(spec, "podManagementPolicy", "OrderedReady")
-    strategy = _strategy_type(spec, "updateStrategy")
-    if strategy["type"] == "RollingUpdate":
-        fill(part(strategy, "rollingUpdate"), "partition", 0)
-    fill(spec, "revisionHistoryLimit", 10)
-    retention = part(spec, "persistentVolumeClaimRetentionPolicy")
-    for key in ("whenDeleted", "whenScaled"):
-        fill_text(retention, key, "Retain")
+    fill(spec, replicas=1)
+    fill_text(spec, podManagementPolicy="OrderedReady")
+    fill(spec, updateStrategy={}, revisionHistoryLimit=10, persistentVolumeClaimRetentionPolicy={}, template={})
+    _default_strategy(spec["updateStrategy"], partition=0)
+    fill_text(spec["persistentVolumeClaimRetentionPolicy"], whenDeleted="Retain", whenScaled="Retain")
     for claim in spec.get("volumeClaimTemplates") or ():
         claim.setdefault("apiVersion", "v1")
         claim.setdefault("kind", "PersistentVolumeClaim")
         default_claim_spec(part(claim, "spec"))
-        fill(part(claim, "status"), "phase", "Pending")
-    default_template(part(spec, "template"))
+        fill(part(claim, "status"), phase="Pending")
+    default_template(spec["template"])
 
 
 def default_daemonset(obj: Obj) -> None:
     spec = part(obj, "spec")
-    strategy = _strategy_type(spec, "updateStrategy")
-    if strategy["type"] == "RollingUpdate":
-        rolling = part(strategy, "rollingUpdate")
-        fill(rolling, "maxUnavailable", 1)
-        fill(rolling, "maxSurge", 0)
-    fill(spec, "revisionHistoryLimit", 10)
-    default_template(part(spec, "template"))
+    fill(spec, updateStrategy={}, revisionHistoryLimit=10, template={})
+    _default_strategy(spec["updateStrategy"], maxUnavailable=1, maxSurge=0)
+    default_template(spec["template"])
 
 
 def default_replication_controller(obj: Obj) -> None:
     spec = part(obj, "spec")
-    fill(spec, "replicas", 1)
+    fill(spec, replicas=1)
     template = spec.get("template")
     if template is not None:
         labels = (template.get("metadata") or {}).get("labels")

@@ -19,15 +19,13 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Seconds that never go back, for durations."""
 
-    async def sleep(self, seconds: float) -> None: ...
+    async def sleep(self, seconds: float, /) -> None: ...
 
 
 class RealClock:
     now = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+    sleep = staticmethod(asyncio.sleep)
 
 
 SYSTEM: Final[Clock] = RealClock()
