@@ -559,3 +559,10 @@ def test_a_definition_is_applied_whatever_stands_in_the_place_of_a_schema(schema
     again = applied(first, {"type": "array", "items": {"type": "integer"}})
     changed = again["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["a"]
     assert changed == {"type": "array", "items": {"type": "integer"}}
+
+
+def test_metadata_that_says_nothing_is_not_owned() -> None:
+    config: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "1"}}
+    assert fields_of(ssa(None, config), "me") == {"f:data": {"f:a": {}}}
+    named = {**config, "metadata": {"name": "x", "namespace": "ns"}}
+    assert fields_of(ssa(None, named), "me") == {"f:data": {"f:a": {}}}

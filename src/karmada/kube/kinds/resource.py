@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from karmada.kube.objects.errors import FieldError
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.managedfields import CUSTOM_STATUS, MAIN, Reset, status_reset
+from karmada.kube.patch.managedfields import CUSTOM_STATUS, MAIN, SYSTEM, Reset, status_reset
 from karmada.kube.schema.node import Node
 
 if TYPE_CHECKING:
@@ -201,12 +201,12 @@ class Resource:
     def has_status(self) -> bool:
         return "status" in self.subresources
 
-    def reset_of(self, subresource: str) -> Reset | None:
+    def reset_of(self, subresource: str) -> Reset:
         """Return the fields that a write to this endpoint does not own: main ignores the status, /status the rest."""
         if not subresource:
-            return MAIN if "status" in self.subresources else None
+            return MAIN if "status" in self.subresources else SYSTEM
         if subresource != "status":
-            return None
+            return SYSTEM
         return CUSTOM_STATUS if self.custom else status_reset(self.strategy.status_keeps)
 
     @property

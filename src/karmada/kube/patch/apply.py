@@ -28,6 +28,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.patch.fieldset import FieldSet, all_of, difference, intersection, is_member, member_key, paths, text
 from karmada.kube.patch.managedfields import (
     APPLY,
+    SYSTEM,
     UPDATE,
     Reset,
     entries_of,
@@ -38,7 +39,7 @@ from karmada.kube.patch.managedfields import (
     with_entries,
 )
 from karmada.kube.patch.ownership import applied, collapse, compare, created
-from karmada.kube.patch.places import KEYED, STRUCT, Place, root_place, without_system_fields
+from karmada.kube.patch.places import KEYED, STRUCT, Place, root_place
 from karmada.kube.patch.typed import check, drop_nulls, merge_objects
 from karmada.kube.schema.node import Node
 
@@ -62,7 +63,7 @@ def apply(
     force: bool = False,
     subresource: str = "",
     custom: bool = False,
-    reset: Reset | None = None,
+    reset: Reset = SYSTEM,
 ) -> Obj:
     """Return the live object (None: there is none yet) with `config` applied, managedFields included.
 
@@ -112,7 +113,7 @@ class _Job:
         api_version: str,
         now: str,
         subresource: str,
-        reset: Reset | None,
+        reset: Reset,
     ) -> None:
         self.root = root
         self.config = config
@@ -133,12 +134,9 @@ class _Job:
         result = with_entries(merged, stored if entries == stored else entries)
         return _sync_last_applied(result, self.config) if self.manager == KUBECTL else result
 
-    def kept(self, fields: FieldSet) -> FieldSet:
-        return fields if self.reset is None else self.reset.keep(fields)
-
     def entries_before_first_apply(self, live: Obj) -> list[Obj]:
         """For an object without managedFields: one manager owns what is there, so that taking it over conflicts."""
-        fields = self.kept(without_system_fields(created(self.root, live)))
+        fields = self.reset.keep(created(self.root, live))
         if not fields:
             return []
         return [make_entry(_BEFORE_FIRST_APPLY, UPDATE, self.api_version, self.subresource, self.now, fields)]
@@ -152,14 +150,14 @@ class _Job:
         if previous is not None and difference(previous["fieldsV1"], everything):
             merged = self._prune(merged, previous["fieldsV1"], [everything, *(e["fieldsV1"] for e in others)])
         changed, removed = compare(self.root, live, merged)
-        changed, removed = self.kept(changed), self.kept(removed)
+        changed, removed = self.reset.keep(changed), self.reset.keep(removed)
         conflicts = _conflicts(others, changed)
         if conflicts and not force:
             self._refuse(conflicts, live)
         left = [release(entry, changed, removed) for entry in others]
         if b"null" in orjson.dumps(self.config):  # A quick look, seldom true: a live object has no null to drop.
             merged = drop_nulls(self.root, merged)
-        mine = self._entry(previous, self.kept(without_system_fields(everything)), merged == live)
+        mine = self._entry(previous, self.reset.keep(everything), merged == live)
         survivors = [entry for entry in [*left, mine] if entry is not None]
         return (live if merged == live else merged), sort_entries(survivors)
 

@@ -110,7 +110,7 @@ def without(a: FieldSet, b: FieldSet) -> FieldSet:
         have = a.get(key)
         if have is None or key == ".":
             continue
-        left = None if is_member(less) else (without(have, less) if have else have)
+        left = None if not less or "." in less else (without(have, less) if have else have)
         if left is have:
             continue
         out = dict(a) if out is None else out

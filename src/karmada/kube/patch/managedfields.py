@@ -28,7 +28,7 @@ import orjson
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.fieldset import LEAF, FieldSet, difference, union, valid, within, without
 from karmada.kube.patch.ownership import compare, created
-from karmada.kube.patch.places import root_place, without_system_fields
+from karmada.kube.patch.places import SYSTEM_META, root_place
 from karmada.kube.schema.node import Node
 
 APPLY: Final = "Apply"
@@ -43,22 +43,36 @@ _INVALID_AFTER_ADMISSION: Final = (
 )
 
 
+_SYSTEM: Final[FieldSet] = {
+    "f:apiVersion": LEAF,
+    "f:kind": LEAF,
+    "f:metadata": {f"f:{key}": LEAF for key in SYSTEM_META},
+}
+"""Type and identity of an object, which nobody owns."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reset:
     """The part of an object that an endpoint does not write, hence does not own."""
 
-    exclude: FieldSet = field(default_factory=dict)
+    exclude: FieldSet = field(default_factory=lambda: _SYSTEM)
     """These paths and what is below them."""
     only: FieldSet = field(default_factory=dict)
     """When not empty: everything but these paths and what is below them."""
 
     def keep(self, fields: FieldSet) -> FieldSet:
-        kept = within(fields, self.only) if self.only else fields
-        return without(kept, self.exclude) if self.exclude else kept
+        if self.only:
+            return within(fields, self.only)
+        kept = without(fields, self.exclude)
+        if kept.get("f:metadata") == LEAF:  # a configuration that says nothing in it
+            return {key: below for key, below in kept.items() if key != "f:metadata"}
+        return kept
 
 
 _STATUS: Final[FieldSet] = {"f:status": LEAF}
-MAIN: Final = Reset(exclude=_STATUS)
+SYSTEM: Final = Reset()
+"""What nobody owns."""
+MAIN: Final = Reset(exclude=_SYSTEM | _STATUS)
 """What a write to the object itself does not own where it has a status of its own endpoint."""
 CUSTOM_STATUS: Final = Reset(only=_STATUS)
 """What a write to /status of a custom resource does not own."""
@@ -67,10 +81,8 @@ CUSTOM_STATUS: Final = Reset(only=_STATUS)
 @cache
 def status_reset(keeps: tuple[str, ...] = ()) -> Reset:
     """Return what a write to /status does not own: the spec, and the metadata that it `keeps`."""
-    exclude: FieldSet = {"f:spec": LEAF}
-    if keeps:
-        exclude["f:metadata"] = {f"f:{key}": LEAF for key in keeps}
-    return Reset(exclude=exclude)
+    metadata = _SYSTEM["f:metadata"] | {f"f:{key}": LEAF for key in keeps}
+    return Reset(exclude=_SYSTEM | {"f:spec": LEAF, "f:metadata": metadata})
 
 
 def update_managers(
@@ -83,7 +95,7 @@ def update_managers(
     now: str,
     subresource: str = "",
     custom: bool = False,
-    reset: Reset | None = None,
+    reset: Reset = SYSTEM,
 ) -> list[Obj]:
     """Return the managedFields of `new`, written by `manager` over `old` (None: a create).
 
@@ -96,18 +108,13 @@ def update_managers(
     me = (manager or "unknown", UPDATE, api_version, subresource)
     try:
         changed, removed = (created(root, new), LEAF) if old is None else compare(root, old, new)
-        changed = _owned(changed, reset) if changed else changed
-        removed = _owned(removed, reset) if removed else removed
+        changed = reset.keep(changed) if changed else changed
+        removed = reset.keep(removed) if removed else removed
         if entries and (changed or removed):
             return _moved(entries, changed, removed, me, now)
         return [make_entry(*me, now, changed)] if changed else entries
     except RecursionError:
         return entries  # Too deep for a field set; whether it may be stored is decided elsewhere.
-
-
-def _owned(fields: FieldSet, reset: Reset | None) -> FieldSet:
-    """Return what of these a writer may own."""
-    return without_system_fields(fields if reset is None else reset.keep(fields))
 
 
 def _moved(

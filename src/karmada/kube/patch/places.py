@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import orjson
 
-from karmada.kube.patch.fieldset import FieldSet
 from karmada.kube.schema.node import UNSET, Node
 
 LEAF_KIND: Final = 0
@@ -194,23 +193,6 @@ def root_place(node: Node | None, custom: bool) -> Place:
     return Place(whole, custom, root=True)
 
 
-_NEVER_OWNED: Final = frozenset({"f:apiVersion", "f:kind"})
 SYSTEM_META: Final = (
     "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields",
 )  # fmt: skip
-_NEVER_OWNED_META: Final = frozenset({".", *(f"f:{key}" for key in SYSTEM_META)})
-
-
-def without_system_fields(fields: FieldSet) -> FieldSet:
-    """Return the set without the fields that have no owner: type and identity of the object."""
-    meta = fields.get("f:metadata")
-    if meta is None and _NEVER_OWNED.isdisjoint(fields):
-        return fields  # as most writes of a status
-    out = {key: below for key, below in fields.items() if key not in _NEVER_OWNED}
-    if meta is not None:
-        left = {key: below for key, below in meta.items() if key not in _NEVER_OWNED_META}
-        if left:
-            out["f:metadata"] = left
-        else:
-            del out["f:metadata"]
-    return out

@@ -14,7 +14,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, BadRequest, Conflict, Invalid, MethodNotAllowed, NotFound, invalid
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.managedfields import Reset
+from karmada.kube.patch.managedfields import SYSTEM, Reset
 from karmada.kube.schema.node import Node
 from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.handlers.deletes import Deletes
@@ -233,7 +233,7 @@ class Handlers:
         node: Node,
         *,
         custom: bool,
-        reset: Reset | None = None,
+        reset: Reset = SYSTEM,
         strategic: bool | None = None,
     ) -> tuple[Patcher, WriteOptions]:
         media = patch_type(request, strategic=not custom if strategic is None else strategic, custom=custom)

@@ -25,7 +25,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.patch.apply import apply
 from karmada.kube.patch.gotext import go_json, go_value
 from karmada.kube.patch.jsonpatch import Dialect, apply_json_patch, check_size, parse_pointer
-from karmada.kube.patch.managedfields import Reset
+from karmada.kube.patch.managedfields import SYSTEM, Reset
 from karmada.kube.patch.mergepatch import apply_merge_patch
 from karmada.kube.patch.strategic import apply_strategic_merge_patch
 from karmada.kube.schema.decode import DecodeError, parse_json
@@ -72,7 +72,7 @@ class Patcher:
         media: str,
         *,
         custom: bool,
-        reset: Reset | None = None,
+        reset: Reset = SYSTEM,
     ) -> None:
         self.request = request
         self._bodies = bodies
