@@ -15,6 +15,7 @@ from karmada.kube.client.transport import Call, ConnectionFailed, Transport, Wat
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired, Forbidden
 from tests.support.cases import cases
+from tests.support.counting import let_others_run
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -74,11 +75,6 @@ def _changed(version: int) -> WatchEvent:
     return WatchEvent("MODIFIED", {"metadata": {"resourceVersion": str(version)}})
 
 
-async def _idle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-
 @pytest.fixture
 def server() -> _Server:
     return _Server()
@@ -100,20 +96,20 @@ async def test_the_first_change_is_reported_at_once_and_the_following_ones_toget
     version, watch = await server.latest()
     assert version == "7"
     watch.put_nowait(WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": "8"}}))
-    await _idle()
+    await let_others_run()
     assert not first.done()
     watch.put_nowait(_changed(9))
     assert await first == ("changed", topic)
     for number in range(10, 20):
         watch.put_nowait(_changed(number))
     second = asyncio.ensure_future(anext(events))
-    await _idle()
+    await let_others_run()
     assert not second.done()
     await clock.advance(0.5)
     assert await second == ("changed", topic)
     third = asyncio.ensure_future(anext(events))
     await clock.advance(5)
-    await _idle()
+    await let_others_run()
     assert not third.done(), "ten changes were one"
     third.cancel()
     await asyncio.gather(third, return_exceptions=True)
@@ -131,7 +127,7 @@ async def test_after_a_gap_the_page_is_notified(live: Live, server: _Server, clo
     assert await notified == ("changed", topic)
     again = asyncio.ensure_future(anext(events))
     server.watches[-1][1].put_nowait(ConnectionFailed("gone"))
-    await _idle()
+    await let_others_run()
     assert len(server.watches) == 2, "it backs off first"
     await clock.advance(1)
     await server.latest()

@@ -10,6 +10,7 @@ import pytest
 from karmada.dashboard.predictions import MOST_OF_ONE, Predictions
 from karmada.kube.objects.errors import TooManyRequests
 from karmada.prediction.errors import PredictionError
+from tests.support.counting import let_others_run
 
 
 class Computing:
@@ -36,19 +37,14 @@ class Computing:
         self._ends[name].set()
 
 
-async def settled() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
 async def test_each_user_has_one_turn_and_others_do_not_wait_behind_a_busy_user() -> None:
     predictions, computing = Predictions(), Computing()
     wanted = [("ann", "a1"), ("ann", "a2"), ("ann", "a3"), ("bob", "b1"), ("eve", "e1")]
     tasks = {name: asyncio.create_task(predictions.run(user, computing.of(name))) for user, name in wanted}
-    await settled()
+    await let_others_run()
     assert computing.running == ["a1", "b1"]
     computing.release("a1")
-    await settled()
+    await let_others_run()
     assert computing.running == ["b1", "e1"], "who waited longest is next"
     tasks["a2"].cancel()
     for name in ("b1", "e1", "a3"):
@@ -61,14 +57,14 @@ async def test_each_user_has_one_turn_and_others_do_not_wait_behind_a_busy_user(
 async def test_what_a_user_has_waiting_is_limited_and_the_limit_ends_with_it() -> None:
     predictions, computing = Predictions(), Computing()
     tasks = [asyncio.create_task(predictions.run("ann", computing.of(str(one)))) for one in range(MOST_OF_ONE)]
-    await settled()
+    await let_others_run()
     with pytest.raises(TooManyRequests, match="predictions of yours"):
         await predictions.run("ann", computing.of("more"))
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
     again = asyncio.create_task(predictions.run("ann", computing.of("again")))
-    await settled()
+    await let_others_run()
     computing.release("again")
     assert await again == "again"
 

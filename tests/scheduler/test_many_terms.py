@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from karmada.kube.runtime import time_slice
 from karmada.scheduler.algorithm import schedule, schedule_remotely
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
-from tests.support.counting import counted_calls
+from tests.support.counting import counted_calls, counted_turns
 from tests.support.scheduling_cases import cluster, deployment
 
 CLUSTERS = [cluster("a"), cluster("b")]
@@ -32,18 +31,9 @@ async def decided(terms: int) -> Any:
 async def test_others_run_between_two_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(10**9))
     monkeypatch.setattr(time_slice, "perf_counter", lambda: next(now) * time_slice.SLICE_SECONDS / 10)
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    task = asyncio.create_task(other())
-    decision = await decided(300)
-    task.cancel()
-    assert turns >= 20
+    with counted_turns() as turns:
+        decision = await decided(300)
+    assert turns.count >= 20
     assert decision.targets == schedule(request(300), Fleet.of(CLUSTERS), ()).targets == [{"name": "b", "replicas": 1}]
 
 

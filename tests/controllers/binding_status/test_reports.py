@@ -26,6 +26,7 @@ from karmada.kube.objects.shapes import BARE_DOCS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
+from tests.support.counting import counted_turns
 from tests.support.fake_api import FakeApi, FakeTransport
 from tests.support.fleet import deployment
 
@@ -330,16 +331,6 @@ async def test_works_that_the_informer_delivers_need_not_be_read_again(reads: li
 
 
 async def test_others_run_while_many_works_are_read(watched: Watched) -> None:
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    with patch("karmada.kube.runtime.time_slice.SLICE_SECONDS", -1.0):
-        busy = asyncio.create_task(others())
+    with patch("karmada.kube.runtime.time_slice.SLICE_SECONDS", -1.0), counted_turns() as turns:
         await watched.read()
-        busy.cancel()
-    assert turns >= CLUSTERS
+    assert turns.count >= CLUSTERS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import Any
 
@@ -16,6 +15,7 @@ from karmada.controllers.template_refs import Ref
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import time_slice
+from tests.support.counting import counted_turns
 from tests.support.propagation import config_map, policy, selecting
 
 CM = GVK("", "v1", "ConfigMap")
@@ -75,16 +75,7 @@ async def test_selectors_are_read_once_and_compared_with_each_template_once(
 async def test_the_walk_over_selectors_and_templates_is_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(10**9))
     monkeypatch.setattr(time_slice, "perf_counter", lambda: next(now) * time_slice.SLICE_SECONDS / 10)
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    task = asyncio.create_task(other())
     detector: Any = Detector(10)
-    await requeue_waiting(detector, POLICIES, labelled(100))
-    task.cancel()
-    assert turns >= 80
+    with counted_turns() as turns:
+        await requeue_waiting(detector, POLICIES, labelled(100))
+    assert turns.count >= 80

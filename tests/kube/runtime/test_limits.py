@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.limits import GroupShares, LeakySemaphore
+from tests.support.counting import let_others_run
 from tests.support.eventually import eventually
 
 
@@ -119,18 +120,13 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-async def settle() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
-
-
 async def test_no_more_enter_than_there_are_slots_and_then_in_order(clock: FakeClock) -> None:
     users = Users(LeakySemaphore(2, clock))
     tasks = users.start(1, 2, 3, 4)
-    await settle()
+    await let_others_run()
     assert users.inside == [1, 2]
     users.let_go(2)
-    await settle()
+    await let_others_run()
     assert users.inside == [1, 2, 3]
     for number in (1, 3, 4):
         users.let_go(number)
@@ -142,16 +138,16 @@ async def test_no_more_enter_than_there_are_slots_and_then_in_order(clock: FakeC
 async def test_who_takes_long_loses_the_slot_and_keeps_nobody_waiting(clock: FakeClock) -> None:
     users = Users(LeakySemaphore(2, clock, seconds=1.0))
     tasks = users.start(1, 2)
-    await settle()
+    await let_others_run()
     await clock.advance(0.5)
     tasks += users.start(3, 4)
-    await settle()
+    await let_others_run()
     assert users.inside == [1, 2]
     await clock.advance(0.5)
     await eventually(lambda: users.inside == [1, 2, 3, 4])
     users.let_go(1)
     tasks += users.start(5)
-    await settle()
+    await let_others_run()
     assert users.inside == [1, 2, 3, 4], "the slot of the first was lost before"
     for number in range(2, 6):
         users.let_go(number)
@@ -162,10 +158,10 @@ async def test_who_takes_long_loses_the_slot_and_keeps_nobody_waiting(clock: Fak
 async def test_who_is_cancelled_while_waiting_takes_no_slot_away(clock: FakeClock) -> None:
     users = Users(LeakySemaphore(1, clock))
     [first, second, third] = users.start(1, 2, 3)
-    await settle()
+    await let_others_run()
     second.cancel()
     users.let_go(1)
-    await settle()
+    await let_others_run()
     assert users.inside == [1, 3]
     users.let_go(3)
     await asyncio.gather(first, third)
@@ -176,7 +172,7 @@ async def test_a_slot_that_comes_with_the_cancellation_is_handed_on(clock: FakeC
     slots = LeakySemaphore(1, clock)
     ticket = await slots.enter()
     waiting = asyncio.create_task(slots.enter())
-    await settle()
+    await let_others_run()
     slots.leave(ticket)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

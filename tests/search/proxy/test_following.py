@@ -32,6 +32,7 @@ from karmada.search.proxy.reads import CachedReads
 from karmada.search.proxy.versions import Versions
 from karmada.search.reading import MemberReading
 from tests.search.fake_fleet import FakeFleet, config_map, running
+from tests.support.counting import let_others_run
 from tests.support.fake_api import FakeApi
 
 KINDS = Kinds(Definitions.load())
@@ -183,11 +184,6 @@ async def both() -> AsyncIterator[Followed]:
         await made.informer.stop()
 
 
-async def settled() -> None:
-    for _ in range(50):
-        await asyncio.sleep(0)
-
-
 def lists(api: FakeApi) -> int:
     reads = [call for call in api.calls if call.method == "GET" and call.path.endswith("/configmaps")]
     return sum("watch" not in call.query for call in reads)
@@ -282,7 +278,7 @@ async def test_a_slow_member_holds_up_only_those_who_read_from_it(both: Followed
 
     both.fleet.member("a").delay = wait
     live = asyncio.create_task(both.client.list(CONFIG_MAPS))
-    await settled()
+    await let_others_run(50)
     await both.put("b", "2")
     await both.until_same()
     assert len((await both.client.list(CONFIG_MAPS, resource_version="0"))["items"]) == 3
@@ -357,7 +353,7 @@ async def test_after_any_history_the_informer_has_what_the_members_have(history:
                 await getattr(both, act)(*arguments)
             except (ApiError, ConnectionFailed):
                 continue  # it is down, has left, or has joined already: nothing happened
-            await settled()
+            await let_others_run(50)
         for host in ("a", "b"):
             await both.up(host)
             if (Cluster.gvr, "", host) not in fleet.plane.objects:

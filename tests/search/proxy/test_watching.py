@@ -23,6 +23,7 @@ from karmada.kube.server.watchcache.entry import Change
 from karmada.search.proxy.versions import Versions
 from karmada.search.proxy.watching import open_watch
 from tests.search.proxy.fakes import RESOURCE, FakeCache, FakeCaches
+from tests.support.counting import let_others_run
 from tests.support.eventually import LIMIT
 
 PROTOBUF = ProtobufForm(Definitions.load())
@@ -52,17 +53,11 @@ async def events(result: WatchResult, count: int) -> list[tuple[str, Any]]:
     return [(change.type, orjson.loads(change.entry.raw)) for change in found]
 
 
-async def at_rest() -> None:
-    """What is ready to run has run."""
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-
 async def all_events(result: WatchResult) -> list[tuple[str, Any]]:
     found: list[Change] = []
     while True:
         waiting = asyncio.ensure_future(anext(result.subscription))
-        await at_rest()
+        await let_others_run()
         if not waiting.done():
             waiting.cancel()
             return [(change.type, orjson.loads(change.entry.raw)) for change in found]
@@ -288,7 +283,7 @@ async def test_bookmarks_have_the_positions_in_all_clusters(opened: list[WatchRe
     caches.by_cluster["m2"].revision = 250
     assert result.subscription.progress == Versions({"m1": "100", "m2": "250"}).encode()
     caches.by_cluster["m1"].put("a")
-    await at_rest()
+    await let_others_run()
     assert result.subscription.progress == Versions({"m1": "100", "m2": "250"}).encode()  # it has not been read
     await events(result, 1)
     assert result.subscription.progress == Versions({"m1": "101", "m2": "250"}).encode()

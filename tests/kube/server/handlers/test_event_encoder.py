@@ -26,6 +26,7 @@ from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.handlers import event_encoder
 from karmada.kube.server.handlers.writes import WriteScope
 from karmada.kube.server.storage.forms import UUID_HOLE
+from tests.support.counting import counted_turns
 
 EVENTS, NAMESPACES = GVR("", "v1", "events"), GVR("", "v1", "namespaces")
 UID = "0b5b9f0e-3c7e-4f6e-9d53-5a3d4e1c2b7a"
@@ -229,18 +230,9 @@ async def test_the_encoder_takes_what_a_recorder_writes(server: Server) -> None:
 
 async def test_others_have_their_turn_while_a_group_is_created(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_slice, "SLICE_SECONDS", -1.0)
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    task = asyncio.create_task(others())
-    assert await server.encoded([event(server.name()) for _ in range(100)]) == 100
-    task.cancel()
-    assert turns >= 100
+    with counted_turns() as turns:
+        assert await server.encoded([event(server.name()) for _ in range(100)]) == 100
+    assert turns.count >= 100
 
 
 @pytest.mark.parametrize("missing", ["uid", "resourceVersion", "host", "namespace"])

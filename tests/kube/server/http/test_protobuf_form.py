@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from karmada.kube.kinds.inventory import builtin_resources
@@ -16,6 +14,7 @@ from karmada.kube.schema.protowire import chunks
 from karmada.kube.schema.wire import rules_of, wire_table
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.results import ListResult
+from tests.support.counting import counted_turns
 
 DEFS = Definitions.load()
 FORM = ProtobufForm(DEFS)
@@ -24,19 +23,10 @@ CONFIG_MAPS: Resource = next(r for r in builtin_resources(DEFS) if r.plural == "
 
 async def test_a_long_list_is_encoded_while_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_slice, "SLICE_SECONDS", 0.0)
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    task = asyncio.create_task(other())
     objects = [{"metadata": {"name": f"c{i}"}, "data": {"a": "b"}} for i in range(20)]
-    body = await FORM.list(ListResult(CONFIG_MAPS, {"resourceVersion": "7"}), objects)
-    task.cancel()
-    assert turns > 10
+    with counted_turns() as turns:
+        body = await FORM.list(ListResult(CONFIG_MAPS, {"resourceVersion": "7"}), objects)
+    assert turns.count > 10
     _, kind, listed = decode(body, DEFS)
     assert (kind, listed["metadata"], listed["items"]) == ("ConfigMapList", {"resourceVersion": "7"}, objects)
 
