@@ -18,6 +18,7 @@ import pytest
 from karmada.interpreter.plugins import GROUP
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.watchdog import EXIT_CODE
+from tests.e2e.local_environment import PORT, LocalEnvironment
 from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import Program, ServerProcess
 
@@ -58,18 +59,23 @@ def deployment(name: str) -> Obj:
     }
 
 
+def install_interpreter(packages: Path, file: Path) -> Path:
+    """Install the plug-in into a folder for PYTHONPATH; it hangs as long as the file exists."""
+    info = packages / "hanging-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hanging\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\nhanging = hanging\n")
+    (packages / "hanging.py").write_text(PLUGIN.format(file=str(file)))
+    return packages
+
+
 class Plane:
     """A control plane with the plug-in; `file` has it hang."""
 
     def __init__(self, folder: Path, kubectl: str) -> None:
         self.file = folder / "hang"
         self.file.touch()
-        packages = folder / "packages"
-        info = packages / "hanging-1.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hanging\nVersion: 1\n")
-        (info / "entry_points.txt").write_text(f"[{GROUP}]\nhanging = hanging\n")
-        (packages / "hanging.py").write_text(PLUGIN.format(file=str(self.file)))
+        packages = install_interpreter(folder / "packages", self.file)
         flags = ["--hang-timeout=4s", "--namespace-deletion-delay=0s"]
         self.server = ServerProcess(
             folder / "plane",
@@ -154,3 +160,19 @@ def test_a_template_that_hangs_a_controller_is_left_alone_until_something_is_don
     end(plane, name)
     eventually_blocking(lambda: plane.quarantined() == [])
     eventually_blocking(lambda: (name in plane.propagated()) is comes_back)
+
+
+def test_make_up_starts_a_control_plane_again_that_hung(tmp_path: Path, kubectl_path: str) -> None:
+    file = tmp_path / "hang"
+    file.touch()
+    with LocalEnvironment(tmp_path, kubectl_path) as local:
+        local.ctl.env["PYTHONPATH"] = str(install_interpreter(tmp_path / "packages", file))
+        with local.foreground(*PORT, "--members", "0", "--", "--hang-timeout=4s") as up:
+            pid = local.pids()["karmada"]
+            for obj in (POLICY, deployment("hung-here")):
+                local.kubectl("apply", "-f", "-", stdin=json.dumps(obj))
+            eventually_blocking(lambda: local.pids().get("karmada", pid) != pid)
+            eventually_blocking(lambda: local.kubectl("get", "--raw", "/readyz", check=False).out == "ok")
+            said = up.interrupt()
+        assert "karmada hung and was started again (1 of 5 times in ten minutes)" in said
+        assert "Stopped; the state is kept" in said

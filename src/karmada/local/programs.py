@@ -113,9 +113,14 @@ class Running:
                 await asyncio.wait({self.ended}, timeout=patience)
         self._process.wait(_KILL_SECONDS)
 
+    @property
+    def code(self) -> int:
+        """Return the exit code of one that has ended; that of a signal is negative."""
+        return self._process.wait(_KILL_SECONDS)
+
     def exit_report(self) -> str:
         """Return how it ended, and the last lines of its log."""
-        code = self._process.wait(_KILL_SECONDS)
+        code = self.code
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         last = "\n".join(f"  {line}" for line in tail(self.log, self._begin))
         said = f"; the last lines of {shown(self.log)}:\n{last}" if last else f" without output ({shown(self.log)})"

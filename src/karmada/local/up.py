@@ -2,7 +2,8 @@
 
 The programs start in parallel, with one exception: existing members start before the control plane, since its first
 health check counts at once and would mark them all not ready. Then the members are created, joined and awaited. In the
-foreground, local-up supervises the programs and stops all of them on an interrupt or when one exits by itself.
+foreground, local-up supervises the programs and stops all of them on an interrupt or when one exits by itself; a
+control plane that served and then hung is started again.
 Processes left over from a killed start are stopped first; the state is kept.
 """
 
@@ -32,6 +33,7 @@ from karmada.local.members import bring_members
 from karmada.local.ports import free_port, is_free
 from karmada.local.programs import KARMADA, SIM, Program, Running
 from karmada.local.reaching import connected, way
+from karmada.local.restarting import MOST, Restarts
 
 SUPERVISOR = "local-up"
 PLANE_ROW, SIM_ROW = "control plane", "simulator"
@@ -79,6 +81,7 @@ class Up:
         self._supervisor = programs.mark_of(folder, SUPERVISOR)
         self._lock = -1
         self._running: dict[str, Running] = {}
+        self._restarts = Restarts()
         self._stopping = asyncio.Event()
         self._died: asyncio.Future[Running] = asyncio.get_running_loop().create_future()
 
@@ -220,11 +223,29 @@ class Up:
         running = self._running[program.name] = programs.start(self._folder, program, detached=self._detach)
 
         def ended(_: object) -> None:
-            if program.name in self._running and not self._died.done():
+            if program.name not in self._running or self._died.done() or self._stopping.is_set():
+                return
+            if not self._start_again(running):
                 self._died.set_result(running)
 
         running.ended.add_done_callback(ended)
         return running
+
+    def _start_again(self, ended: Running) -> bool:
+        """Start a control plane again that hung, after it had served once: until then a start waits for it."""
+        if ended.program.name != KARMADA or not (ended.ready.done() or self._restarts.recent):
+            return False
+        if not self._restarts.take(ended.code):
+            return False
+        try:
+            self._launch(ended.program)
+        except Refused:
+            return False
+        self._board.say(
+            f"{KARMADA} hung and was started again ({self._restarts.recent} of {MOST} times in ten minutes); "
+            f"karmadactl quarantine list shows on what, and {shown(ended.log)} where"
+        )
+        return True
 
     # a running environment
 
