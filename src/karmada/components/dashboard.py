@@ -124,8 +124,8 @@ def login_with(config: RestConfig, authority: bytes, clock: Any) -> Login:
     """Viewers reach the control plane at the same address, with credentials of their own."""
     from dataclasses import replace
 
-    from karmada.dashboard.login import CertificateLogin, Login
-    from karmada.dashboard.viewer import Identity
+    from karmada.components.dashboard_service import certificate_login
+    from karmada.dashboard.login import Login
     from karmada.kube.client.config import Impersonation, Material
     from karmada.kube.server.auth.peer import PeerCertificates
 
@@ -141,17 +141,8 @@ def login_with(config: RestConfig, authority: bytes, clock: Any) -> Login:
         reloaded=None,
         impersonate=Impersonation(),
     )
-    if not authority:
-        return Login(way, clock)
-    peers = PeerCertificates(authority)
-
-    def user_of(der: bytes) -> Identity | None:
-        peer = peers.identify(der)
-        if peer.user is None or not peer.valid_at(clock.now()):
-            return None
-        return Identity(peer.user.name, peer.user.groups, peer.not_after)
-
-    return Login(way, clock, CertificateLogin(config, user_of))
+    certificates = certificate_login(config, PeerCertificates(authority), clock) if authority else None
+    return Login(way, clock, certificates)
 
 
 class DashboardMetrics:

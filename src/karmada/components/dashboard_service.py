@@ -16,7 +16,9 @@ from karmada.kube.objects import rbac
 from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
+    from karmada.kube.objects.clock import Clock
     from karmada.kube.server.app import ApiServer
+    from karmada.kube.server.auth.peer import PeerCertificates
 
 USER: Final = "system:karmada-dashboard"
 _NAME: Final = "karmada-dashboard-impersonator"
@@ -53,7 +55,7 @@ class DashboardService:
             certificate=Material(data=own.cert_pem),
             key=Material(data=own.key_pem),
         )
-        login = Login(way, server.clock, CertificateLogin(impersonator, self._user_of))
+        login = Login(way, server.clock, certificate_login(impersonator, server.peers, server.clock))
         self.dashboard = Dashboard(login, self._options, server.tls(), clock=server.clock)
         await self.dashboard.start()
 
@@ -61,8 +63,14 @@ class DashboardService:
         if self.dashboard is not None:
             await self.dashboard.stop()
 
-    def _user_of(self, der: bytes) -> Identity | None:
-        peer = self._server.peers.identify(der)
-        if peer.user is None or not peer.valid_at(self._server.clock.now()):
+
+def certificate_login(way: RestConfig, peers: PeerCertificates, clock: Clock) -> CertificateLogin:
+    """Viewers are whom their valid certificates name; `way` may impersonate them."""
+
+    def user_of(der: bytes) -> Identity | None:
+        peer = peers.identify(der)
+        if peer.user is None or not peer.valid_at(clock.now()):
             return None
         return Identity(peer.user.name, peer.user.groups, peer.not_after)
+
+    return CertificateLogin(way, user_of)

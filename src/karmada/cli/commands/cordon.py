@@ -82,19 +82,7 @@ def _set_unschedulable(names: tuple[str, ...], way: connect.Way, dry_run: bool, 
 
 async def _change(config: RestConfig, name: str, dry_run: bool, *, add: bool) -> bool:
     """Return whether there was something to change."""
-    from karmada.api.cluster import Cluster
-    from karmada.kube.runtime.writes import retry_on_conflict
+    from karmada.cli.changing.cluster_taints import change_taints
 
     async with connect.connected(config) as client:
-
-        async def attempt() -> bool:
-            cluster = await client.get(Cluster.gvr, name)
-            before = cluster["spec"].get("taints") or []
-            after = cordoned(before) if add else uncordoned(before)
-            if after is not None and not dry_run:
-                version = cluster["metadata"]["resourceVersion"]
-                patch = {"metadata": {"resourceVersion": version}, "spec": {"taints": after or None}}
-                await client.patch(Cluster.gvr, name, "", patch)
-            return after is not None
-
-        return await retry_on_conflict(attempt)
+        return await change_taints(client, name, cordoned if add else uncordoned, dry_run=dry_run)

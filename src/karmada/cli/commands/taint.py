@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +16,6 @@ from karmada.cli.output.taints import taint_text
 from karmada.cli.targeting import connect
 
 if TYPE_CHECKING:
-    from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
 
 Taint = dict[str, Any]
@@ -179,18 +179,15 @@ def taint(words: tuple[str, ...], way: connect.Way, overwrite: bool, dry_run: bo
 
 async def _taint(config: RestConfig, order: Order, overwrite: bool, dry_run: bool) -> list[str]:
     """Return what went wrong; a cluster that fails does not keep the others from it."""
+    from karmada.cli.changing.cluster_taints import change_taints
     from karmada.kube.objects.errors import ApiError
-    from karmada.kube.runtime.writes import retry_on_conflict
 
     problems: list[str] = []
     async with connect.connected(config) as client:
         for name in order.clusters:
-
-            async def attempt(name: str = name) -> None:
-                await _taint_one(client, name, order, overwrite, dry_run)
-
+            change = partial(changed_taints, name, order=order, overwrite=overwrite)
             try:
-                await retry_on_conflict(attempt)
+                await change_taints(client, name, change, dry_run=dry_run)
             except BadTaint as error:
                 problems.append(f"error: {error}")
             except ApiError as error:
@@ -198,14 +195,3 @@ async def _taint(config: RestConfig, order: Order, overwrite: bool, dry_run: boo
             else:
                 click.echo(f"cluster/{name} {order.done(overwrite)}")
     return problems
-
-
-async def _taint_one(client: Client, name: str, order: Order, overwrite: bool, dry_run: bool) -> None:
-    from karmada.api.cluster import Cluster
-
-    cluster = await client.get(Cluster.gvr, name)
-    taints = changed_taints(name, cluster["spec"].get("taints") or [], order, overwrite=overwrite)
-    if not dry_run:
-        version = cluster["metadata"]["resourceVersion"]
-        patch = {"metadata": {"resourceVersion": version}, "spec": {"taints": taints or None}}
-        await client.patch(Cluster.gvr, name, "", patch)
