@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from karmada.admission.context import Settings
 from karmada.admission.review import answer
 from karmada.admission.table import MUTATING
+from karmada.components.flags import Endpoints
 from karmada.components.webhook import WebhookServer, main, serve, serving_context
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth import files
@@ -147,7 +148,7 @@ async def test_metrics_and_health_have_addresses_of_their_own(folder: Path, caps
     stopping = asyncio.Event()
     tls = serving_context(folder, "tls.crt", "tls.key", "1.3")
     running = asyncio.create_task(
-        serve(Settings(), tls, ("127.0.0.1", port), ("127.0.0.1", metrics), ("127.0.0.1", health), stopping)
+        serve(Settings(), tls, ("127.0.0.1", port), Endpoints(("127.0.0.1", metrics), ("127.0.0.1", health)), stopping)
     )
     async with aiohttp.ClientSession() as session:
         while "Reviews at" not in capsys.readouterr().out:

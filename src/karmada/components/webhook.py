@@ -19,6 +19,7 @@ import click
 
 from karmada.components.flags import (
     Address,
+    Endpoints,
     address,
     admission_flags,
     client_flags,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from karmada.admission.context import Settings
     from karmada.admission.table import Hook
     from karmada.kube.runtime.metrics import Metrics
+    from karmada.kube.runtime.serving import ObservabilityServer
 
 CERT_DIR = Path("/tmp/k8s-webhook-server/serving-certs")
 MAX_BODY = 32 * 1024 * 1024
@@ -242,9 +244,8 @@ def main(**given: Any) -> None:
         settings = Settings(client=client, gates=gates, allow_no_execute_taint_policy=allowed)
         where = (given["bind_address"], given["secure_port"])
         try:
-            await serve(
-                settings, tls, where, given["metrics_bind_address"], given["health_probe_bind_address"], stopping
-            )
+            endpoints = Endpoints(given["metrics_bind_address"], given["health_probe_bind_address"])
+            await serve(settings, tls, where, endpoints, stopping)
         finally:
             await client.close()
 
@@ -258,23 +259,17 @@ async def serve(
     settings: Settings,
     tls: ssl.SSLContext,
     address: Address,
-    metrics_address: Address | None,
-    health_address: Address | None,
+    endpoints: Endpoints,
     stopping: asyncio.Event,
 ) -> None:
     """Reviews, metrics and health, until it is time to stop."""
     from karmada.kube.runtime.health import Health
     from karmada.kube.runtime.metrics import Metrics
-    from karmada.kube.runtime.serving import ObservabilityServer
 
     metrics, health = Metrics(), Health()
     server = WebhookServer(settings, tls, host=address[0], port=address[1], metrics=metrics)
     health.add_ready("webhook", lambda: server.serving)
-    parts: list[WebhookServer | ObservabilityServer] = [server]
-    if metrics_address is not None:
-        parts.append(ObservabilityServer(Health(), metrics, host=metrics_address[0], port=metrics_address[1]))
-    if health_address is not None:
-        parts.append(ObservabilityServer(health, host=health_address[0], port=health_address[1]))
+    parts: list[WebhookServer | ObservabilityServer] = [server, *endpoints.servers(health, metrics)]
     started: list[WebhookServer | ObservabilityServer] = []
     try:
         for part in parts:
