@@ -247,7 +247,7 @@ MUTATIONS = [
         "kube/server/auth",
     ),
     Mutation(
-        "kube/server/watchcache/history.py",
+        "kube/server/watchcache/collection.py",
         "self.floor = dropped.revision",
         "self.floor = dropped.revision - 1",
         "kube/server/watchcache",

@@ -9,7 +9,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.watchcache.history import History
+from karmada.kube.server.watchcache.collection import History
 
 WITHOUT_PODS = frozenset({"StorageObjectInUseProtection", "ServiceAccount"})
 """Admission that makes sense only where pods run."""

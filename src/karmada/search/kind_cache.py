@@ -28,9 +28,8 @@ from karmada.kube.objects.errors import ApiError, Expired, Gone, TooManyRequests
 from karmada.kube.runtime.reflector import EVENTS_IN_A_ROW, Reflector, WatchFailed
 from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.server.storage.interface import Compacted, Event
-from karmada.kube.server.watchcache.collection import Collection
+from karmada.kube.server.watchcache.collection import Collection, History
 from karmada.kube.server.watchcache.entry import ADDED, DELETED, MODIFIED, Change, prefix
-from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Matches, Subscription
 from karmada.search.cached_object import Form
 from karmada.search.registries import Namespaces, covers, upstream

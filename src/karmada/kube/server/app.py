@@ -35,8 +35,7 @@ from karmada.kube.server.auth.jwt import KeySet, PublicKey, SigningKey, public_k
 from karmada.kube.server.auth.kubeconfig import write_kubeconfig
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.pki import Pki
-from karmada.kube.server.auth.rbac import Authorizer
-from karmada.kube.server.auth.rbac_changes import RbacChanges
+from karmada.kube.server.auth.rbac import Authorizer, RbacChanges
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.tokens import JWKS_PATH, TokenIssuer, openid_configuration
 from karmada.kube.server.bootstrap.objects import (

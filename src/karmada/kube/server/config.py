@@ -12,7 +12,7 @@ from karmada.kube.server.audit.config import AuditConfig
 from karmada.kube.server.auth.frontproxy import FrontProxyConfig
 from karmada.kube.server.auth.serving import TlsConfig
 from karmada.kube.server.auth.token_sources import OidcConfig, TokenWebhookConfig
-from karmada.kube.server.watchcache.history import History
+from karmada.kube.server.watchcache.collection import History
 
 DEFAULT_PORT = 5443
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"

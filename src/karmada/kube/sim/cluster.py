@@ -20,7 +20,7 @@ from karmada.kube.runtime.manager import Manager
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.registry import Registry
-from karmada.kube.server.watchcache.history import History
+from karmada.kube.server.watchcache.collection import History
 from karmada.kube.sim.behaviours import Behaviours, Rule
 from karmada.kube.sim.clocks import ClusterClock
 from karmada.kube.sim.context import CONTROLLER_MANAGER, Context

@@ -25,7 +25,7 @@ from karmada.kube.server.admission.resource_quota import ResourceQuota
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.watchcache.cache import Cache, encode_value, storage_key
-from karmada.kube.server.watchcache.history import History
+from karmada.kube.server.watchcache.collection import History
 
 KINDS = {"pods": GVK("", "v1", "Pod"), "secrets": GVK("", "v1", "Secret")}
 RESOURCES = {

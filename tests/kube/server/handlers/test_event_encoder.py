@@ -25,7 +25,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.handlers import event_encoder
 from karmada.kube.server.handlers.writes import WriteScope
-from karmada.kube.server.storage.forms import UUID_HOLE
+from karmada.kube.server.storage.packing import UUID_HOLE
 from tests.support.counting import counted_turns
 
 EVENTS, NAMESPACES = GVR("", "v1", "events"), GVR("", "v1", "namespaces")

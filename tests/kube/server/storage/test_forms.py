@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects.codec import ZlibDictionary
-from karmada.kube.server.storage.forms import HOLE, UUID_HOLE, Form, restored, uuid_bytes
 from karmada.kube.server.storage.interface import StoreFull, StoreUnavailable, Write
-from karmada.kube.server.storage.packing import form, unpack
+from karmada.kube.server.storage.packing import HOLE, UUID_HOLE, Form, form, restored, unpack, uuid_bytes
 from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
 

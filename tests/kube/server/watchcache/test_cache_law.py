@@ -20,9 +20,8 @@ from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.watchcache import unloaded
 from karmada.kube.server.watchcache.cache import Cache
-from karmada.kube.server.watchcache.collection import Collection
+from karmada.kube.server.watchcache.collection import Collection, History
 from karmada.kube.server.watchcache.entry import Change, doc_of
-from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Subscription
 from tests.kube.server.watchcache.cached_stores import PODS, Writer, labelled
 

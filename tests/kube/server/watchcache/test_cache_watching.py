@@ -17,8 +17,7 @@ from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.watchcache import collection as collection_module
 from karmada.kube.server.watchcache import subscription as subscription_module
 from karmada.kube.server.watchcache.cache import Cache
-from karmada.kube.server.watchcache.collection import Collection
-from karmada.kube.server.watchcache.history import History
+from karmada.kube.server.watchcache.collection import Collection, History
 from tests.kube.server.watchcache.cached_stores import LEASES, NODES, Writer, labelled, next_batch, seen
 
 # Watching

@@ -13,7 +13,7 @@ from karmada.kube.patch.jsonpatch import json_equal
 from karmada.kube.schema.decode import DecodeError, normalize
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.admission.review import scale_of
-from karmada.kube.server.handlers.subresources import projection
+from karmada.kube.server.handlers.system_fields import projection
 
 _KEPT = ("uid", "name", "namespace", "resourceVersion", "creationTimestamp", "deletionTimestamp",
          "deletionGracePeriodSeconds", "generation")  # fmt: skip

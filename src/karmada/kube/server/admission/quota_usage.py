@@ -31,7 +31,8 @@ class LiveUsage:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._followed: dict[GroupResource, _Followed] = {}
+        self.followed: dict[GroupResource, _Followed] = {}
+        """The resources that quotas have been looked at for."""
         self._opening = asyncio.Lock()
 
     async def open(self, quotas: Sequence[Obj], resource: Resource, namespace: str) -> bool:
@@ -55,19 +56,17 @@ class LiveUsage:
 
     def forget(self, namespace: str, quotas: Iterable[Obj] = ()) -> None:
         """Drop the ledgers of a namespace but those of these quotas."""
-        if not self._followed:
-            return
         names = {quota["metadata"]["name"] for quota in quotas}
-        for followed in self._followed.values():
+        for followed in self.followed.values():
             followed.forget(namespace, names)
 
     def _follow(self, resource: Resource) -> _Followed | None:
         if not isinstance(self._reader, Cache):
             return None
-        found = self._followed.get(resource.group_resource)
+        found = self.followed.get(resource.group_resource)
         if found is None:
             collection = self._reader.collection(resource.storage_resource)
-            found = self._followed[resource.group_resource] = _Followed(resource.group_resource, collection)
+            found = self.followed[resource.group_resource] = _Followed(resource.group_resource, collection)
         return found
 
 

@@ -67,7 +67,8 @@ class ResourceQuota(BuiltinPlugin):
 
     async def validate(self, attributes: Attributes) -> None:
         found = self.reader.list(quotas.QUOTAS, attributes.namespace)
-        self._live.forget(attributes.namespace, found)
+        if self._live.followed:
+            self._live.forget(attributes.namespace, found)
         obj = attributes.obj
         if not found or obj is None:
             return

@@ -24,9 +24,12 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.messages import aggregate
 from karmada.kube.server.auth.service_accounts import username
 from karmada.kube.server.auth.user import MASTERS, User
+from karmada.kube.server.watchcache.cache import Cache
+from karmada.kube.server.watchcache.derived import NewChanges
 
 ROLES, CLUSTER_ROLES = GroupResource(GROUP, "roles"), GroupResource(GROUP, "clusterroles")
 ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS = GroupResource(GROUP, "rolebindings"), GroupResource(GROUP, "clusterrolebindings")
+_WRITTEN = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
 HEALTH_PATHS = ("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*")
 
 Rule = Mapping[str, Any]
@@ -59,6 +62,29 @@ class Written(NamedTuple):
     resource: GroupResource
     namespace: str
     name: str
+
+
+class RbacChanges:
+    """What is written of roles and bindings, from the watch cache."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._collections = [cache.collection(resource) for resource in _WRITTEN]
+        self._new = [NewChanges(collection) for collection in self._collections]
+        self._seen: list[int] = []
+
+    def __call__(self) -> Sequence[Written] | None:
+        """Return what was written since the last call; None when anything may have changed."""
+        seen = [collection.generation for collection in self._collections]
+        if seen == self._seen:
+            return ()
+        self._seen = seen
+        taken = [new.take() for new in self._new]
+        written: list[Written] = []
+        for resource, changes in zip(_WRITTEN, taken, strict=True):
+            if changes is None:
+                return None
+            written += [Written(resource, change.entry.namespace, change.entry.name) for change in changes]
+        return written
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from karmada.kube.server.handlers.group_creates import GroupCreates
 from karmada.kube.server.handlers.patching import APPLY, Patcher, patch_or_create, patch_type, update_or_create
 from karmada.kube.server.handlers.reads import Reads
 from karmada.kube.server.handlers.scale import Scaling
-from karmada.kube.server.handlers.subresources import projection
+from karmada.kube.server.handlers.system_fields import projection
 from karmada.kube.server.handlers.writes import Change, Writes, WriteScope, check_uid
 from karmada.kube.server.http.bodies import Bodies
 from karmada.kube.server.http.options import (

@@ -2,8 +2,8 @@
 
 An Event with exactly the fields that a recorder writes, each of its type, is stored as it came once admission has
 accepted its namespace. Its text depends on writer, namespace, time, source, type and reason; what is left, its own
-values, goes into the holes of that text. A store that packs its values gets it packed by this text (storage/forms.py).
-Every other Event, and one with a value that is empty or long, takes the way of any object.
+values, goes into the holes of that text. A store that packs its values gets it packed by this text, a `Form`. Every
+other Event, and one with a value that is empty or long, takes the way of any object.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ import orjson
 from karmada.kube.objects import names
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.storage.forms import HOLE, UUID_HOLE, Form, uuid_bytes
 from karmada.kube.server.storage.interface import Write
-from karmada.kube.server.storage.packing import form
+from karmada.kube.server.storage.packing import HOLE, UUID_HOLE, Form, form, uuid_bytes
 
 _FIELDS = (
     "apiVersion", "kind", "metadata", "involvedObject", "reason", "message", "source", "firstTimestamp",

@@ -2,17 +2,21 @@
 
 System fields are cleared on a create and carried over on an update; a write to one endpoint leaves what belongs to
 another as it is; and what mutating admission must not change is put back.
+
+`status` and its like are written by projecting the body onto a copy of the live object: only that part changes, the
+rest goes through the ordinary update path.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import orjson
 
-from karmada.kube.kinds.resource import Resource
+from karmada.kube.kinds.resource import Resource, Subresource
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.managedfields import after_admission
-from karmada.kube.server.handlers.subresources import projection
+from karmada.kube.patch.managedfields import after_admission, update_managers
 from karmada.kube.server.http.request import Request
 
 SYSTEM_FIELDS = (
@@ -31,6 +35,64 @@ _KEPT_FIELDS = (
     "deletionGracePeriodSeconds",
     "namespace",
 )
+_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
+
+
+def projection(resource: Resource, part: Subresource) -> Callable[[Obj, Obj], Obj] | None:
+    """(live copy, body) → what a write to this part stores; None: it has a handler of its own (scale, binding)."""
+    if part.project is not None:
+        return part.project
+    return (lambda live, body: project_status(resource, live, body)) if part.name == "status" else None
+
+
+def project_status(resource: Resource, live: Obj, body: Obj) -> Obj:
+    """Return what a write to /status stores: the body's status, and of its metadata what the kind lets through."""
+    strategy = resource.strategy
+    projected = live
+    if "status" in body:
+        projected["status"] = body["status"]
+    else:
+        projected.pop("status", None)
+    meta, given = projected["metadata"], body.get("metadata") or {}
+    if given.get("resourceVersion"):
+        meta["resourceVersion"] = given["resourceVersion"]
+    else:
+        meta.pop("resourceVersion", None)
+    if given.get("uid"):
+        meta["uid"] = given["uid"]
+    if "managedFields" in given:
+        meta["managedFields"] = given["managedFields"]
+    if strategy.status_only:
+        return projected
+    for key in _METADATA:
+        if key in strategy.status_keeps:
+            continue
+        if key in given:
+            meta[key] = given[key]
+        else:
+            meta.pop(key, None)
+    return projected
+
+
+def record_owners(
+    resource: Resource, before: Obj | None, after: Obj, manager: str, now: str, subresource: str = ""
+) -> None:
+    """In place: record who owns which field after a write."""
+    managers = update_managers(
+        before,
+        after,
+        resource.schema(),
+        manager=manager,
+        api_version=resource.gvk.api_version,
+        now=now,
+        subresource=subresource,
+        custom=resource.custom,
+        reset=resource.reset_of(subresource),
+    )
+    if managers:
+        after["metadata"]["managedFields"] = managers
+    else:
+        after["metadata"].pop("managedFields", None)
 
 
 def dedupe_owners(request: Request, meta: Obj) -> None:

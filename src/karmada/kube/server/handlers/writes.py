@@ -33,18 +33,19 @@ from karmada.kube.objects.errors import (
 from karmada.kube.objects.gvk import GroupKind
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.managedfields import entries_of, same_but_times, same_value, update_managers
-from karmada.kube.runtime.follow_ups import FollowUps, FollowUpWriter
+from karmada.kube.patch.managedfields import entries_of, same_but_times, same_value
+from karmada.kube.patch.mergepatch import apply_merge_patch
+from karmada.kube.runtime.follow_ups import FollowUp, FollowUps, FollowUpWriter
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.handlers import versions
 from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.handlers.fencing import Fencing
-from karmada.kube.server.handlers.follow_ups import fold
 from karmada.kube.server.handlers.system_fields import (
     SYSTEM_FIELDS,
     carry_over,
     dedupe_owners,
+    record_owners,
     repair,
     restore,
     restore_rest,
@@ -154,7 +155,7 @@ class Writes:
         if writer is None or follow_up is None:
             return None
         followed = {**obj, "metadata": {**obj["metadata"]}}
-        fold(scope.resource, followed, follow_up, obj["metadata"]["creationTimestamp"])
+        _fold(scope.resource, followed, follow_up)
         valid = False
         try:
             errors = await aside(scope.request, _follow_up_errors, scope.resource, followed, obj)
@@ -298,21 +299,8 @@ class Writes:
         (default or strategy.default)(new)
         if scope.owned:
             return
-        managers = update_managers(
-            old,
-            new,
-            resource.schema(),
-            manager=scope.options.manager or manager_of(scope.request),
-            api_version=resource.gvk.api_version,
-            now=rfc3339(self._clock.now()),
-            subresource=scope.subresource,
-            custom=resource.custom,
-            reset=resource.reset_of(scope.subresource),
-        )
-        if managers:
-            new["metadata"]["managedFields"] = managers
-        else:
-            new["metadata"].pop("managedFields", None)
+        manager = scope.options.manager or manager_of(scope.request)
+        record_owners(resource, old, new, manager, rfc3339(self._clock.now()), scope.subresource)
 
     async def _verify_unchanged(self, resource: Resource, namespace: str, entry: Doc) -> None:
         """Before a no-op update succeeds, verify in the store that no other server has changed the object."""
@@ -423,6 +411,23 @@ def _metadata_errors(resource: Resource, new: Obj, old: Obj) -> list[FieldError]
 def _errors_of_update(strategy: Strategy, new: Obj, old: Obj) -> list[FieldError]:
     whole = strategy.validate_ratcheting
     return (strategy.validate(new) if whole is None else whole(new, old)) + strategy.validate_update(new, old)
+
+
+def _fold(resource: Resource, obj: Obj, follow_up: FollowUp) -> None:
+    """In place: make the changes in a new object that has everything but its resourceVersion.
+
+    It becomes what the create and the controller's own writes would have left, but for the generation and the
+    resourceVersion, which count one write.
+    """
+    manager, now = follow_up.manager, obj["metadata"]["creationTimestamp"]
+    before = {**obj, "metadata": {**obj["metadata"]}}
+    if follow_up.changes:
+        obj.update(apply_merge_patch(obj, follow_up.changes))
+        record_owners(resource, before, obj, manager, now)
+    if follow_up.status is not None and resource.has_status:
+        before = {**obj, "metadata": {**obj["metadata"]}}
+        obj["status"] = follow_up.status
+        record_owners(resource, before, obj, manager, now, "status")
 
 
 def _follow_up_errors(resource: Resource, new: Obj, old: Obj) -> list[FieldError]:

@@ -451,7 +451,8 @@ def _peer_certificate(raw: web.BaseRequest) -> bytes | None:
 
 async def _read_body(raw: web.BaseRequest) -> bytes:
     try:
-        return await inflate(await raw.read(), raw.headers.get("Content-Encoding", ""), MAX_BODY)
+        body, encoding = await raw.read(), raw.headers.get("Content-Encoding")
+        return await inflate(body, encoding, MAX_BODY) if encoding else body
     except web.HTTPRequestEntityTooLarge:
         raise RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}") from None
 

@@ -43,8 +43,8 @@ import os
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,7 +91,7 @@ from karmada.kube.server.storage.sqlite_log import (
     refusal,
 )
 from karmada.kube.server.storage.sqlite_opening import Opening
-from karmada.kube.server.storage.sqlite_space import RESERVE, SMALL_RESERVE, Space, frees_space, is_full
+from karmada.kube.server.storage.sqlite_space import RESERVE, SMALL_RESERVE, Space, is_full
 from karmada.kube.server.storage.syncer import Syncer, Unsynced
 
 log = logging.getLogger(__name__)
@@ -101,9 +101,7 @@ _SMALLEST_STEP = 10
 _SWEEP_SECONDS = 0.001  # how long one step of a compaction may take
 _AT_ONCE = 64
 """Writers that go on in one turn of the event loop: each does a good part of a millisecond's work before it waits."""
-_NO_KEY = "\0"  # no key starts with it
 _PASSING_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
 
 _Outcomes = list[int | Failure]
 _Answer = asyncio.Future[_Outcomes]
@@ -177,13 +175,14 @@ class SqliteStore(LocalStore):
         with ExitStack() as undo:
             try:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._lock = lock(self.path)
-                undo.callback(os.close, self._lock)
+                undo.callback(os.close, lock(self.path))
                 self._acknowledged = Acknowledged(self.path)
                 undo.callback(self._acknowledged.close)
                 self._space.open()
                 undo.callback(self._space.close)
-                self._db = self._opening().open(self._space, self._open_log)
+                acknowledged = self._acknowledged.revision
+                opening = Opening(self.path, acknowledged, synced=self._synced_writes, accept_loss=self._accept_loss)
+                self._db = opening.open(self._space, self._open_log)
                 undo.callback(self._db.close)
                 self._space.watch(self._db)
                 self._syncer = self._wal.syncer = Syncer(self.path) if self._synced_writes else Unsynced(self.path)
@@ -192,10 +191,6 @@ class SqliteStore(LocalStore):
             except (sqlite3.Error, OSError) as e:
                 raise StoreUnavailable(f"cannot open {self.path}: {e}") from e
             self._close_files = undo.pop_all()
-
-    def _opening(self) -> Opening:
-        acknowledged = self._acknowledged.revision
-        return Opening(self.path, acknowledged, synced=self._synced_writes, accept_loss=self._accept_loss)
 
     def _open_log(self, db: sqlite3.Connection) -> None:
         self._cursor = db.cursor()
@@ -233,32 +228,27 @@ class SqliteStore(LocalStore):
     # Reading
 
     def peek(self, key: str) -> Stored | None:
-        rows = self._read(LATEST, (key, self._revision))
+        return self._at(key, self._revision)
+
+    def _at(self, key: str, revision: int) -> Stored | None:
+        rows = self._read(LATEST, (key, revision))
         return self._stored(key, rows[0] if rows else None)
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         revision = self._readable(revision)
         items = self._scan(prefix, after, limit, revision)
-        decode = self._encryption.decode
-        found = [Stored(key, decode(key, value), at) for key, value, at in items]
-        return Page(found, revision, self._count(prefix, found[-1].key, revision) if 0 < limit == len(found) else 0)
+        found = [Stored(key, self._encryption.decode(key, value), at) for key, value, at in items]
+        with self._reading():
+            left = count_range(self._cursor, prefix, found[-1].key, revision) if 0 < limit == len(found) else 0
+        return Page(found, revision, left)
 
     def scan(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> list[Stored]:
         items = self._scan(prefix, after, limit, self._readable(revision))
-        reveal = self._encryption.reveal
-        return [Stored(key, reveal(key, value), at) for key, value, at in items]
+        return [Stored(key, self._encryption.reveal(key, value), at) for key, value, at in items]
 
     def _scan(self, prefix: str, after: str, limit: int, revision: int) -> list[Stored]:
-        try:
+        with self._reading():
             return read_range(self._cursor, self.path, prefix, after, limit, revision)
-        except sqlite3.Error as e:
-            raise self._unreadable(e) from e
-
-    def _count(self, prefix: str, after: str, revision: int) -> int:
-        try:
-            return count_range(self._cursor, prefix, after, revision)
-        except sqlite3.Error as e:
-            raise self._unreadable(e) from e
 
     def oldest(self, prefix: str, *, since: int, limit: int) -> list[Stored]:
         rows = self._read(OLDEST, (since, self._revision, prefix, prefix_end(prefix) or LAST_KEY, limit))
@@ -320,15 +310,18 @@ class SqliteStore(LocalStore):
         return self._encryption.is_stale(key)
 
     def _read(self, sql: str, arguments: tuple[Any, ...] | dict[str, Any]) -> list[Any]:
-        try:
+        with self._reading():
             return self._cursor.execute(sql, arguments).fetchall()
-        except sqlite3.Error as e:
-            raise self._unreadable(e) from e
 
-    def _unreadable(self, error: sqlite3.Error) -> StoreUnavailable:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT:
-            return refusal(self.path, [str(error)])
-        return StoreUnavailable(f"cannot read {self.path}: {error}")
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Raise StoreUnavailable for an error of SQLite."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT:
+                raise refusal(self.path, [str(error)]) from error
+            raise StoreUnavailable(f"cannot read {self.path}: {error}") from error
 
     # Writing
 
@@ -389,19 +382,6 @@ class SqliteStore(LocalStore):
         self._sync()
         self._wal.start_if_due()
 
-    def _refused(self, pending: list[_Pending], full: StoreFull) -> dict[int, StoreFull]:
-        """While there is no space, all but deletions and what leads to them, by the identity of the write."""
-        writes = [write for one in pending for write in one.writes if not self._frees_space(write)]
-        return {id(write): StoreFull(str(full)) for write in writes}
-
-    def _frees_space(self, write: Write) -> bool:
-        deletes = write.value is None and write.packed is None
-        if deletes or not self._space.spare:
-            return deletes
-        rows = self._read(LATEST, (write.key, write.expected)) if write.expected else ()
-        before = self._stored(write.key, rows[0]) if rows else None
-        return before is not None and write.value is not None and frees_space(write.value, before.value)
-
     def _run_out(self, error: Exception) -> None:
         """Use the reserve when there is no space, first for the WAL, so that it can be written from its start again."""
         self._error = None
@@ -410,21 +390,23 @@ class SqliteStore(LocalStore):
             self._wal.start()
 
     def _commit(self, pending: list[_Pending]) -> _Batch:
-        full = self._space.exceeded
-        refused = {} if full is None else self._refused(pending, full)
+        refused: Mapping[int, StoreFull] = {}
+        if self._space.exceeded is not None:
+            writes = [write for one in pending for write in one.writes]
+            refused = self._space.refused(writes, lambda write: self._at(write.key, write.expected))
         self._cursor.execute("BEGIN IMMEDIATE")
         revision = self._committed
         latest = last_revisions(self._cursor, [write.key for one in pending for write in one.writes])
         rows: list[tuple[int, str, int, int, bytes | None, int]] = []
         events: list[Event] = []
         answers: list[tuple[_Answer, _Outcomes]] = []
-        pages, start = 0, _NO_KEY
-        for writes, answer in pending:
+        start = "\0"  # no key starts with it
+        for some, answer in pending:
             if answer.done():
                 continue  # its writer has given up
             outcomes: _Outcomes = []
             answers.append((answer, outcomes))
-            for write in writes:
+            for write in some:
                 if refused and id(write) in refused:
                     outcomes.append(refused[id(write)])
                     continue
@@ -444,8 +426,7 @@ class SqliteStore(LocalStore):
                 rows.append((revision, key, packed is not None, current, stored, checksum(revision, key, stored)))
                 events.append(Event(key, value, revision, None, packed, obj))
                 outcomes.append(revision)
-                pages += 2 + (len(stored) // PAGE_SIZE if stored else 0)
-        self._wal.pages += pages
+                self._wal.pages += 2 + (len(stored) // PAGE_SIZE if stored else 0)
         if rows:
             self._cursor.executemany(APPEND, rows)
         self._cursor.execute("COMMIT")
@@ -541,15 +522,11 @@ class SqliteStore(LocalStore):
             self._transaction(lambda: self._cursor.execute(SET_META, (revision, "compacted")))
             self._compacted = revision
             await self._sweep()
-        await self._sum_up()
+        await self._in_steps(lambda: self._legacy, self._sum_step)
 
     async def _sweep(self) -> None:
         """Delete what the revisions up to the compacted one replaced."""
         await self._in_steps(lambda: self._compacted - self._swept, self._sweep_step)
-
-    async def _sum_up(self) -> None:
-        """Give checksums to what was stored before there were any."""
-        await self._in_steps(lambda: self._legacy, self._sum_step)
 
     async def _in_steps(self, left: Callable[[], int], step: Callable[[int], None]) -> None:
         """Small transactions over so many revisions each, and pauses as long as they took."""
@@ -595,6 +572,7 @@ class SqliteStore(LocalStore):
         self._swept = high
 
     def _sum_step(self, size: int) -> None:
+        """Give checksums to some of what was stored before there were any."""
         rows = self._read(PREVIOUS, (self._legacy, size))
         low = rows[0][0] if rows else 0
 

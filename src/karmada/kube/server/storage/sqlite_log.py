@@ -4,7 +4,7 @@ One row per revision: key, value (NULL: deleted), the revision it replaced, and 
 so that a value that changed on the disk is never served. Stores of format 1 have no checksums; they get the column when
 they are opened for writing, and their rows the checksum with later compactions. Until then such a value must at least
 be JSON, as everything was that format 1 stored. Those of formats 1 and 2 have no packed values (packing.py), those of
-format 3 have one dictionary for all of them, those of format 4 have no forms (forms.py), those of format 5 no starts.
+format 3 have one dictionary for all of them, those of format 4 have no forms (packing.py), those of format 5 no starts.
 
 Each start of a server continues at a revision that no earlier one can have reached (`first_revision`). So the revisions
 of a state that was replaced by an older copy of itself, such as a snapshot of its volume, are never given out again.

@@ -20,11 +20,12 @@ import errno
 import logging
 import os
 import sqlite3
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import orjson
 
-from karmada.kube.server.storage.interface import StoreFull
+from karmada.kube.server.storage.interface import Stored, StoreFull, Write
 from karmada.kube.server.storage.sqlite_files import PAGE_SIZE
 
 RESERVE = 32 * 1024 * 1024
@@ -73,11 +74,20 @@ class Space:
         log.error("%s", self.exceeded)
         self._recheck_later()
 
-    @property
-    def spare(self) -> bool:
-        """In the alarm: whether deletions would still have half of the reserve after a write."""
-        free = self._disk_space() + PAGE_SIZE * self._pragma("freelist_count")
-        return free > self._size // 2
+    def refused(self, writes: Iterable[Write], before: Callable[[Write], Stored | None]) -> dict[int, StoreFull]:
+        """Return, in the alarm, all but deletions and what leads to them, by the identity of the write.
+
+        `before` is what a write replaces. Deletions must have half of the reserve even after what is let through.
+        """
+        spare = self._disk_space() + PAGE_SIZE * self._pragma("freelist_count") > self._size // 2
+
+        def accepted(write: Write) -> bool:
+            if write.value is None:
+                return write.packed is None  # a deletion
+            replaced = before(write) if spare else None
+            return replaced is not None and frees_space(write.value, replaced.value)
+
+        return {id(write): StoreFull(str(self.exceeded)) for write in writes if not accepted(write)}
 
     def release(self) -> bool:
         """Give up all of the reserve, to open the database; return whether there was something."""

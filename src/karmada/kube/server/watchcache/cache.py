@@ -31,9 +31,8 @@ from karmada.kube.server.storage.interface import (
     Store,
     StoreUnavailable,
 )
-from karmada.kube.server.watchcache.collection import Collection
+from karmada.kube.server.watchcache.collection import Collection, History
 from karmada.kube.server.watchcache.entry import encode_value, prefix, split_key, storage_key, stored_doc
-from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Subscription
 
 __all__ = ["Cache", "Collection", "Subscription", "encode_value", "prefix", "storage_key"]

@@ -13,8 +13,8 @@ from karmada.kube.objects.doc import Doc
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.time_slice import in_slices
 from karmada.kube.server.watchcache.collection import Collection
+from karmada.kube.server.watchcache.derived import NewChanges
 from karmada.kube.server.watchcache.entry import DELETED, Change
-from karmada.kube.server.watchcache.new_changes import NewChanges
 
 
 class FieldIndex:

@@ -40,7 +40,8 @@ class Unloaded:
         self._load = load
         self._end = end
         self._written: list[tuple[Event, float]] = []
-        self._steps: Iterator[None] | None = None
+        self.steps: Iterator[None] | None = None
+        """What is left to do of a load; while there is one, what is written has to be remembered."""
         self._task: asyncio.Task[None] | None = None
         self.damage: StoreDamaged | None = None
 
@@ -61,14 +62,9 @@ class Unloaded:
         """Return whether there are more objects, or versions of them."""
         return any(size > most for size in self._store.sizes(self._prefix, most + 1).values())
 
-    @property
-    def loading(self) -> bool:
-        """Return whether what is written meanwhile has to be remembered."""
-        return self._steps is not None
-
     def write(self, event: Event, time: float) -> None:
         """Remember what is written while objects are loaded."""
-        if self._steps is not None:
+        if self.steps is not None:
             self._written.append((event, time))
 
     async def finish(self) -> None:
@@ -100,14 +96,14 @@ class Unloaded:
 
     def _step(self) -> bool:
         """Return whether there is more to load."""
-        if self._steps is None:
-            self._steps, self.damage = self._read(), None
+        if self.steps is None:
+            self.steps, self.damage = self._read(), None
         try:
-            next(self._steps)
+            next(self.steps)
         except StopIteration:
             return False
         except BaseException as error:
-            self._steps = None  # from the beginning, the next time
+            self.steps = None  # from the beginning, the next time
             self._written.clear()
             if isinstance(error, StoreDamaged):
                 self.damage = error
