@@ -97,7 +97,7 @@ async def served(client: Client, obj: Obj) -> GVR:
         try:
             return await client.resource_of(obj)
         except NoMatch:
-            client.mapper.invalidate()
+            await client.mapper.refresh()
             return None
 
     resource: GVR = await eventually(found, show=lambda: f"{obj['kind']} is not served")

@@ -84,6 +84,5 @@ async def test_known_kinds_are_answered_without_a_request(fake: FakeApi, api: Fa
     for _ in range(3):
         await mapper.mapping(GVK("", "v1", "ConfigMap"))
     assert len(fake.calls) == before
-    mapper.invalidate()
-    await mapper.mapping(GVK("", "v1", "ConfigMap"))
+    await mapper.refresh()
     assert len(fake.calls) > before

@@ -8,7 +8,7 @@ up, down they round down.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -154,19 +154,21 @@ def _by_policies(
     return wanted, _WITHIN
 
 
-def _at_period_start(history: History, current: int, seconds: int, now: float) -> int:
-    added = sum(moment.replicas for moment in _since(history.added, now - seconds))
-    removed = sum(moment.replicas for moment in _since(history.removed, now - seconds))
-    return current - added + removed
+def _allowing(history: History, current: int, rules: Obj, now: float) -> Iterator[tuple[Obj, int]]:
+    """Yield the policies that apply, each with the replicas at the start of its period."""
+    if rules.get("selectPolicy") == "Disabled":
+        return
+    for policy in rules.get("policies") or ():
+        begin = now - policy["periodSeconds"]
+        added = sum(moment.replicas for moment in _since(history.added, begin))
+        removed = sum(moment.replicas for moment in _since(history.removed, begin))
+        yield policy, current - added + removed
 
 
 def up_limit(history: History, current: int, rules: Obj, now: float) -> int:
     """Return the most replicas that policies allow now; selectPolicy Max takes the most generous, Min the strictest."""
-    if rules.get("selectPolicy") == "Disabled":
-        return current
     allowed = []
-    for policy in rules.get("policies") or ():
-        start = _at_period_start(history, current, policy["periodSeconds"], now)
+    for policy, start in _allowing(history, current, rules, now):
         change = policy["value"]
         allowed.append(start + change if policy["type"] == "Pods" else -(-start * (100 + change) // 100))
     return _choose(rules, allowed, current, generous=max, strict=min)
@@ -174,11 +176,8 @@ def up_limit(history: History, current: int, rules: Obj, now: float) -> int:
 
 def down_limit(history: History, current: int, rules: Obj, now: float) -> int:
     """Return the fewest replicas that policies allow now."""
-    if rules.get("selectPolicy") == "Disabled":
-        return current
     allowed = []
-    for policy in rules.get("policies") or ():
-        start = _at_period_start(history, current, policy["periodSeconds"], now)
+    for policy, start in _allowing(history, current, rules, now):
         change = policy["value"]
         allowed.append(start - change if policy["type"] == "Pods" else start * (100 - change) // 100)
     return _choose(rules, allowed, current, generous=min, strict=max)

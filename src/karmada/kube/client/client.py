@@ -298,7 +298,7 @@ class Client:
     ) -> Obj:
         """Create the object; `namespace` defaults to its own."""
         gvr = kind if isinstance(kind, GVR) else await self.resource(kind)
-        where = _namespace(obj) if namespace is None else namespace
+        where = obj["metadata"].get("namespace", "") if namespace is None else namespace
         query = self._write_query(dry_run, field_manager, field_validation)
         call = Call("POST", resource_path(gvr, where), query, obj)
         return _checked(call, await self.transport.call(call))

@@ -272,10 +272,6 @@ class RESTMapper:
         finally:
             self._reading = None
 
-    def invalidate(self) -> None:
-        """Forget everything; the next lookup requests discovery."""
-        self._catalog = None
-
     async def mapping(self, kind: GVK | GroupKind) -> Mapping:
         """Return the mapping of a kind; a GroupKind gives its preferred version."""
         if isinstance(kind, GVK):

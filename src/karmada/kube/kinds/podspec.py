@@ -95,7 +95,7 @@ def default_container(container: Obj) -> None:
     for variable in container.get("env") or ():
         source = variable.get("valueFrom")
         if source:
-            _default_env_source(source)
+            _default_references(source)
     for key in _PROBES:
         if key in container:
             _default_probe(container[key])
@@ -115,7 +115,7 @@ def _default_resources(resources: Obj) -> None:
     canonical_resources(resources.get("requests"))
 
 
-def _default_env_source(source: Obj) -> None:
+def _default_references(source: Obj) -> None:
     field = source.get("fieldRef")
     if field is not None and not field.get("apiVersion"):
         field["apiVersion"] = "v1"
@@ -152,12 +152,7 @@ def _mode(source: Obj) -> None:
     if source.get("defaultMode") is None:
         source["defaultMode"] = 420
     for item in source.get("items") or ():
-        field = item.get("fieldRef")
-        if field is not None and not field.get("apiVersion"):
-            field["apiVersion"] = "v1"
-        resource = item.get("resourceFieldRef")
-        if resource is not None and not resource.get("divisor"):
-            resource["divisor"] = "0"
+        _default_references(item)
 
 
 def _projected(source: Obj) -> None:

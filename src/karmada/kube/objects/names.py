@@ -90,8 +90,12 @@ def length_message(limit: int) -> str:
     return f"must be no more than {limit} bytes"
 
 
+is_dns1123_subdomain = re.compile("(?!.{254})" + _SUBDOMAIN.replace("(", "(?:")).fullmatch
+"""Matches each name for which `dns1123_subdomain` has no messages."""
+
+
 def dns1123_subdomain(name: str) -> list[str]:
-    if _subdomain(name) and len(name) <= 253:
+    if is_dns1123_subdomain(name):
         return []
     messages = [length_message(253)] if _too_long(name, 253) else []
     return messages if _subdomain(name) else [*messages, _SUBDOMAIN_MESSAGE]

@@ -157,10 +157,6 @@ def _intersection_below(a: FieldSet, b: FieldSet) -> FieldSet | None:
     return LEAF if len(both) == 1 and "." in both else both or None
 
 
-def is_subset(a: FieldSet, b: FieldSet) -> bool:
-    return not difference(a, b)
-
-
 def valid(tree: Any, depth: int = 0) -> bool:
     """Return whether something a client sent is a field set, and not deeper than any object."""
     if not isinstance(tree, dict) or depth > _MAX_DEPTH:
@@ -206,17 +202,6 @@ def _paths(tree: FieldSet, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]
 def _element_order(key: str) -> tuple[int, Any]:
     kind = _KIND_ORDER[key[0]]
     return kind, int(key[2:]) if kind == 3 else key
-
-
-def from_paths(*many: tuple[str, ...]) -> FieldSet:
-    """Return the set of some paths."""
-    tree: FieldSet = {}
-    for path in many:
-        one: FieldSet = LEAF
-        for element in reversed(path):
-            one = {element: one}
-        tree = union(tree, one)
-    return tree
 
 
 def text(path: tuple[str, ...]) -> str:

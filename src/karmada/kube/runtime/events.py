@@ -48,7 +48,7 @@ from karmada.kube.objects.errors import (
 )
 from karmada.kube.objects.gvrs import EVENTS
 from karmada.kube.objects.memo import Memo
-from karmada.kube.objects.names import dns1123_subdomain
+from karmada.kube.objects.names import is_dns1123_subdomain
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
@@ -449,7 +449,7 @@ class EventWriter(Collector):
 @lru_cache(maxsize=4096)
 def _begins_a_name(subject: str) -> bool:
     """Return whether it can, with a dot and the digits of a time after it: there are many events of one object."""
-    return not dns1123_subdomain(f"{subject}.{'f' * _DIGITS}")
+    return is_dns1123_subdomain(f"{subject}.{'f' * _DIGITS}") is not None
 
 
 def _is_passing(event: Event, error: BaseException | None) -> bool:

@@ -294,22 +294,12 @@ def _zero(node: Node, path: Path) -> Any:
     return {"object": dict, "array": list, "string": str, "boolean": bool}.get(node.type, int)()
 
 
-def _string(node: Node) -> Walk:
-    go_type = node.go_type or "string"
+def _plain(node: Node) -> Walk:
+    wanted = _PLAIN[node.type]
+    go_type = node.go_type or ("string" if wanted is str else "bool")
 
     def walk(value: Any, _: Path) -> Any:
-        if value.__class__ is not str:
-            raise Mismatch(value, go_type)
-        return value
-
-    return walk
-
-
-def _boolean(node: Node) -> Walk:
-    go_type = node.go_type or "bool"
-
-    def walk(value: Any, _: Path) -> Any:
-        if value.__class__ is not bool:
+        if value.__class__ is not wanted:
             raise Mismatch(value, go_type)
         return value
 
@@ -496,7 +486,7 @@ def _is_plain(node: Node) -> bool:
 _PLAIN: dict[str, type] = {"string": str, "boolean": bool}
 _ZEROS: dict[str, Any] = {"quantity": "0", "int-or-string": 0, "json": None, "fields-v1": None, "time": None}
 _SCALARS: dict[str, Callable[[Node], Walk]] = {
-    "string": _string, "boolean": _boolean, "integer": _integer, "number": _number, "": _anything,
+    "string": _plain, "boolean": _plain, "integer": _integer, "number": _number, "": _anything,
 }  # fmt: skip
 _SPECIAL: dict[str, Callable[[Node], Walk]] = {
     "quantity": _quantity,

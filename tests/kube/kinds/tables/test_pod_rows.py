@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from karmada.kube.kinds.tables import printer_of_kind
-from karmada.kube.kinds.tables.pods import pod_status
 from karmada.kube.objects.times import rfc3339
 from tests.support.cases import cases
 
@@ -113,7 +112,6 @@ UP = status_of("a", RUNNING, ready=True)
 def test_a_pod_is_summed_up_in_one_word(obj: dict[str, Any], state: str, ready: str) -> None:
     cells = POD.cells(obj, NOW)
     assert (cells[2], cells[1]) == (state, ready)
-    assert pod_status(obj) == state
 
 
 def crashed(name: str, times: int, ago: float) -> dict[str, Any]:

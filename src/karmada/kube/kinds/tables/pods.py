@@ -166,11 +166,6 @@ def _conditions(pod: Obj) -> list[Obj]:
     return [{"type": "Completed", "status": "True", "reason": phase, "message": _ENDED[phase]}]
 
 
-def pod_status(pod: Obj) -> str:
-    """Return the word in the Status column."""
-    return _summary(pod).state
-
-
 _IN_ROW = field("")
 """The cells of a pod are made together by `_row`."""
 

@@ -72,7 +72,7 @@ class EventEncoder:
             values = orjson.dumps(joined)[1:-1].split(_SEPARATED)
             if len(joined) > _LONGEST_VALUES or len(values) != len(own) or not all(values):
                 return None
-            if names.dns1123_subdomain(name):
+            if not names.is_dns1123_subdomain(name):
                 return None
         except (KeyError, TypeError, AttributeError, ValueError):  # a value is missing or of another type
             return None
