@@ -27,14 +27,9 @@ from tests.support.objects import kube_object
 TEMPLATE = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"}
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
-
-
 @pytest.fixture
-async def server(certificates: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(ServerConfig(data_dir=certificates, storage="memory://", port=0))
+async def server(folder: Path) -> AsyncIterator[ApiServer]:
+    server = ApiServer(ServerConfig(data_dir=folder, storage="memory://", port=0))
     server.registry.add(karmada_resources())
     await server.start()
     yield server

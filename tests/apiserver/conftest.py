@@ -13,14 +13,9 @@ from tests.support.karmada_server import clusters_only
 from tests.support.wire import Http
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
-
-
 @pytest.fixture
-async def server(certificates: Path) -> AsyncIterator[ApiServer]:
-    async with clusters_only(certificates) as server:
+async def server(folder: Path) -> AsyncIterator[ApiServer]:
+    async with clusters_only(folder) as server:
         yield server
 
 

@@ -33,8 +33,8 @@ NOW = rfc3339(START)
 
 
 @pytest.fixture
-async def server(certificates: Path) -> AsyncIterator[ApiServer]:
-    async with clusters_only(certificates, FakeClock(start=START)) as server:
+async def server(folder: Path) -> AsyncIterator[ApiServer]:
+    async with clusters_only(folder, FakeClock(start=START)) as server:
         yield server
 
 
@@ -52,10 +52,10 @@ async def test_a_new_cluster_gets_grades_a_generation_and_no_status(client: Clie
     assert not made.get("status")
 
 
-async def test_without_the_gate_a_cluster_gets_no_grades(certificates: Path) -> None:
+async def test_without_the_gate_a_cluster_gets_no_grades(folder: Path) -> None:
     gates = default_gates()
     gates.set("CustomizedClusterResourceModeling=false")
-    async with serving(certificates, gates=gates) as server:
+    async with serving(folder, gates=gates) as server:
         made = await server.client().create(CLUSTERS, cluster())
         assert "resourceModels" not in made["spec"]
 

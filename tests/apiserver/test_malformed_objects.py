@@ -48,11 +48,6 @@ OBJECTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
-
-
 @pytest.fixture
 async def client(folder: Path) -> AsyncIterator[Client]:
     async with serving(folder) as server:

@@ -98,3 +98,11 @@ class SimFleet:
         log = self.folder / "sim.log"
         if kind is None and log.exists():
             assert "Traceback" not in log.read_text(), log.read_text()
+
+
+def names(kubectl: Program, *what: str) -> list[str]:
+    return kubectl("get", *what, "-o", "name").lines
+
+
+def field(kubectl: Program, path: str, *what: str) -> str:
+    return kubectl("get", *what, "-o", f"jsonpath={{{path}}}").out

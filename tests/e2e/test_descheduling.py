@@ -17,6 +17,7 @@ from tests.e2e.propagating import BINDINGS, Propagation, deployment, policy, sel
 from tests.support.eventually import eventually_blocking
 from tests.support.ports import free_port
 from tests.support.programs import ComponentProcess
+from tests.support.scheduling_plane import targets
 
 pytestmark = pytest.mark.e2e
 
@@ -69,10 +70,6 @@ def fleet(tmp_path: Path, kubectl_path: str) -> Iterator[Estimated]:
         yield found
 
 
-def placed(binding: Obj) -> dict[str, int]:
-    return {target["name"]: target.get("replicas", 0) for target in binding["spec"].get("clusters") or ()}
-
-
 def is_ready(found: Obj) -> bool:
     return (found.get("status") or {}).get("readyReplicas") == 4
 
@@ -93,11 +90,11 @@ def test_pods_of_a_member_whose_nodes_are_closed_run_in_another_one(fleet: Estim
     fleet.here.until(DEPLOYMENTS, "web", is_ready)
     binding = fleet.here.get(BINDINGS, "web-deployment")
     assert binding is not None
-    assert placed(binding) == {"member1": 2, "member2": 2}
+    assert targets(binding) == {"member1": 2, "member2": 2}
     in_member1 = fleet.sims.kubectl("member1")
     in_member1("cordon", "-l", "kubernetes.io/os=linux")
     in_member1("delete", "pods", "-l", "app=web", "--wait=false")
-    fleet.here.until(BINDINGS, "web-deployment", lambda found: placed(found) == {"member2": 4})
+    fleet.here.until(BINDINGS, "web-deployment", lambda found: targets(found) == {"member2": 4})
     fleet.here.until(DEPLOYMENTS, "web", is_ready)
     for name in ("web", "web-deployment"):
         eventually_blocking(lambda name=name: descheduled(fleet, name))

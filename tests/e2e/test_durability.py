@@ -23,6 +23,7 @@ from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.watchcache.entry import storage_key
 from tests.e2e.wire_client import WireClient
 from tests.support.eventually import LIMIT, eventually
+from tests.support.linearizability import version_of
 from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -50,10 +51,6 @@ def number_of(obj: dict[str, Any]) -> int:
     text = obj["data"]["text"]
     assert hashlib.sha256(text.encode()).hexdigest() == obj["data"]["sum"], f"half-written: {obj['metadata']}"
     return int(text.split(" ", 1)[0])
-
-
-def version_of(obj: dict[str, Any]) -> int:
-    return int(obj["metadata"]["resourceVersion"])
 
 
 @dataclass

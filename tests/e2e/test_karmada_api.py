@@ -20,7 +20,7 @@ from tests.support.cases import cases
 from tests.support.eventually import LIMIT
 from tests.support.fake_member import FakeProxy, connect_proxy, socks_proxy
 from tests.support.kubectl_plane import PROXIES, PROXY, Plane, plane, stop
-from tests.support.programs import Program, Result
+from tests.support.programs import Program, Result, columns
 from tests.support.rights import binding, role, user
 
 pytestmark = pytest.mark.e2e
@@ -60,10 +60,6 @@ def member(karmada: Plane) -> Program:
 def everywhere(karmada: Plane) -> Program:
     """To all members at once."""
     return karmada.kubectl(member="*")
-
-
-def columns(result: Result) -> list[str]:
-    return re.split(r"\s{2,}", result.lines[0].strip())
 
 
 # --- the kinds

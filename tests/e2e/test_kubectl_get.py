@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +10,7 @@ import yaml
 
 from tests.e2e.manifests import WEB
 from tests.support.eventually import eventually_blocking
-from tests.support.programs import Program, Result
+from tests.support.programs import Program, Result, columns
 
 pytestmark = pytest.mark.e2e
 Kubectl = Callable[..., Result]
@@ -20,10 +19,6 @@ Kubectl = Callable[..., Result]
 @pytest.fixture
 def web(kn: Kubectl) -> None:
     kn("apply", "-f", "-", stdin=WEB)
-
-
-def columns(result: Result) -> list[str]:
-    return re.split(r"\s{2,}", result.lines[0].strip())
 
 
 @pytest.mark.usefixtures("web")

@@ -24,7 +24,7 @@ import pytest
 from tests.e2e.wire_client import WireClient
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import LIMIT, eventually
-from tests.support.linearizability import Operation, Seen, check, out_of_order, watch_errors
+from tests.support.linearizability import Operation, Seen, check, out_of_order, version_of, watch_errors
 from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -147,10 +147,6 @@ async def request(wire: WireClient, op: Operation, version: int) -> tuple[int, A
 
 def token_of(obj: dict[str, Any]) -> int:
     return int(obj["data"]["token"])
-
-
-def version_of(obj: dict[str, Any]) -> int:
-    return int(obj["metadata"]["resourceVersion"])
 
 
 async def run(servers: list[ServerProcess], faults: list[Fault], seed: int) -> None:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from karmada.kube.objects.times import parse_time
-from tests.e2e.sim_fleet import SimFleet
+from tests.e2e.sim_fleet import SimFleet, names
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program, ServerProcess
 
@@ -65,10 +65,6 @@ def attached(fleet: SimFleet, target: ServerProcess, kubectl: Program) -> SimFle
     fleet.create("extra", "--nodes", "2", "--attach", str(target.kubeconfig))
     kubectl("wait", "--for=condition=ready", "node", "--all", "--timeout=100s")
     return fleet
-
-
-def names(kubectl: Program, *what: str) -> list[str]:
-    return kubectl("get", *what, "-o", "name").lines
 
 
 def test_the_nodes_join_and_run_what_tolerates_them(attached: SimFleet, kubectl: Program) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.sim_fleet import SimFleet
+from tests.e2e.sim_fleet import SimFleet, field, names
 from tests.support import forking
 from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.objects import kube_object
@@ -70,14 +70,6 @@ def web(kubectl: Program) -> Program:
     kubectl("apply", "-f", "-", stdin=WEB)
     kubectl("rollout", "status", "deployment/web", "--timeout=100s")
     return kubectl
-
-
-def names(kubectl: Program, *what: str) -> list[str]:
-    return kubectl("get", *what, "-o", "name").lines
-
-
-def field(kubectl: Program, path: str, *what: str) -> str:
-    return kubectl("get", *what, "-o", f"jsonpath={{{path}}}").out
 
 
 # --- a web application

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.sim_fleet import SimFleet
+from tests.e2e.sim_fleet import SimFleet, field
 from tests.support.eventually import eventually_blocking
 from tests.support.programs import Program
 
@@ -27,10 +27,6 @@ def installed(fleet: SimFleet, namespace: str) -> tuple[Program, Program]:
     helm, kubectl = fleet.helm("shops", namespace), fleet.kubectl("shops", namespace)
     helm("install", "shop", CHART, "--create-namespace", *WAIT)
     return helm, kubectl
-
-
-def field(kubectl: Program, path: str, *what: str) -> str:
-    return kubectl("get", *what, "-o", f"jsonpath={{{path}}}").out
 
 
 def test_a_chart_is_installed_upgraded_rolled_back_and_removed(fleet: SimFleet) -> None:

@@ -14,8 +14,6 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
@@ -26,6 +24,7 @@ from karmada.kube.server.auth.pki import DAY, SERVER_USAGES, CertificateAuthorit
 from karmada.kube.server.auth.serving import FILES_SECONDS, TlsConfig
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller
+from tests.support.certificates import der
 from tests.support.eventually import eventually
 from tests.support.running import run_server
 
@@ -64,10 +63,6 @@ async def served_certificate(server: ApiServer, **settings: Any) -> bytes:
     der: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
     writer.close()
     return der
-
-
-def der(pem: bytes) -> bytes:
-    return x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
 
 
 async def test_a_given_certificate_is_served_and_followed(certificates: Path, tmp_path: Path) -> None:

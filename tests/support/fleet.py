@@ -332,3 +332,7 @@ async def fleet(
         for member in members:
             await found.join(member)
         yield found
+
+
+def is_applied(work: Obj) -> bool:
+    return condition(work, "Applied") == "True"

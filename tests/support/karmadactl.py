@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+import click.testing
 from click.testing import CliRunner
 
 from karmada.cli.karmadactl import main
@@ -48,3 +49,7 @@ def _outside_of_loops(command: Callable[[], T]) -> T:
         return command()
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(command).result()
+
+
+def said(result: click.testing.Result) -> tuple[int, str, str]:
+    return result.exit_code, result.stdout, result.stderr

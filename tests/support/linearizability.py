@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from karmada.kube.objects.types import Obj
+
 Kind = Literal["read", "create", "update", "delete"]
 Outcome = Literal["ok", "refused", "unknown"]
 State = int | None
@@ -150,3 +152,7 @@ def watch_errors(events: list[Seen], history: Iterable[Operation]) -> list[str]:
         if found is None or found.token != op.token:
             errors.append(f"acknowledged, but shown as {found}: {op}")
     return errors
+
+
+def version_of(obj: Obj) -> int:
+    return int(obj["metadata"]["resourceVersion"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -143,3 +144,7 @@ def alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):  # the latter when it ends between opening and reading
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def columns(result: Result) -> list[str]:
+    return re.split(r"\s{2,}", result.lines[0].strip())

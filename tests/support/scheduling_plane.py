@@ -229,3 +229,7 @@ async def scheduling(
         folder, parts, clock=clock, settings=settings, no_execute_policies=no_execute_policies, as_one=as_one
     ) as plane:
         yield Scheduling(plane)
+
+
+def incoming(plane: Scheduling, event: str) -> float:
+    return plane.sample("karmada_scheduler_queue_incoming_bindings_total", event=event)

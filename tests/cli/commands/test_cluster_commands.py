@@ -23,6 +23,7 @@ from karmada.kube.runtime.keys import Key
 from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
+from tests.support.karmadactl import said
 from tests.support.member_server import MemberServer, member_server
 
 
@@ -63,10 +64,6 @@ async def bare(folder: Path) -> AsyncIterator[Fleet]:
         for name in ("m1", "m2"):
             await plane.add_cluster(name)
         yield Fleet(plane, member)
-
-
-def said(result: Result) -> tuple[int, str, str]:
-    return result.exit_code, result.stdout, result.stderr
 
 
 # join

@@ -27,6 +27,7 @@ from karmada.kube.objects.gvrs import CLUSTER_ROLES, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from tests.support.background import Background
 from tests.support.cases import cases
+from tests.support.karmadactl import said
 from tests.support.kubectl_plane import plane as serving_plane
 from tests.support.objects import kube_object
 
@@ -85,10 +86,6 @@ def _client(kubeconfig: Path) -> Any:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with Background() as background:
         yield World(background, tmp_path_factory.mktemp("promote"))
-
-
-def said(result: Result) -> tuple[int, str, str]:
-    return result.exit_code, result.stdout, result.stderr
 
 
 def web(namespace: str, **pod: Any) -> Obj:

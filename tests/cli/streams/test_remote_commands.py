@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 from karmada.cli.commands.attach import attach
 from karmada.cli.commands.exec import exec_
 from tests.support.cases import cases
+from tests.support.karmadactl import said
 from tests.support.objects import kube_object
 from tests.support.terminals import TerminalSession
 
@@ -109,10 +110,6 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     stub.kubeconfig.write_text(yaml.safe_dump(named))
     yield stub
     await runner.cleanup()
-
-
-def said(result: Result) -> tuple[int, str, str]:
-    return result.exit_code, result.stdout, result.stderr
 
 
 async def end(socket: web.WebSocketResponse, status: dict[str, object]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
 from tests.support.eventually import eventually
+from tests.support.fleet import encoded
 from tests.support.objects import kube_object
 
 TOKEN = "a-long-secret"
@@ -155,10 +155,6 @@ def brief(status: Obj, kind: str) -> tuple[str, str]:
     """(status, reason) of a condition."""
     found = get_condition(status.get("conditions"), kind)
     return (found["status"], found["reason"]) if found else ("", "")
-
-
-def encoded(value: str | bytes) -> str:
-    return base64.b64encode(value if isinstance(value, bytes) else value.encode()).decode()
 
 
 def credentials(member: FakeMember) -> Obj:

@@ -14,9 +14,10 @@ from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
-from tests.controllers.cluster_status.status_plane import NAMESPACE, FakeMember, Plane, brief, credentials, encoded
+from tests.controllers.cluster_status.status_plane import NAMESPACE, FakeMember, Plane, brief, credentials
 from tests.support.cases import cases
 from tests.support.eventually import eventually
+from tests.support.fleet import encoded
 
 READY = ("True", "ClusterReady")
 FAILED = ("False", "StatusCollectionFailed")

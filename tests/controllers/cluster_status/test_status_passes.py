@@ -15,8 +15,9 @@ from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.runtime.controller import Done
 from karmada.kube.runtime.keys import Key
-from tests.controllers.cluster_status.status_plane import NAMESPACE, FakeMember, Plane, brief, credentials, encoded
+from tests.controllers.cluster_status.status_plane import NAMESPACE, FakeMember, Plane, brief, credentials
 from tests.support.eventually import eventually
+from tests.support.fleet import encoded
 
 READY = ("True", "ClusterReady")
 KEY = Key("", "m1")

@@ -15,7 +15,17 @@ from karmada.kube.objects.gvrs import CLUSTER_ROLES, CONFIG_MAPS, DEPLOYMENTS, N
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
 from tests.support.eventually import eventually
-from tests.support.fleet import Fleet, TestMember, brief, condition, config_map, deployment, until, until_none
+from tests.support.fleet import (
+    Fleet,
+    TestMember,
+    brief,
+    condition,
+    config_map,
+    deployment,
+    is_applied,
+    until,
+    until_none,
+)
 from tests.support.objects import kube_object
 
 QUOTAS = GVR("", "v1", "resourcequotas")
@@ -31,10 +41,6 @@ NOT_OURS = (
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-def is_applied(work: Obj) -> bool:
-    return condition(work, "Applied") == "True"
 
 
 async def test_a_work_becomes_an_object_and_says_so(two: Fleet) -> None:

@@ -33,6 +33,7 @@ from tests.support.fleet import (
     deployment,
     encoded,
     fleet,
+    is_applied,
     manifest,
     new_server,
     until,
@@ -40,10 +41,6 @@ from tests.support.fleet import (
 from tests.support.objects import kube_object
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-def is_applied(work: Obj) -> bool:
-    return condition(work, "Applied") == "True"
 
 
 async def all_applied(found: Fleet, cluster: str, templates: list[Obj]) -> None:

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.controllers.execution.outages import Outages
 from karmada.kube.objects.clock import FakeClock
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
 
 
 async def test_one_may_try_after_every_pause_and_pauses_grow(clock: FakeClock) -> None:

@@ -13,16 +13,12 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, JOBS, NAMESPACES
 from karmada.kube.objects.types import Obj
 from tests.support.eventually import eventually
-from tests.support.fleet import Fleet, brief, condition, config_map, deployment
+from tests.support.fleet import Fleet, brief, condition, config_map, deployment, is_applied
 from tests.support.objects import kube_object
 
 RUNNING = {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1}
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-def is_applied(work: Obj) -> bool:
-    return condition(work, "Applied") == "True"
 
 
 def report(work: Obj) -> Obj:

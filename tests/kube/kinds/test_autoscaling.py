@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from karmada.kube.kinds import autoscaling_v1 as v1
 from karmada.kube.kinds.autoscaling import HORIZONTAL_POD_AUTOSCALER as V2
 from karmada.kube.objects.copying import copy_json
+from tests.kube.kinds.texts import texts
 from tests.support.cases import cases
 from tests.support.objects import kube_object
 
@@ -24,10 +25,6 @@ def hpa(**spec: Any) -> dict[str, Any]:
     }
     V2.default(found)
     return found
-
-
-def texts(errors: list[Any]) -> list[str]:
-    return [str(error) for error in errors]
 
 
 def utilization(name: str, percent: int) -> dict[str, Any]:

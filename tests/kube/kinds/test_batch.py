@@ -7,6 +7,7 @@ from typing import Any
 from karmada.kube.kinds.batch import CONTROLLER_UID, CRONJOB, JOB, JOB_NAME
 from karmada.kube.kinds.schedule import schedule_problem
 from karmada.kube.objects.copying import copy_json
+from tests.kube.kinds.texts import texts
 from tests.support.cases import cases
 
 
@@ -24,10 +25,6 @@ def job(**spec: Any) -> dict[str, Any]:
     JOB.default(found)
     JOB.prepare_create(found)
     return found
-
-
-def texts(errors: list[Any]) -> list[str]:
-    return [str(error) for error in errors]
 
 
 def test_job_defaults() -> None:

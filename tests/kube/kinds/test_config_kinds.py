@@ -8,11 +8,8 @@ from typing import Any
 from karmada.kube.kinds import config, limits, namespaces, nodes, scheduling, storage
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects.copying import copy_json
+from tests.kube.kinds.texts import texts
 from tests.support.cases import cases
-
-
-def texts(errors: list[Any]) -> list[str]:
-    return [str(error) for error in errors]
 
 
 def b64(text: str) -> str:

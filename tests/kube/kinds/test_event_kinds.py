@@ -6,6 +6,7 @@ from typing import Any
 
 from karmada.kube.kinds import events
 from karmada.kube.objects.copying import copy_json
+from tests.kube.kinds.texts import texts
 from tests.support.cases import cases
 from tests.support.objects import kube_object
 
@@ -31,10 +32,6 @@ NEW = kube_object("events.k8s.io/v1", "Event", "e", "ns") | {
     "reportingController": "example.com/c",
     "reportingInstance": "n1",
 }
-
-
-def texts(errors: list[Any]) -> list[str]:
-    return [str(error) for error in errors]
 
 
 def test_a_core_event_as_the_new_api_shows_it() -> None:

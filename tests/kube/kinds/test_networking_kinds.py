@@ -7,11 +7,8 @@ from typing import Any
 from karmada.kube.kinds import admissionregistration as webhooks
 from karmada.kube.kinds import networking
 from karmada.kube.kinds.apiregistration import API_SERVICE
+from tests.kube.kinds.texts import texts
 from tests.support.cases import cases
-
-
-def texts(errors: list[Any]) -> list[str]:
-    return [str(error) for error in errors]
 
 
 def path(**fields: Any) -> dict[str, Any]:

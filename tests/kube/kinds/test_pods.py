@@ -11,6 +11,7 @@ from karmada.kube.kinds import pod_subresources as subs
 from karmada.kube.kinds.pods import POD, UPDATE_FORBIDDEN, grace_period, validate_update
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import Conflict, FieldError
+from tests.kube.kinds.texts import texts
 from tests.support.cases import cases
 
 NOW = 1_700_000_000.0
@@ -30,10 +31,6 @@ def changed(found: dict[str, Any], **fields: Any) -> dict[str, Any]:
     new = copy_json(found)
     new["spec"].update(fields)
     return new
-
-
-def texts(errors: list[Any]) -> list[str]:
-    return [str(error) for error in errors]
 
 
 def test_a_new_pod_is_pending() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from karmada.kube.kinds.endpoints import ENDPOINT_SLICE, ENDPOINTS
 from karmada.kube.kinds.services import SERVICE
 from karmada.kube.objects.copying import copy_json
+from tests.kube.kinds.texts import texts
 from tests.support.cases import cases
 
 
@@ -18,10 +19,6 @@ def service(**spec: Any) -> dict[str, Any]:
     SERVICE.default(found)
     SERVICE.prepare_create(found)
     return found
-
-
-def texts(errors: list[Any]) -> list[str]:
-    return [str(error) for error in errors]
 
 
 def test_service_defaults() -> None:

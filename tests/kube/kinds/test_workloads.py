@@ -9,6 +9,7 @@ import pytest
 from karmada.kube.kinds import workloads as w
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects.copying import copy_json
+from tests.kube.kinds.texts import texts
 from tests.support.cases import cases
 
 ALL = [w.DEPLOYMENT, w.REPLICASET, w.STATEFULSET, w.DAEMONSET]
@@ -28,10 +29,6 @@ def workload(kind: Strategy = w.DEPLOYMENT, /, **spec: Any) -> dict[str, Any]:
     }
     kind.default(found)
     return found
-
-
-def texts(errors: list[Any]) -> list[str]:
-    return [str(error) for error in errors]
 
 
 @pytest.mark.parametrize("strategy", ALL)

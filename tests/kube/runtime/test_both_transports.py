@@ -35,15 +35,9 @@ DEPLOYMENTS = GVR("apps", "v1", "deployments")
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory whose certificates all servers share."""
-    return tmp_path_factory.mktemp("data")
-
-
 @pytest.fixture
-async def server(certificates: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(ServerConfig(data_dir=certificates, storage="memory://", port=0, controllers=False))
+async def server(folder: Path) -> AsyncIterator[ApiServer]:
+    server = ApiServer(ServerConfig(data_dir=folder, storage="memory://", port=0, controllers=False))
     await server.start()
     yield server
     await server.stop()

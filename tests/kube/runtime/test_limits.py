@@ -115,11 +115,6 @@ class Users:
         self.gates.setdefault(number, asyncio.Event()).set()
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
 async def test_no_more_enter_than_there_are_slots_and_then_in_order(clock: FakeClock) -> None:
     users = Users(LeakySemaphore(2, clock))
     tasks = users.start(1, 2, 3, 4)

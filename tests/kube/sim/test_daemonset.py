@@ -17,6 +17,7 @@ from karmada.kube.sim.controllers.daemonset_pods import target_node
 from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.podlife import PodLife
+from tests.kube.sim.workload_pods import rolling
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object
 
@@ -34,10 +35,6 @@ def daemon_set(image: str = "agent:1", *, strategy: Obj | None = None, pod: Obj 
             **spec,
         },
     }
-
-
-def rolling(**settings: Any) -> Obj:
-    return {"type": "RollingUpdate", "rollingUpdate": settings}
 
 
 class Cluster:

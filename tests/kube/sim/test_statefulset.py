@@ -18,6 +18,7 @@ from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS
 from karmada.kube.sim.controllers.statefulset import StatefulSets
 from tests.kube.sim.harness import Harness, running
 from tests.kube.sim.podlife import PodLife
+from tests.kube.sim.workload_pods import rolling
 from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object
@@ -42,10 +43,6 @@ def stateful_set(replicas: int = 3, *, image: str = "nginx:1", claims: bool = Fa
             **spec,
         },
     }
-
-
-def rolling(**settings: Any) -> Obj:
-    return {"type": "RollingUpdate", "rollingUpdate": settings}
 
 
 class Cluster:

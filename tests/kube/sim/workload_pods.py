@@ -121,3 +121,7 @@ class Look:
 
 
 REVISION = "deployment.kubernetes.io/revision"
+
+
+def rolling(**settings: Any) -> Obj:
+    return {"type": "RollingUpdate", "rollingUpdate": settings}

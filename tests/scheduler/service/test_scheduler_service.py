@@ -18,17 +18,13 @@ from karmada.scheduler.service.core import Options
 from karmada.scheduler.service.pauses import Limits
 from tests.support.eventually import eventually
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, config_map, deployment, placement, spread
-from tests.support.scheduling_plane import BINDINGS, MARKED, Scheduling, scheduling, targets
+from tests.support.scheduling_plane import BINDINGS, MARKED, Scheduling, incoming, scheduling, targets
 
 FAILED = ("Warning", "ScheduleBindingFailed")
 
 
 def attempts(plane: Scheduling, result: str, schedule_type: str = "ReconcileSchedule") -> float:
     return plane.sample("karmada_scheduler_schedule_attempts_total", result=result, schedule_type=schedule_type)
-
-
-def incoming(plane: Scheduling, event: str) -> float:
-    return plane.sample("karmada_scheduler_queue_incoming_bindings_total", event=event)
 
 
 # what it leaves alone

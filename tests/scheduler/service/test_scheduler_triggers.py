@@ -17,7 +17,7 @@ from karmada.scheduler.service.triggers import (
 )
 from tests.support.cases import cases
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, cluster, deployment, placement
-from tests.support.scheduling_plane import MARKED, Scheduling
+from tests.support.scheduling_plane import MARKED, Scheduling, incoming
 
 OURS = SchedulerSelector("default-scheduler")
 
@@ -164,10 +164,6 @@ def test_kinds_are_lost_when_the_list_is_complete() -> None:
 
 
 # through the server
-
-
-def incoming(plane: Scheduling, event: str) -> float:
-    return plane.sample("karmada_scheduler_queue_incoming_bindings_total", event=event)
 
 
 async def test_only_bindings_whose_affinity_selects_a_changed_cluster_are_requeued(plane: Scheduling) -> None:

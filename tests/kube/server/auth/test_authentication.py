@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
 from multidict import CIMultiDict
 
 from karmada.kube.objects.base64url import b64url
@@ -24,6 +23,7 @@ from karmada.kube.server.auth.tokens import DEFAULT_ISSUER, TokenIssuer
 from karmada.kube.server.auth.user import User
 from tests.kube.server.auth.auth_fakes import NOW, FakeReader, account
 from tests.support.cases import cases
+from tests.support.certificates import der
 
 CA = CertificateAuthority.create("ca", now=NOW)
 PROXY_CA = CertificateAuthority.create("proxy-ca", now=NOW)
@@ -31,10 +31,6 @@ OTHER = CertificateAuthority.create("ca", now=NOW)
 KEY = SigningKey(new_key())
 STATIC = parse_token_file('secret-1,alice,uid-1,"dev,ops"\n\nsecret-2,bob,uid-2\n')
 AUTHENTICATED = "system:authenticated"
-
-
-def der(pem: bytes) -> bytes:
-    return x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
 
 
 def client(ca: CertificateAuthority, name: str, *groups: str, **more: object) -> bytes:
