@@ -28,7 +28,7 @@ from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
-from karmada.kube.runtime.versions import number
+from karmada.kube.runtime.keys import number
 
 _MOST, _MOST_BYTES = 512, 4 << 20
 _UNKNOWN_WEIGHT: Final = _MOST_BYTES // 64

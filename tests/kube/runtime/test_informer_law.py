@@ -26,8 +26,7 @@ from karmada.kube.objects.shapes import WHOLE, Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import time_slice
 from karmada.kube.runtime.informer import Informer
-from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.versions import version
+from karmada.kube.runtime.keys import Key, key_of, version
 from tests.support.fake_api import FakeApi, FakeTransport
 
 KEYS = [Key("default", name) for name in ("a", "b", "c")]

@@ -34,11 +34,10 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache, IndexFn
 from karmada.kube.runtime.current_work import Work, describes_work
 from karmada.kube.runtime.event_filter import EVERYTHING, EventFilter, Handler, Subscription, concerned
-from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.keys import Key, key_of, number, version
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.reflector import EVENTS_IN_A_ROW, Reflector, WatchFailed
 from karmada.kube.runtime.time_slice import TimeSlice, in_slices
-from karmada.kube.runtime.versions import number, version
 
 log = get_logger("informer")
 

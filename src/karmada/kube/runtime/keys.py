@@ -1,4 +1,4 @@
-"""Keys: how caches and queues name an object within its resource."""
+"""Keys and versions: how caches and queues name an object within its resource, and which of two states is newer."""
 
 from __future__ import annotations
 
@@ -35,3 +35,12 @@ def key_of(obj: Obj) -> Key:
 def name_of(key: Key) -> str:
     """Return the object's own name, also where a key has more in front of it: `kind/name`."""
     return key.name.rpartition("/")[2]
+
+
+def number(resource_version: str) -> int:
+    """Return a resourceVersion as a number; 0 for what is none."""
+    return int(resource_version) if resource_version.isdecimal() else 0
+
+
+def version(obj: Obj) -> int:
+    return number(obj["metadata"].get("resourceVersion", ""))

@@ -29,11 +29,6 @@ class GroupShares(Generic[K]):
         self._waiting: dict[Hashable, dict[K, None]] = {}
         self._waits_in: dict[K, Hashable] = {}
 
-    @property
-    def in_use(self) -> bool:
-        """Return whether some key has a turn."""
-        return bool(self._group_of)
-
     def take(self, key: K, group: Hashable, limit: int) -> bool:
         """Return whether the key has one of the group's turns now; else it is queued when it gets one."""
         if self._group_of.get(key) == group:

@@ -31,11 +31,10 @@ from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
-from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.keys import Key, version
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.sharing import EVERYWHERE, Assignment, View
 from karmada.kube.runtime.time_slice import TimeSlice
-from karmada.kube.runtime.versions import version
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
 GROUP: Final = "work-sharing/group"

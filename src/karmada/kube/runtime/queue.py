@@ -438,18 +438,20 @@ class WorkQueue(Generic[K]):
     def _wake(self, lane: _Lane[K]) -> None:
         """Start another worker for a lane that has a key, unless it has its share of the workers."""
         share = min(self.limit, max(_LEAST, self._total // max(1, len(self._lanes))))
-        if self._running and lane.workers < share and self._next_step(lane) is not Step.END:
+        if not self._running or lane.workers >= share:
+            return
+        if next_step(lane.priorities[0], lane.behind, lane.replaying, self._most_behind) is not Step.END:
             lane.workers += 1
             lane.starting += 1
             self._tasks.add(self._loop.create_task(self._run(lane), name=self._task_name))
 
-    def _next_step(self, lane: _Lane[K]) -> Step:
-        return next_step(lane.priorities[0], lane.behind, lane.replaying, self._most_behind)
-
     async def _run(self, lane: _Lane[K]) -> None:
         lane.starting -= 1
         try:
-            while lane.priorities and (step := self._next_step(lane)) is not Step.END:
+            while lane.priorities:
+                step = next_step(lane.priorities[0], lane.behind, lane.replaying, self._most_behind)
+                if step is Step.END:
+                    break
                 if len(lane.waiting) > 1 + lane.starting:
                     self._wake(lane)  # other lanes may have ended since: there are more workers for this one
                 if step is Step.TURN:
@@ -521,8 +523,7 @@ class WorkQueue(Generic[K]):
             del lane.working[key]
             if self._metrics is not None:
                 self._metrics.worked.observe(self._clock.monotonic() - begun)
-            if self._groups.in_use:
-                self._groups.give_up(key)
+            self._groups.give_up(key)
             priority = lane.again.pop(key, None)
             if priority is not None:
                 self.add(key, priority)
