@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from karmada.components.election import Election, Fence
+from karmada.components.election import Election, LocalLease
 from karmada.components.flags import (
     Endpoints,
     check_controllers,
@@ -99,7 +99,7 @@ class AgentProcess(Process):
         self._report = report
         self._elects = election is not None
         if election is not None:
-            election = replace(election, fence=Fence(self._member, COMPONENT, joining.namespace))
+            election = replace(election, local=LocalLease(self._member, COMPONENT, joining.namespace))
         self._control = control
         self._kubeconfig_namespace = kubeconfig_namespace
         if control.reloaded is not None:

@@ -133,8 +133,7 @@ class Assembly:
         from karmada.components.parts import all_parts
         from karmada.components.rows import Shared
         from karmada.controllers.shards import of_cluster
-        from karmada.kube.runtime.shared_leader import SharedLeader
-        from karmada.kube.runtime.sharing_metrics import SharingMetrics
+        from karmada.kube.runtime.paired_electors import SharedLeader
         from karmada.members.owned import OwnedMembers
 
         manager, context = self.manager, self.context
@@ -144,7 +143,7 @@ class Assembly:
         self._add_to(manager.sharing_team(elector, membership), all_parts(Shared(context)))
         if any(component is context.members for component in self._added):
             membership.add(OwnedMembers(context.members, lambda name: membership.owns(of_cluster(name))))
-        self.metrics.registry.register(SharingMetrics(membership))
+        self.metrics.registry.register(membership)
         return membership
 
     def add_scheduler(

@@ -37,8 +37,8 @@ def process_identity() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
-    """See kube/runtime/fenced_leader.py."""
+class LocalLease:
+    """Where the second lease of a TwoServerElector is."""
 
     client: Client
     name: str
@@ -59,18 +59,18 @@ class Election:
     renew_period: float | None = None
     """How often it is renewed, when that is not every `retry_period`."""
 
-    fence: Fence | None = None
+    local: LocalLease | None = None
     """For an agent, which goes on while the control plane is away: a second lease, in its cluster."""
 
     def elector(self, client: Client, clock: Clock, metrics: Metrics) -> Elector:
-        from karmada.kube.runtime.fenced_leader import FencedElector
+        from karmada.kube.runtime.paired_electors import TwoServerElector
 
         lease = self.lease(client, clock, metrics)
-        if self.fence is None:
+        if self.local is None:
             return lease
-        where = self.fence
-        fence = self._lease(where.client, where.name, where.namespace, lease.identity, clock, metrics)
-        return FencedElector(lease, fence, clock)
+        where = self.local
+        local = self._lease(where.client, where.name, where.namespace, lease.identity, clock, metrics)
+        return TwoServerElector(lease, local, clock)
 
     def lease(self, client: Client, clock: Clock, metrics: Metrics) -> LeaderElector:
         """Return the one in the control plane."""

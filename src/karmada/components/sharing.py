@@ -1,7 +1,7 @@
 """How replicas of the controllers share their work: under which names, and for how long a Lease holds.
 
 The group takes the lease by which a single replica would be elected, so that `--leader-elect` and `--share-work` are
-never at work at the same time (see kube/runtime/shared_leader); each member has a Lease of its own beside it.
+never at work at the same time (see kube/runtime/paired_electors); each member has a Lease of its own beside it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from karmada.kube.objects.gvrs import LEASES
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.membership import Membership
-from karmada.kube.runtime.shared_leader import SharedLeader
+from karmada.kube.runtime.paired_electors import SharedLeader
 from karmada.kube.runtime.waiting import cancel_and_wait
 from tests.support.fake_api import FakeApi, FakeTransport
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.runtime.waiting import cancel_and_wait, finish_within, with_timeout
+from karmada.kube.runtime.waiting import cancel_and_wait, finish_within, until_one_ends, with_timeout
 
 
 async def answer(value: int) -> int:
@@ -76,3 +76,25 @@ async def test_tasks_may_finish_within_their_grace(clock: FakeClock) -> None:
     await finishing
     assert not quick.cancelled()
     assert stuck.cancelled()
+
+
+async def test_when_one_ends_the_others_are_ended_and_its_failure_is_raised() -> None:
+    ended: list[str] = []
+
+    async def wait_for_ever() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("waiting")
+
+    async def fail() -> None:
+        raise LookupError("gone")
+
+    async def finish() -> None:
+        ended.append("finished")
+
+    await until_one_ends(wait_for_ever(), finish())
+    assert ended == ["finished", "waiting"]
+    with pytest.raises(LookupError, match="gone"):
+        await until_one_ends(fail(), wait_for_ever())
+    assert ended == ["finished", "waiting", "waiting"]

@@ -217,7 +217,7 @@ class LeaderElector:
             try:
                 await self._write(lease)
                 return True
-            except Conflict as error:  # of several with one identity (shared_leader) another was faster
+            except Conflict as error:  # of several with one identity (SharedLeader) another was faster
                 self.log.v(1).info("The lease was written meanwhile", err=error.message)
         return False
 

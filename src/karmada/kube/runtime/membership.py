@@ -18,8 +18,11 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.fencing import HEADER, FencingToken
@@ -35,7 +38,7 @@ from karmada.kube.runtime.keys import Key, version
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.sharing import EVERYWHERE, Assignment, View
 from karmada.kube.runtime.time_slice import TimeSlice
-from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
+from karmada.kube.runtime.waiting import until_one_ends, with_timeout
 
 GROUP: Final = "work-sharing/group"
 """The label of a member's Lease: the group's name."""
@@ -62,7 +65,9 @@ def view_of(lease: Obj) -> View:
     return frozenset(filter(None, meta.annotations(lease).get(MEMBERS, "").split(",")))
 
 
-class Membership:
+class Membership(Collector):
+    """A member, and a collector of its metrics: members, shards, hand-overs, refused writes."""
+
     def __init__(
         self,
         client: Client,
@@ -114,6 +119,24 @@ class Membership:
 
     def add(self, sharer: Sharer) -> None:
         self._sharers.append(sharer)
+
+    def collect(self) -> Iterable[Metric]:
+        yield GaugeMetricFamily(
+            "work_sharing_members", "Replicas by which this one divides the work", value=len(self.members)
+        )
+        yield GaugeMetricFamily(
+            "work_sharing_owned_shards",
+            "Shards of this replica, of those it has seen",
+            value=self.assignment.owned,
+        )
+        yield CounterMetricFamily(
+            "work_sharing_hand_overs", "How often the work was divided anew", value=self.hand_overs
+        )
+        yield CounterMetricFamily(
+            "work_sharing_refused_writes",
+            "Writes that were not sent, or refused, since the replica's Lease was over",
+            value=self.refused,
+        )
 
     # what may be done
 
@@ -190,19 +213,12 @@ class Membership:
 
     async def hold(self) -> None:
         """Renew, and divide the work with the others; returns when the membership is lost."""
-        tasks = [
-            asyncio.create_task(self._renew(), name="membership renewal"),
-            asyncio.create_task(self._follow(), name="membership"),
-        ]
         self._changed.set()
         try:
-            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in ended:
-                task.result()
+            await until_one_ends(self._renew(), self._follow())
         except Lost as error:
             self.log.info("The membership is lost", err=str(error))
         finally:
-            await cancel_and_wait(*tasks)
             if not self.leading:
                 self._leave()
 

@@ -18,6 +18,17 @@ async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
+    """Run these until one of them ends, end the others, and raise what it raised."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+    finally:
+        await cancel_and_wait(*tasks)
+
+
 def drop_failure(task: asyncio.Task[Any]) -> None:
     """Take the failure of a task that several may await, or none, so that it is not logged."""
     if not task.cancelled():

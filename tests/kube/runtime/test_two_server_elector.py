@@ -11,8 +11,8 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvrs import LEASES
-from karmada.kube.runtime.fenced_leader import FencedElector
 from karmada.kube.runtime.leader import LeaderElector
+from karmada.kube.runtime.paired_electors import TwoServerElector
 from tests.support.fake_api import FakeApi, FakeTransport
 
 
@@ -40,8 +40,8 @@ class Candidate:
         self.plane, self.member = Wire(plane), Wire(member)
         self.working = False
         lease = LeaderElector(self.plane.client, "lock", "ns", name, clock=clock)
-        fence = LeaderElector(self.member.client, "fence", "ns", name, clock=clock)
-        self.elector = FencedElector(lease, fence, clock)
+        local = LeaderElector(self.member.client, "local", "ns", name, clock=clock)
+        self.elector = TwoServerElector(lease, local, clock)
         self.task = asyncio.ensure_future(self._run())
 
     async def _run(self) -> None:
@@ -76,7 +76,7 @@ async def test_a_leader_goes_on_while_the_control_plane_is_away(
 ) -> None:
     one = Candidate(plane, member, clock, "one")
     await clock.advance(1)
-    assert (one.working, holder(plane, "lock"), holder(member, "fence")) == (True, "one", "one")
+    assert (one.working, holder(plane, "lock"), holder(member, "local")) == (True, "one", "one")
     one.plane.connected = False
     await clock.advance(minutes=30)
     assert one.working
@@ -103,7 +103,7 @@ async def test_a_copy_that_reaches_the_control_plane_takes_over_once_the_other_h
         await clock.advance(0.1)
         overlapped = overlapped or (one.working and two.working)
     assert (one.working, two.working, overlapped) == (False, True, False)
-    assert (holder(plane, "lock"), holder(member, "fence")) == ("two", "two")
+    assert (holder(plane, "lock"), holder(member, "local")) == ("two", "two")
     await two.kill()
 
 
@@ -116,7 +116,7 @@ async def test_a_leader_without_its_member_keeps_the_lease_to_report_that(
     assert (one.working, holder(plane, "lock")) == (True, "one")
     one.member.connected = True
     await clock.advance(5)
-    assert holder(member, "fence") == "one"
+    assert holder(member, "local") == "one"
     await one.kill()
 
 
