@@ -53,3 +53,9 @@ def test_it_has_one_folder_and_no_privilege() -> None:
 
 def test_the_page_on_installing_says_where_it_is() -> None:
     assert "packaging/karmada.service" in (ROOT / "docs" / "install.md").read_text()
+
+
+def test_a_program_that_ends_because_it_hung_is_started_again() -> None:
+    found = service()
+    assert found["Restart"] == "always"
+    assert found["RestartSec"] == "2", "the five starts in ten seconds that systemd allows are never reached"

@@ -204,6 +204,24 @@ def test_components_have_the_command_lines_ports_and_probes_of_init(values: Obj,
     assert certificate_files(pod(values, name)) == certificate_files(made["spec"]["template"]["spec"])
 
 
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ("everything", "controller-manager"),
+        ("everything", "scheduler"),
+        ("everything", "descheduler"),
+        ("agent", "agent"),
+    ],
+)
+def test_what_hung_a_program_is_in_a_volume_that_outlives_its_restart(values: str, name: str) -> None:
+    spec = pod(VALUES[values], f"Deployment/karmada-{name}")
+    (container,) = spec["containers"]
+    assert "--quarantine-file=/tmp/quarantine.json" in container["command"]
+    assert {"name": "scratch", "mountPath": "/tmp"} in container["volumeMounts"]
+    assert {"name": "scratch", "emptyDir": {}} in spec["volumes"]
+    assert spec.get("restartPolicy", "Always") == "Always"
+
+
 def certificate_files(spec: Obj) -> set[str]:
     """What a pod has of the certificates; not an authority's key, unless it signs."""
     [name] = {m["name"] for m in spec["containers"][0]["volumeMounts"] if m["mountPath"] == "/etc/karmada/pki"} or {""}

@@ -25,6 +25,7 @@ from karmada.install.names import (
 from karmada.install.options import Options
 from karmada.install.pods import (
     CERTIFICATE_FILES,
+    QUARANTINE_FLAG,
     SCRATCH_FILES,
     Files,
     config_files,
@@ -232,6 +233,7 @@ def scheduler(options: Options) -> Obj:
         f"--kubeconfig={CONFIG_FILE}",
         "--metrics-bind-address=$(POD_IP):8080",
         "--health-probe-bind-address=$(POD_IP):10351",
+        QUARANTINE_FLAG,
         "--enable-scheduler-estimator=true",
         "--leader-elect=true",
         *estimator_flags(options.namespace),
@@ -253,6 +255,7 @@ def controller_manager(options: Options) -> Obj:
         f"--kubeconfig={CONFIG_FILE}",
         "--metrics-bind-address=$(POD_IP):8080",
         "--health-probe-bind-address=$(POD_IP):10357",
+        QUARANTINE_FLAG,
         "--cluster-status-update-frequency=10s",
         f"--leader-elect-resource-namespace={options.namespace}",
     )

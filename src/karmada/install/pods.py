@@ -132,6 +132,8 @@ def config_files(component: str) -> Files:
 CONFIG_VOLUME: Final = "karmada-config"
 CERTIFICATE_FILES: Final = secret_files(CERTIFICATES, PKI_FOLDER)
 SCRATCH_FILES: Final = Files(mount("scratch", "/tmp", read_only=False), {"name": "scratch", "emptyDir": {}})
+QUARANTINE_FLAG: Final = "--quarantine-file=/tmp/quarantine.json"
+"""In the volume above, which outlives the restart of a container that hung."""
 
 
 # workloads

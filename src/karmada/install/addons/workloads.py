@@ -25,6 +25,7 @@ from karmada.install.names import (
 from karmada.install.pods import (
     CERTIFICATE_FILES,
     CONFIG_VOLUME,
+    QUARANTINE_FLAG,
     SCRATCH_FILES,
     Files,
     config_files,
@@ -61,6 +62,7 @@ def descheduler(settings: Settings) -> list[Obj]:
         f"--kubeconfig={CONFIG_FILE}",
         "--metrics-bind-address=$(POD_IP):8080",
         "--health-probe-bind-address=$(POD_IP):10358",
+        QUARANTINE_FLAG,
         f"--leader-elect-resource-namespace={settings.namespace}",
         *estimator_flags(settings.namespace),
         "--v=2",
