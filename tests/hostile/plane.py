@@ -71,9 +71,11 @@ class Client:
                 connection.close()
             else:
                 answer = Answer(response.status, response.read())
+        except http.client.RemoteDisconnected:  # the server has closed it since the last request
+            connection.close()
+            return self._send(method, path, data, headers)
         except BaseException:
             connection.close()
-            self._local.connection = None
             raise
         return answer
 

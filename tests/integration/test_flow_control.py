@@ -132,13 +132,13 @@ async def test_a_watch_has_a_seat_only_until_it_begins(http: Http, server: ApiSe
     levels = server.http._flow._levels
     enter, leave = levels.enter, levels.leave
 
-    async def entering(name: str, flow: Hashable) -> bool:
+    async def entering(name: str, flow: Hashable, wanted: int = 1) -> int:
         entered.append(name)
-        return await enter(name, flow)
+        return await enter(name, flow, wanted)
 
-    def leaving(name: str) -> None:
+    def leaving(name: str, seats: int = 1) -> None:
         left.append(name)
-        leave(name)
+        leave(name, seats)
 
     levels.enter, levels.leave = entering, leaving  # type: ignore[method-assign]
     ok(await http("POST", BINDINGS, editors("ann")), 201)
@@ -162,3 +162,30 @@ async def test_a_user_has_only_so_many_watches(http: Http, server: ApiServer) ->
     await eventually(lambda: not server.http._long_running.total)
     async with watching(http, path, ann):
         assert server.http._long_running.of("ann") == 1
+
+
+async def test_seats_are_charged_by_cost(http: Http, server: ApiServer) -> None:
+    """A Table of all objects is estimated, and what it was not is given back; a kind that nobody has is not kept."""
+    ok(await http("POST", BINDINGS, editors("ann")), 201)
+    for number in range(5):
+        ok(await http("POST", CONFIGMAPS, configmap(f"c{number}", data={"text": "x" * 900_000})), 201)
+    estimates: list[int] = []
+    charged: list[int] = []
+    levels = server.http._flow._levels
+    enter, charge = levels.enter, levels.charge
+
+    async def entering(name: str, flow: Hashable, wanted: int = 1) -> int:
+        estimates.append(wanted)
+        return await enter(name, flow, wanted)
+
+    def charging(name: str, flow: Hashable, seats: int) -> None:
+        charged.append(seats)
+        charge(name, flow, seats)
+
+    levels.enter, levels.charge = entering, charging  # type: ignore[method-assign]
+    table = {"Impersonate-User": "ann", "Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    assert (await http("GET", CONFIGMAPS, headers=table)).code == 200
+    assert (estimates, charged) == ([1], [5])
+    known = len(server.cache._collections)
+    await http("GET", "/apis/nobody.example.com/v1/things", headers=table)
+    assert len(server.cache._collections) == known

@@ -87,6 +87,57 @@ async def test_flows_take_turns() -> None:
     await asyncio.gather(*tasks)
 
 
+async def test_who_was_charged_least_is_next() -> None:
+    levels = made(4, level("a", 1, queue=50))
+    assert await levels.enter("a", "heavy", 4) == 4
+    order, tasks = await waiting(levels, "a", ["heavy"] * 2 + ["light"] * 4)
+    levels.leave("a", 4)
+    await asyncio.gather(*tasks[2:])
+    assert order == ["light"] * 4
+    for _ in range(2):
+        levels.leave("a")
+    await asyncio.gather(*tasks)
+    assert order == ["light"] * 4 + ["heavy"] * 2
+
+
+async def test_what_a_request_has_cost_besides_is_charged_and_what_it_has_not_is_given_back() -> None:
+    levels = made(2, level("a", 1, queue=50))
+    await levels.enter("a", "first", 2)
+    levels.charge("a", "dear", 5)
+    levels.charge("a", "cheap", 5)
+    levels.charge("a", "cheap", -4)
+    order, tasks = await waiting(levels, "a", ["dear", "cheap"])
+    for _ in tasks:
+        levels.leave("a")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert order == ["cheap", "dear"]
+    await asyncio.gather(*tasks)
+
+
+async def test_a_request_gets_no_more_seats_than_its_level_has() -> None:
+    levels = made(3, level("a", 1))
+    assert await levels.enter("a", "x", 10) == 3
+    with pytest.raises(TooManyRequests):
+        await levels.enter("a", "y")
+    levels.leave("a", 3)
+    assert await levels.enter("a", "y", 2) == 2
+
+
+async def test_flows_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_FLOWS", 10)
+    levels = made(2, level("a", 1, queue=50))
+    found = levels.get("a")
+    assert found is not None
+    await levels.enter("a", "busy")
+    for number in range(100):
+        await levels.enter("a", number)
+        levels.leave("a")
+        assert len(found.charged) <= 12
+    levels.leave("a")
+    assert not found.charged
+
+
 async def test_one_flow_can_fill_only_its_own_queue() -> None:
     levels = made(1, level("a", 1, queue=2))
     await levels.enter("a", "first")

@@ -14,9 +14,13 @@ from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
+from karmada.kube.server.flowcontrol.cost import actual, estimated, reads_many
 from karmada.kube.server.flowcontrol.defaults import flow_schemas, priority_levels
 from karmada.kube.server.flowcontrol.levels import Level, Levels
 from karmada.kube.server.flowcontrol.matching import Flow, Schema, compiled
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import Result
+from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.derived import Followed
 
 SEATS = 600
@@ -38,6 +42,7 @@ class FlowControl:
     def __init__(self, reader: Reader | None = None, seats: int = SEATS) -> None:
         """Without a reader, the configuration that every server begins with."""
         self._levels = Levels(seats)
+        self._reader = reader
         self._fixed = compiled(flow_schemas())
         self._schemas = None if reader is None else Followed(reader, SCHEMAS, compiled)
         self._configured = None if reader is None else Followed(reader, LEVELS, self._configure)
@@ -83,9 +88,18 @@ class FlowControl:
                 return Seat(schema, level, schema.flow(user, request))
         raise ApiError(f"no FlowSchema matches the requests of user {user.name}")
 
-    async def enter(self, seat: Seat) -> bool:
-        """Return whether there is a seat to leave afterwards; TooManyRequests when there is none to be had."""
-        return await self._levels.enter(seat.level.name, seat.flow)
+    async def enter(self, seat: Seat, request: Request) -> int:
+        """Return how many seats there are to leave afterwards; TooManyRequests when there are none to be had."""
+        wanted = estimated(request, self._count(request)) if reads_many(request) else 1
+        return await self._levels.enter(seat.level.name, seat.flow, wanted)
 
-    def leave(self, seat: Seat) -> None:
-        self._levels.leave(seat.level.name)
+    def leave(self, seat: Seat, seats: int, request: Request, result: Result | None) -> None:
+        """Give seats back, and charge what the request cost more or less than was estimated."""
+        if reads_many(request):
+            self._levels.charge(seat.level.name, seat.flow, actual(request, result, self._count(request)) - seats)
+        self._levels.leave(seat.level.name, seats)
+
+    def _count(self, request: Request) -> int:
+        """Return how many objects there are of the requested resource, in all namespaces."""
+        reader = self._reader
+        return reader.count(request.info.group_resource) if isinstance(reader, Cache) else 0

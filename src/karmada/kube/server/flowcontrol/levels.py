@@ -1,8 +1,9 @@
 """Priority levels: each has a share of the server's seats, and divides it fairly among the flows that want some.
 
-A request holds a seat while it is carried out. A level that is full lends itself what others leave free, up to what
-they may lend; what then finds no seat waits (or is refused at once, as the level says), and waiting flows take turns,
-so that somebody with a thousand requests waits behind their own and not before others.
+A request holds one seat or several while it is carried out. A level that is full lends itself what others leave free,
+up to what they may lend; what then finds no seat waits (or is refused at once, as the level says). Each flow is charged
+for the seats that it is given, and of those that wait the one that was charged least is next: somebody with a thousand
+requests, or with a few that cost much, waits behind their own and not before others.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from karmada.kube.objects.errors import TooManyRequests
 from karmada.kube.objects.types import Obj
 
+_MOST_FLOWS = 4_096
 WAIT_SECONDS = 15.0
 """How long a request waits for a seat."""
 
@@ -39,7 +41,12 @@ class Level:
     """How many requests of one flow may wait; 0: none."""
     seats: int = 0
     used: int = 0
-    waiting: OrderedDict[Hashable, deque[asyncio.Future[None]]] = field(default_factory=OrderedDict)
+    waiting: OrderedDict[Hashable, deque[tuple[int, asyncio.Future[None]]]] = field(default_factory=OrderedDict)
+    """How many seats each wants, by flow."""
+    charged: dict[Hashable, float] = field(default_factory=dict)
+    """The seats that flows were given since the level was idle. A flow that had none begins at `least`."""
+    least: float = 0.0
+    """What the flow was charged that was next the last time: nobody who waits was charged less."""
 
     @classmethod
     def of(cls, obj: Obj) -> Level:
@@ -64,6 +71,16 @@ class Level:
         """Return the seats that others may have now."""
         return max(0, min(math.floor(self.seats * self.lendable), self.seats - self.used))
 
+    def charge(self, flow: Hashable, seats: float) -> None:
+        """Charge a flow, or give back to it (down to the least)."""
+        if len(self.charged) > _MOST_FLOWS:
+            self.charged.clear()
+        self.charged[flow] = max(self.least, self.charged.get(flow, self.least) + seats)
+
+    def next(self) -> Hashable:
+        """Return the flow that is next of those that wait."""
+        return min(self.waiting, key=lambda flow: self.charged.get(flow, self.least))
+
     @property
     def borrowed(self) -> int:
         return max(0, self.used - self.seats)
@@ -84,6 +101,7 @@ class Levels:
             before = self._levels.get(name)
             if before is not None:
                 level.used, level.waiting = before.used, before.waiting
+                level.charged, level.least = before.charged, before.least
         for name, before in self._levels.items():
             if name not in new:
                 new[name] = replace(before, shares=0)  # for the requests that are under way
@@ -100,64 +118,83 @@ class Levels:
     def waiting(self) -> int:
         return sum(len(queue) for level in self._levels.values() for queue in level.waiting.values())
 
-    async def enter(self, name: str, flow: Hashable) -> bool:
-        """Have a seat, after a wait if need be; whether there is one to leave. TooManyRequests if none is to be had."""
+    async def enter(self, name: str, flow: Hashable, wanted: int = 1) -> int:
+        """Have so many seats, or all of a level that has fewer, after a wait if need be; return how many to leave.
+
+        TooManyRequests if none are to be had.
+        """
         level = self._levels[name]
         if level.exempt:
-            return False
-        if not level.waiting and self._is_free(level):
-            level.used += 1
-            return True
+            return 0
+        seats = max(1, min(wanted, level.seats))
+        if not level.waiting and self._are_free(level, seats):
+            level.used += seats
+            level.charge(flow, seats)
+            return seats
         queue = level.waiting.get(flow)
         if len(queue or ()) >= level.queue_limit:
             raise refused()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        level.waiting.setdefault(flow, deque()).append(turn)
+        level.waiting.setdefault(flow, deque()).append((seats, turn))
         self._queued += 1
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 await turn
         except TimeoutError:
-            self._give_up(level, flow, turn)
+            self._give_up(level, flow, seats, turn)
             raise refused() from None
         except asyncio.CancelledError:
-            self._give_up(level, flow, turn)
+            self._give_up(level, flow, seats, turn)
             raise
         finally:
             self._queued -= 1
-        return True
+        return seats
 
-    def leave(self, name: str) -> None:
-        self._levels[name].used -= 1
+    def leave(self, name: str, seats: int = 1) -> None:
+        level = self._levels[name]
+        level.used -= seats
+        if not level.used and not level.waiting:
+            level.charged.clear()  # what was before does not count when somebody waits
         if self._queued:
             self._hand_out()
 
-    def _is_free(self, level: Level) -> bool:
-        if level.used < level.seats:
+    def charge(self, name: str, flow: Hashable, seats: int) -> None:
+        """Charge a flow for seats that a request should have had besides, or give back those that it needed not."""
+        self._levels[name].charge(flow, seats)
+
+    def _are_free(self, level: Level, seats: int) -> bool:
+        borrowed = level.used + seats - level.seats
+        if borrowed <= 0:
             return True
-        if level.borrowed >= level.seats * level.borrowing:
+        if borrowed - 1 >= level.seats * level.borrowing:
             return False
         others = [other for other in self._levels.values() if other.name != level.name]
-        return sum(other.spare for other in others) > sum(other.borrowed for other in others) + level.borrowed
+        return sum(other.spare for other in others) >= sum(other.borrowed for other in others) + borrowed
 
     def _hand_out(self) -> None:
         """Give free seats to those who wait, flow by flow."""
         for level in self._levels.values():
-            while level.waiting and self._is_free(level):
-                flow, queue = level.waiting.popitem(last=False)
-                turn = queue.popleft()
-                if queue:
-                    level.waiting[flow] = queue  # behind the others
+            while level.waiting:
+                flow = level.next()
+                queue = level.waiting[flow]
+                seats, turn = queue[0]
+                if not self._are_free(level, seats):
+                    break
+                queue.popleft()
+                if not queue:
+                    del level.waiting[flow]
                 if not turn.done():
-                    level.used += 1
+                    level.used += seats
+                    level.least = max(level.least, level.charged.get(flow, 0.0))
+                    level.charge(flow, seats)
                     turn.set_result(None)
 
-    def _give_up(self, level: Level, flow: Hashable, turn: asyncio.Future[None]) -> None:
+    def _give_up(self, level: Level, flow: Hashable, seats: int, turn: asyncio.Future[None]) -> None:
         if turn.done() and not turn.cancelled() and turn.exception() is None:
-            self.leave(level.name)  # its turn came at the same moment
+            self.leave(level.name, seats)  # its turn came at the same moment
             return
         queue = level.waiting.get(flow)
-        if queue is not None and turn in queue:
-            queue.remove(turn)
+        if queue is not None and (seats, turn) in queue:
+            queue.remove((seats, turn))
             if not queue:
                 del level.waiting[flow]

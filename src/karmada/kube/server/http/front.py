@@ -285,14 +285,17 @@ class HttpFront:
             ) from None
 
     async def _seated(self, request: Request, work: Callable[[Request], Awaitable[Result]]) -> Result:
-        """Do the work of a request on a seat; what runs long has it until its answer begins."""
+        """Do the work of a request on its seats; what runs long has them until its answer begins."""
         seat = request.seat
-        if seat is None or not await self._flow.enter(seat):
+        seats = 0 if seat is None else await self._flow.enter(seat, request)
+        if seat is None or not seats:
             return await work(request)
+        result: Result | None = None
         try:
-            return await work(request)
+            result = await work(request)
+            return result
         finally:
-            self._flow.leave(seat)
+            self._flow.leave(seat, seats, request, result)
 
     async def rerouted(self, request: Request, path: str, query: str) -> Result:
         """Return what the same request to another path results in.

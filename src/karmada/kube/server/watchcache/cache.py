@@ -115,6 +115,11 @@ class Cache:
 
     # Reading
 
+    def count(self, resource: GroupResource) -> int:
+        """Return how many objects of a resource are in memory, in all namespaces."""
+        found = self._collections.get(resource)
+        return 0 if found is None else found.count
+
     def collection(self, resource: GroupResource) -> Collection:
         found = self._collections.get(resource)
         if found is None:
