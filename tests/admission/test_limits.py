@@ -9,6 +9,7 @@ import pytest
 
 from karmada.admission.limits import LIMITS, excess, limit_errors, set_limits, size_errors
 from karmada.kube.objects.types import Obj
+from tests.support.cases import cases
 from tests.support.counting import counted_calls
 
 PROPAGATION, OVERRIDE, AUTOSCALER = "validate-propagationpolicy", "validate-overridepolicy", "validate-federatedhpa"
@@ -75,7 +76,7 @@ async def test_too_much_is_refused_with_the_field_and_the_limit(
     assert "Too many" not in await refused(path, obj, obj)
 
 
-@pytest.mark.parametrize(("obj", "path"), [(selecting(64), PROPAGATION), (terms(100), PROPAGATION)])
+@cases((selecting(64), PROPAGATION), (terms(100), PROPAGATION))
 async def test_what_is_just_within_a_limit_is_accepted(obj: Obj, path: str, refused: Any) -> None:
     assert await refused(path, obj) == ""
 
@@ -112,13 +113,10 @@ def test_limits_are_set_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limit_errors(terms(201), None)
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ("clusters=1", "unknown limit 'clusters': expected one of resourceSelectors, "),
-        ("metrics=0", "limit metrics: expected a number above 0, not '0'"),
-        ("metrics", "limit metrics: expected a number above 0, not ''"),
-    ],
+@cases(
+    ("clusters=1", "unknown limit 'clusters': expected one of resourceSelectors, "),
+    ("metrics=0", "limit metrics: expected a number above 0, not '0'"),
+    ("metrics", "limit metrics: expected a number above 0, not ''"),
 )
 def test_a_limit_that_cannot_be_set_is_named(given: str, why: str) -> None:
     with pytest.raises(ValueError, match=re.escape(why)):

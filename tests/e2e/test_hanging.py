@@ -19,6 +19,7 @@ from karmada.interpreter.plugins import GROUP
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.watchdog import EXIT_CODE
 from tests.e2e.local_environment import PORT, LocalEnvironment
+from tests.support.cases import cases
 from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import Program, ServerProcess
 
@@ -133,10 +134,7 @@ def _deleted(plane: Plane, name: str) -> None:
     plane.karmadactl("delete", "deployment", name, "-n", "default")
 
 
-@pytest.mark.parametrize(
-    ("name", "end", "comes_back"),
-    [("hung-changed", _changed, True), ("hung-deleted", _deleted, False), ("hung-released", _released, True)],
-)
+@cases(("hung-changed", _changed, True), ("hung-deleted", _deleted, False), ("hung-released", _released, True))
 def test_a_template_that_hangs_a_controller_is_left_alone_until_something_is_done(
     name: str, end: Callable[[Plane, str], None], comes_back: bool, plane: Plane
 ) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.kube.runtime.watchdog import EXIT_CODE
 from karmada.local.restarting import MOST, WITHIN_SECONDS, Restarts
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize("code", [0, 1, 2, -9])
+@cases(0, 1, 2, -9)
 def test_what_did_not_hang_is_not_started_again(code: int) -> None:
     restarts = Restarts()
     assert not restarts.take(code)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from karmada.api.quarantine import to_map
 from karmada.api.well_known import POLICY_NAME, execution_namespace, work_name
 from karmada.kube.objects.gvrs import CONFIG_MAPS
@@ -11,6 +9,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.quarantine import WHOLE, Entry
 from karmada.prediction.quarantined import of_binding
 from karmada.prediction.world import World
+from tests.support.cases import cases
 from tests.support.objects import kube_object
 
 BINDING = {
@@ -20,23 +19,20 @@ BINDING = {
 }
 
 
-@pytest.mark.parametrize(
-    ("entry", "concerns"),
-    [
-        (kube_object("work.karmada.io/v1alpha2", "ResourceBinding", "web-deployment", "shop"), True),
-        (kube_object("apps/v1", "Deployment", "web", "shop"), True),
-        (kube_object("policy.karmada.io/v1alpha1", "PropagationPolicy", "all", "shop"), True),
-        (
-            kube_object(
-                "work.karmada.io/v1alpha1", "Work", work_name("Deployment", "web", "shop"), execution_namespace("m1")
-            ),
-            True,
+@cases(
+    (kube_object("work.karmada.io/v1alpha2", "ResourceBinding", "web-deployment", "shop"), True),
+    (kube_object("apps/v1", "Deployment", "web", "shop"), True),
+    (kube_object("policy.karmada.io/v1alpha1", "PropagationPolicy", "all", "shop"), True),
+    (
+        kube_object(
+            "work.karmada.io/v1alpha1", "Work", work_name("Deployment", "web", "shop"), execution_namespace("m1")
         ),
-        (kube_object("apps/v1", "Deployment", "web", "other"), False),
-        (kube_object("apps/v1", "StatefulSet", "web", "shop"), False),
-        (kube_object("policy.karmada.io/v1alpha1", "ClusterPropagationPolicy", "all"), False),
-        ({}, False),
-    ],
+        True,
+    ),
+    (kube_object("apps/v1", "Deployment", "web", "other"), False),
+    (kube_object("apps/v1", "StatefulSet", "web", "shop"), False),
+    (kube_object("policy.karmada.io/v1alpha1", "ClusterPropagationPolicy", "all"), False),
+    ({}, False),
 )
 async def test_a_binding_is_concerned_by_what_is_on_its_way(entry: Obj, concerns: bool) -> None:
     world = World()

@@ -15,6 +15,7 @@ from karmada.cli.karmadactl import main
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.runtime.quarantine import WHOLE, Entry
+from tests.support.cases import cases
 from tests.support.control_plane import ControlPlane, running
 from tests.support.objects import kube_object
 
@@ -79,13 +80,10 @@ async def test_a_release_names_a_controller_and_a_key_or_all(words: tuple[str, .
     assert len(await keys(plane)) == len(ENTRIES)
 
 
-@pytest.mark.parametrize(
-    ("name", "entry", "said"),
-    [
-        ("web", ENTRIES[1], "detector leaves default/v1/ConfigMap/web alone since 2001-09-09T01:46:40Z"),
-        ("web", ENTRIES[0], "detector leaves all keys alone"),
-        ("other", ENTRIES[1], "no policy selects ConfigMap default/other"),
-    ],
+@cases(
+    ("web", ENTRIES[1], "detector leaves default/v1/ConfigMap/web alone since 2001-09-09T01:46:40Z"),
+    ("web", ENTRIES[0], "detector leaves all keys alone"),
+    ("other", ENTRIES[1], "no policy selects ConfigMap default/other"),
 )
 async def test_why_names_what_is_left_alone(name: str, entry: Entry, said: str, plane: ControlPlane) -> None:
     await plane.client.create(CONFIG_MAPS, kube_object("v1", "ConfigMap", name, "default"))

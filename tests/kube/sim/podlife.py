@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from karmada.kube.objects.errors import Conflict, NotFound
+from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import is_ready, is_terminal, node_name
@@ -14,6 +15,8 @@ from karmada.kube.runtime.controller import Reconciler, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.controllers.daemonset_pods import target_node
+from tests.kube.sim.harness import Harness
+from tests.support.eventually import eventually
 
 
 class PodLife(Reconciler):
@@ -54,3 +57,41 @@ class PodLife(Reconciler):
             conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
             status = {"status": {"phase": "Running", "conditions": conditions}}
             await self._client.patch(PODS, key.name, key.namespace, status, type="strategic", subresource="status")
+
+
+class SetCluster:
+    """A cluster with one workload, whose pods a PodLife moves, and what informers know of the two."""
+
+    def __init__(self, harness: Harness, life: PodLife, kind: GVR, name: str) -> None:
+        self.harness, self.client, self.life = harness, harness.client, life
+        self._kind, self._name = kind, name
+        self._pods, self._sets = harness.context.informers.of(PODS), harness.context.informers.of(kind)
+
+    @property
+    def workload(self) -> Obj:
+        found = self._sets.get(Key("default", self._name))
+        return found if found is not None else {"metadata": {}, "status": {}}
+
+    @property
+    def status(self) -> Obj:
+        status: Obj = self.workload.get("status") or {}
+        return status
+
+    async def create(self, workload: Obj) -> Obj:
+        return await self._seen(await self.client.create(self._kind, workload))
+
+    async def patch(self, patch: Obj) -> Obj:
+        return await self._seen(await self.client.patch(self._kind, self._name, "default", patch, type="strategic"))
+
+    async def new_image(self, image: str) -> Obj:
+        return await self.patch({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
+
+    async def _seen(self, workload: Obj) -> Obj:
+        await self.harness.context.until_seen(self._sets, [workload])
+        return workload
+
+    async def quiet(self) -> None:
+        """Wait until the controller has nothing to do."""
+        queue = self.harness.manager.controllers[self._kind.resource.removesuffix("s")].queue
+        await self.harness.clock.advance(0)
+        await eventually(lambda: queue.idle)

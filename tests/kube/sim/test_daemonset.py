@@ -16,7 +16,7 @@ from karmada.kube.sim.controllers.daemonset import DaemonSets
 from karmada.kube.sim.controllers.daemonset_pods import target_node
 from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS
 from tests.kube.sim.harness import Harness, running
-from tests.kube.sim.podlife import PodLife
+from tests.kube.sim.podlife import PodLife, SetCluster
 from tests.kube.sim.workload_pods import rolling
 from tests.support.eventually import eventually
 from tests.support.objects import kube_object
@@ -37,13 +37,12 @@ def daemon_set(image: str = "agent:1", *, strategy: Obj | None = None, pod: Obj 
     }
 
 
-class Cluster:
+class Cluster(SetCluster):
     """A cluster with DaemonSets, and what it knows of the set `agent`."""
 
     def __init__(self, harness: Harness, life: PodLife) -> None:
-        self.harness, self.client, self.life = harness, harness.client, life
-        informers = harness.context.informers
-        self._pods, self._sets, self._nodes = (informers.of(kind) for kind in (PODS, DAEMON_SETS, NODES))
+        super().__init__(harness, life, DAEMON_SETS, "agent")
+        self._nodes = harness.context.informers.of(NODES)
 
     @property
     def pods(self) -> list[Obj]:
@@ -60,16 +59,6 @@ class Cluster:
             found[where] = found.get(where, "") + pod["spec"]["containers"][0]["image"][-1]
         return dict(sorted(found.items()))
 
-    @property
-    def agent(self) -> Obj:
-        found = self._sets.get(Key("default", "agent"))
-        return found if found is not None else {"metadata": {}, "status": {}}
-
-    @property
-    def status(self) -> Obj:
-        status: Obj = self.agent.get("status") or {}
-        return status
-
     async def add_node(self, name: str, *, labels: Obj | None = None, taints: list[Obj] | None = None) -> Obj:
         node = kube_object("v1", "Node", name, labels=labels or {})
         await self.client.create(NODES, node)
@@ -81,36 +70,17 @@ class Cluster:
         await eventually(lambda: int(self._nodes.resource_version) >= int(node["metadata"]["resourceVersion"]))
         return node
 
-    async def create(self, workload: Obj) -> Obj:
-        return await self._seen(await self.client.create(DAEMON_SETS, workload))
-
-    async def change(self, patch: Obj) -> Obj:
-        return await self._seen(await self.client.patch(DAEMON_SETS, "agent", "default", patch, type="strategic"))
-
-    async def new_image(self, image: str) -> Obj:
-        return await self.change({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
-
-    async def _seen(self, workload: Obj) -> Obj:
-        await self.harness.context.until_seen(self._sets, [workload])
-        return workload
-
     async def at_rest(self, nodes: int) -> Obj:
         def done() -> bool:
             status = self.status
             counts = [
                 status.get(key, 0) for key in ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable")
             ]
-            current = status.get("observedGeneration") == self.agent["metadata"].get("generation")
+            current = status.get("observedGeneration") == self.workload["metadata"].get("generation")
             return current and counts == [nodes] * 3 and len(self.pods) == nodes
 
         await eventually(done, show=lambda: (self.status, self.images()))
         return self.status
-
-    async def quiet(self) -> None:
-        """Wait until the controller has nothing to do."""
-        queue = self.harness.manager.controllers["daemonset"].queue
-        await self.harness.clock.advance(0)
-        await eventually(lambda: queue.idle)
 
 
 @pytest.fixture
@@ -326,7 +296,7 @@ async def test_a_revision_brings_its_template_back(cluster: Cluster) -> None:
     (first,) = (await cluster.client.list_all(CONTROLLER_REVISIONS, "default")).items
     await cluster.new_image("agent:2")
     await cluster.at_rest(3)
-    await cluster.change(first["data"])
+    await cluster.patch(first["data"])
     await eventually(lambda: set(cluster.images().values()) == {"1"})
     await cluster.at_rest(3)
     listed = (await cluster.client.list_all(CONTROLLER_REVISIONS, "default")).items
@@ -364,7 +334,7 @@ async def test_a_set_that_is_being_deleted_makes_nothing(cluster: Cluster) -> No
     await cluster.create({**workload, "metadata": {**workload["metadata"], "finalizers": ["example.com/x"]}})
     await cluster.at_rest(3)
     await cluster.client.delete(DAEMON_SETS, "agent", "default")
-    await eventually(lambda: is_deleting(cluster.agent))
+    await eventually(lambda: is_deleting(cluster.workload))
     (pod,) = cluster.on("a")
     await cluster.client.delete(PODS, pod["metadata"]["name"], "default")
     await eventually(lambda: not cluster.on("a"))

@@ -17,7 +17,7 @@ from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS
 from karmada.kube.sim.controllers.statefulset import StatefulSets
 from tests.kube.sim.harness import Harness, running
-from tests.kube.sim.podlife import PodLife
+from tests.kube.sim.podlife import PodLife, SetCluster
 from tests.kube.sim.workload_pods import rolling
 from tests.support.cases import cases
 from tests.support.eventually import eventually
@@ -45,14 +45,12 @@ def stateful_set(replicas: int = 3, *, image: str = "nginx:1", claims: bool = Fa
     }
 
 
-class Cluster:
+class Cluster(SetCluster):
     """A cluster with StatefulSets, and what it knows of the set `web`."""
 
     def __init__(self, harness: Harness, life: PodLife) -> None:
-        self.harness, self.client, self.life = harness, harness.client, life
-        informers = harness.context.informers
-        self._pods, self._sets = informers.of(PODS), informers.of(STATEFUL_SETS)
-        self._claims = informers.of(CLAIMS)
+        super().__init__(harness, life, STATEFUL_SETS, "web")
+        self._claims = harness.context.informers.of(CLAIMS)
         self.seen: list[str] = []
         """Pods as they came (+) and went (-)."""
         self._pods.add_handler(self._note)
@@ -70,33 +68,11 @@ class Cluster:
     def claims(self) -> dict[str, Obj]:
         return {claim["metadata"]["name"]: claim for claim in self._claims.list("default")}
 
-    @property
-    def web(self) -> Obj:
-        found = self._sets.get(Key("default", "web"))
-        return found if found is not None else {"metadata": {}, "status": {}}
-
-    @property
-    def status(self) -> Obj:
-        status: Obj = self.web.get("status") or {}
-        return status
-
     def images(self) -> dict[str, str]:
         return {name: pod["spec"]["containers"][0]["image"][-1] for name, pod in sorted(self.pods.items())}
 
-    async def create(self, workload: Obj) -> Obj:
-        return await self._seen(await self.client.create(STATEFUL_SETS, workload))
-
     async def change(self, **spec: Any) -> Obj:
         return await self._seen(await self.client.patch(STATEFUL_SETS, "web", "default", {"spec": spec}))
-
-    async def new_image(self, image: str) -> Obj:
-        containers = [{"name": "c", "image": image}]
-        patch = {"spec": {"template": {"spec": {"containers": containers}}}}
-        return await self._seen(await self.client.patch(STATEFUL_SETS, "web", "default", patch, type="strategic"))
-
-    async def _seen(self, workload: Obj) -> Obj:
-        await self.harness.context.until_seen(self._sets, [workload])
-        return workload
 
     async def at_rest(self, replicas: int) -> Obj:
         """Wait until the spec is observed and fulfilled; the status."""
@@ -104,19 +80,13 @@ class Cluster:
         def done() -> bool:
             status, pods = self.status, self.pods
             return (
-                status.get("observedGeneration") == self.web["metadata"].get("generation")
+                status.get("observedGeneration") == self.workload["metadata"].get("generation")
                 and status.get("replicas") == status.get("availableReplicas") == len(pods) == replicas
                 and status.get("currentRevision") == status.get("updateRevision")
             )
 
         await eventually(done, show=lambda: (self.status, self.images(), self.seen))
         return self.status
-
-    async def quiet(self) -> None:
-        """Wait until the controller has nothing to do."""
-        queue = self.harness.manager.controllers["statefulset"].queue
-        await self.harness.clock.advance(0)
-        await eventually(lambda: queue.idle)
 
 
 @asynccontextmanager
@@ -473,7 +443,7 @@ async def test_a_set_that_is_being_deleted_makes_nothing_and_still_counts(cluste
     )
     await cluster.at_rest(2)
     await cluster.client.delete(STATEFUL_SETS, "web", "default")
-    await eventually(lambda: is_deleting(cluster.web))
+    await eventually(lambda: is_deleting(cluster.workload))
     await cluster.client.delete(PODS, "web-1", "default")
     await eventually(lambda: cluster.status["replicas"] == 1)
     await cluster.quiet()
@@ -484,7 +454,7 @@ async def test_at_rest_nothing_is_written(cluster: Cluster) -> None:
     await cluster.create(stateful_set(2, claims=True))
     await cluster.at_rest(2)
     await cluster.quiet()
-    before = cluster.web["metadata"]["resourceVersion"]
+    before = cluster.workload["metadata"]["resourceVersion"]
     cluster.harness.manager.controllers["statefulset"].add(Key("default", "web"))
     await cluster.quiet()
     newest = await cluster.client.get(STATEFUL_SETS, "web", "default")
