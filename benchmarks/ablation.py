@@ -55,8 +55,8 @@ class Mechanism:
             setattr(self.owner, self.attribute, on)
 
 
-async def _no_encoder(*_: Any) -> None:
-    """Have each Event of a group pass every step of a create."""
+async def _nothing_done(*_: Any) -> None:
+    """Have objects created one by one, or each Event of a group pass every step of a create."""
 
 
 def _no_event(*_: Any, **_more: Any) -> None:
@@ -77,10 +77,10 @@ class _Everything:
 MECHANISMS: Mapping[str, Mechanism] = {
     "nothing": Mechanism("the error of the method", _Nothing, "unchanged", None),
     "group-creates": Mechanism(
-        "a request and a transaction for each Event", GroupCreates, "takes", lambda *_: False
+        "a request and a transaction for each Event", GroupCreates, "create", _nothing_done
     ),
     "event-encoder": Mechanism(
-        "decoding, defaults, admission and validation of each Event", GroupCreates, "_event_encoder", _no_encoder
+        "decoding, defaults, admission and validation of each Event", GroupCreates, "_event_encoder", _nothing_done
     ),
     "events": Mechanism("all Events: what they cost, no mechanism", EventRecorder, "event", _no_event),
     "follow-ups": Mechanism(

@@ -10,6 +10,7 @@ way out, too. Read in another version, an object keeps what that version's schem
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import cache, partial
 from typing import Any
 
 from karmada.kube.kinds.customresourcedefinition import approval, is_protected, storage_version
@@ -92,16 +93,11 @@ def _served_names(crd: Obj) -> Obj:
 class _Schema:
     """A version's schema, compiled when it is first needed."""
 
-    __slots__ = ("_node", "raw")
+    __slots__ = ("node", "raw")
 
     def __init__(self, raw: Obj) -> None:
         self.raw = raw
-        self._node: Node | None = None
-
-    def node(self) -> Node:
-        if self._node is None:
-            self._node = compile_schema(self.raw)
-        return self._node
+        self.node: Callable[[], Node] = cache(partial(compile_schema, raw))
 
     def default(self, obj: Obj) -> None:
         """In place."""

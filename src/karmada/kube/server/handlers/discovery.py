@@ -23,8 +23,8 @@ from karmada.kube.server.http.negotiation import (
     DOCUMENT,
     MEDIA,
     PLAIN,
+    USUAL,
     check_produced,
-    is_usual,
     negotiate,
     parse_accept,
 )
@@ -191,7 +191,7 @@ class Discovery:
 def _document(request: Request, body: bytes, *, routed: bool) -> Result:
     """Return a legacy document in the form the client accepts; group-versions are routed like resources."""
     accept = request.headers.get("Accept", "")
-    if request.in_process or is_usual(accept):
+    if request.in_process or accept in USUAL:
         return RawResult(body)
     if routed:
         check_produced(accept, MEDIA)

@@ -165,14 +165,12 @@ class Handlers:
         if not ordinary or _is_out_of_scope(resource, request.info) or resource.deprecation:
             return None
         options, node = write_options(request.query, "CreateOptions"), resource.schema()
-        if not self.groups.takes(request, resource, namespace, options):
-            return None
 
         def check(obj: Obj) -> None:
             self.bodies.check(obj, request, resource.gvk, node, options.validation, custom=resource.custom)
             place(obj, resource, namespace)
 
-        return await self.groups.create(request, resource, namespace, objects, options, check)
+        return await self.groups.create(WriteScope(request, resource, namespace, options), objects, check)
 
     async def _update(self, request: Request, resource: Resource) -> Result:
         options = write_options(request.query, "UpdateOptions")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects import names
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
@@ -23,8 +22,6 @@ from karmada.kube.server.admission.interface import CREATE, Attributes
 from karmada.kube.server.handlers import versions
 from karmada.kube.server.handlers.event_encoder import EventEncoder, event_encoder
 from karmada.kube.server.handlers.writes import Writes, WriteScope, manager_of, store_error
-from karmada.kube.server.http.options import WriteOptions
-from karmada.kube.server.http.request import Request
 from karmada.kube.server.storage.interface import (
     Failure,
     GroupStore,
@@ -56,29 +53,24 @@ class GroupCreates:
         self._clock = clock
         self._packs = isinstance(cache.store, GroupStore)
 
-    def takes(self, request: Request, resource: Resource, namespace: str, options: WriteOptions) -> bool:
-        """Return whether no step of such a create waits for others: none then holds up the rest of its group."""
-        if resource.strategy.reserve is not None or resource.convert is not None or options.dry_run:
-            return False
-        return not self._admission.may_wait(_any_create(request, resource, namespace))
-
     async def create(
-        self,
-        request: Request,
-        resource: Resource,
-        namespace: str,
-        objects: Sequence[Obj],
-        options: WriteOptions,
-        check: Callable[[Obj], None],
-    ) -> list[ApiError | None]:
+        self, scope: WriteScope, objects: Sequence[Obj], check: Callable[[Obj], None]
+    ) -> list[ApiError | None] | None:
         """Create objects that have their names; return the error of each. They are the server's from now on.
 
-        `check` brings the body of a request into the form of its kind.
+        None if they must be created one by one: a step of such a create waits for others, and would hold up the rest
+        of the group. `check` brings the body of a request into the form of its kind.
         """
+        resource, namespace = scope.resource, scope.namespace
+        if resource.strategy.reserve is not None or resource.convert is not None or scope.options.dry_run:
+            return None
+        any_create = Attributes(CREATE, resource, "", namespace, "", {}, None, scope.request.user)
+        if self._admission.may_wait(any_create):
+            return None
         outcomes: list[ApiError | None] = [None] * len(objects)
         group = _Group()
         start = storage_key(resource.storage_resource, namespace, "")
-        encoder = await self._event_encoder(request, resource, namespace, options)
+        encoder = await self._event_encoder(scope, any_create)
         async for index, obj in in_slices(enumerate(objects)):
             write = None if encoder is None else encoder.write(start, obj, pack=self._packs)
             if write is not None:
@@ -86,16 +78,16 @@ class GroupCreates:
                 continue
             try:
                 check(obj)
-                attributes, value = await self._ready(request, resource, namespace, obj, options)
+                attributes, value = await self._ready(scope, obj)
             except ApiError as error:
                 outcomes[index] = error
                 continue
             group.writes[index] = Write(start + obj["metadata"]["name"], value, 0)
             group.attributes[index] = attributes
-        await self._write(resource, namespace, group, outcomes)
+        await self._write(scope, group, outcomes)
         return outcomes
 
-    async def _write(self, resource: Resource, namespace: str, group: _Group, outcomes: list[ApiError | None]) -> None:
+    async def _write(self, scope: WriteScope, group: _Group, outcomes: list[ApiError | None]) -> None:
         """Write them, and put the outcome of each in place."""
         written = await write_all(self._cache.store, [*group.writes.values()])
         last = 0
@@ -103,51 +95,42 @@ class GroupCreates:
             if isinstance(outcome, int):
                 last = max(last, outcome)
             else:
-                outcomes[index] = self._error(resource, namespace, write.key, outcome)
+                outcomes[index] = self._error(scope, write.key, outcome)
             if index in group.attributes:
                 self._admission.finish(group.attributes[index], _stored(outcome))
         await self._writes.reached(last)
 
-    async def _event_encoder(
-        self, request: Request, resource: Resource, namespace: str, options: WriteOptions
-    ) -> EventEncoder | None:
+    async def _event_encoder(self, scope: WriteScope, any_create: Attributes) -> EventEncoder | None:
         """Return the encoder of Events; None if each has to pass every step: it may be changed, or all are refused."""
-        if resource.gvk != _EVENTS or resource.closed or names.dns1123_label(namespace):
+        if scope.resource.gvk != _EVENTS or scope.resource.closed or names.dns1123_label(scope.namespace):
             return None
-        attributes = _any_create(request, resource, namespace)
-        if not self._admission.decides_by_namespace(attributes):
+        if not self._admission.decides_by_namespace(any_create):
             return None
         try:
-            await self._admission.admit(attributes)
-            await self._admission.validate(attributes)
+            await self._admission.admit(any_create)
+            await self._admission.validate(any_create)
         except ApiError:  # with a text of its own for each
             return None
-        return event_encoder(options.manager or manager_of(request), namespace, rfc3339(self._clock.now()))
+        manager = scope.options.manager or manager_of(scope.request)
+        return event_encoder(manager, scope.namespace, rfc3339(self._clock.now()))
 
-    async def _ready(
-        self, request: Request, resource: Resource, namespace: str, obj: Obj, options: WriteOptions
-    ) -> tuple[Attributes, bytes]:
+    async def _ready(self, scope: WriteScope, obj: Obj) -> tuple[Attributes, bytes]:
         """Return what is to be stored for an object."""
-        scope = WriteScope(request, resource, namespace, options)
         attributes, _ = await self._writes.admitted(scope, obj)
         try:
             self._writes.validate(scope, obj, None)
             await self._admission.validate(attributes)
-            return attributes, encode_value(await versions.store(resource, obj))
+            return attributes, encode_value(await versions.store(scope.resource, obj))
         except ApiError:
             self._admission.finish(attributes, False)
             raise
 
-    def _error(self, resource: Resource, namespace: str, key: str, failure: Failure) -> ApiError:
+    def _error(self, scope: WriteScope, key: str, failure: Failure) -> ApiError:
         if isinstance(failure, RevisionConflict):
-            return self._writes.exists(resource, namespace, split_key(key).name, generated=False)
+            return self._writes.exists(scope.resource, scope.namespace, split_key(key).name, generated=False)
         return store_error(failure)
 
 
 def _stored(outcome: int | Failure) -> bool | None:
     """Return whether it was stored; None if nobody knows."""
     return None if isinstance(outcome, StoreUnavailable) else isinstance(outcome, int)
-
-
-def _any_create(request: Request, resource: Resource, namespace: str) -> Attributes:
-    return Attributes(CREATE, resource, "", namespace, "", {}, None, request.user)

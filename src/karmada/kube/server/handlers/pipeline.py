@@ -32,7 +32,7 @@ from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.handlers.dispatch import Handlers
 from karmada.kube.server.handlers.fencing import Fencing
-from karmada.kube.server.handlers.offers import negotiated
+from karmada.kube.server.http.negotiation import negotiated
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Request, RequestInfo
 from karmada.kube.server.http.results import PAGE_NOT_FOUND, RawResult, Result, page_not_found
 from karmada.kube.server.registry import Registry

@@ -17,11 +17,11 @@ import orjson
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.selectors import parse_fields
 from karmada.kube.server.auth.user import User
-from karmada.kube.server.http.negotiation import Form
 from karmada.kube.server.http.warnings import Warnings
 
 if TYPE_CHECKING:
     from karmada.kube.server.flowcontrol.control import Seat
+    from karmada.kube.server.http.negotiation import Form
 
 _WRITE_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SHORT = 128
@@ -162,10 +162,6 @@ def parse_path(method: str, path: str, query: Query) -> RequestInfo:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return RequestInfo(False, method.lower(), path)
-    return _resource_info(method, path, query, group, version, rest)
-
-
-def _resource_info(method: str, path: str, query: Query, group: str, version: str, rest: list[str]) -> RequestInfo:
     watching = rest[0] == "watch" and len(rest) > 1
     if watching:
         rest = rest[1:]

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.gvk import GVK
-from karmada.kube.server.handlers.offers import has_protobuf
 from karmada.kube.server.handlers.patching import APPLY, JSON_PATCH, MERGE, STRATEGIC
-from karmada.kube.server.http.negotiation import JSON, MEDIA, STREAMS, YAML
+from karmada.kube.server.http.negotiation import JSON, MEDIA, STREAMS, YAML, has_protobuf
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES
 
 _LIST_PARAMETERS = (
