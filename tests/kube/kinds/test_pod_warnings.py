@@ -195,3 +195,14 @@ def test_services_and_ingresses_are_warned_of() -> None:
 )  # fmt: skip
 def test_addresses_that_are_not_in_their_usual_form(check: Any, text: str, expected: list[str]) -> None:
     assert list(check("p", text)) == expected
+
+
+def test_a_spec_without_warnings_is_looked_at_again_when_it_or_its_annotations_have_some() -> None:
+    silent = pod(hostname="looked-at-again")
+    for _ in range(2):
+        assert for_pods(silent, None) == []
+    annotated = {**silent, "metadata": {"name": "p", "annotations": {SECCOMP: "x"}}}
+    silent["spec"]["terminationGracePeriodSeconds"] = -1
+    for _ in range(2):
+        assert len(for_pods(silent, None)) == 1
+        assert len(for_pods(annotated, None)) == 2

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from karmada.kube.kinds import pod_rules
 from karmada.kube.kinds import pod_subresources as subs
+from karmada.kube.kinds import podspec
 from karmada.kube.kinds.pods import POD, UPDATE_FORBIDDEN, grace_period, validate_update
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import Conflict, FieldError
@@ -189,7 +189,7 @@ def test_an_evicted_pod_is_marked() -> None:
 def test_sysctls_have_names_that_a_kernel_could_know(name: str, fine: bool) -> None:
     errors: list[FieldError] = []
     spec = {"containers": [], "securityContext": {"sysctls": [{"name": name}]}}
-    pod_rules.pod_spec(errors, "spec", spec)
+    podspec.validate_pod_spec(errors, "spec", spec)
     found = [error for error in errors if "sysctls" in error.field]
     assert [error.field for error in found] == ([] if fine else ["spec.securityContext.sysctls[0].name"])
     assert all("must have at most 253 characters and match regex ^([a-z0-9]" in error.body for error in found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from karmada.kube.kinds import pod_rules, podspec
+from karmada.kube.kinds import podspec
 from karmada.kube.kinds.images import default_pull_policy
 from karmada.kube.kinds.pods import default, qos_class
 from karmada.kube.objects.copying import copy_json
@@ -27,7 +27,7 @@ def defaulted(found: dict[str, Any]) -> dict[str, Any]:
 
 def errors(found: dict[str, Any]) -> list[str]:
     result: list[Any] = []
-    pod_rules.pod_spec(result, "spec", defaulted(found))
+    podspec.validate_pod_spec(result, "spec", defaulted(found))
     return [str(error) for error in result]
 
 

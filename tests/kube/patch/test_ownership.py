@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.patch.fieldset import difference, intersection, union
-from karmada.kube.patch.ownership import added, applied, collapse, compare, created
-from karmada.kube.patch.places import ANY, Place, root_place
+from karmada.kube.patch.ownership import ANY, Place, added, applied, collapse, compare, created, root_place
 from karmada.kube.schema.node import Node
 from tests.support.cases import cases
 

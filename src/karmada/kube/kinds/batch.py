@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from karmada.kube.kinds import checks, pod_rules
+from karmada.kube.kinds import checks
 from karmada.kube.kinds.filling import fill, fill_text, part
 from karmada.kube.kinds.job_policies import job_policies
 from karmada.kube.kinds.pod_warnings import for_template
-from karmada.kube.kinds.podspec import default_template
+from karmada.kube.kinds.podspec import default_template, validate_template
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.kinds.schedule import schedule_problem, zone_is_known
 from karmada.kube.objects import names
@@ -102,7 +102,7 @@ def job_spec(errors: list[FieldError], path: str, spec: Obj) -> None:
         )
     job_policies(errors, path, spec)
     template = spec.get("template") or {}
-    pod_rules.template(errors, f"{path}.template", template)
+    validate_template(errors, f"{path}.template", template)
     _restart_policy(errors, f"{path}.template.spec.restartPolicy", spec, template)
 
 

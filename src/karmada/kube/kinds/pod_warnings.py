@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from karmada.kube.kinds.checks import quantity
 from karmada.kube.objects import names
+from karmada.kube.objects.memo import Recognised
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.gotext import quote
 
@@ -89,8 +90,22 @@ def name_warnings(obj: Obj, use: str) -> list[str]:
     return [f"metadata.name: {use}, {what}: [{' '.join(wrong)}]"]
 
 
-def _template(path: str, found: Obj) -> Iterator[str]:
+_silent = Recognised()
+"""Specs of which nothing was to be said a moment ago."""
+
+
+def _template(path: str, found: Obj) -> list[str]:
     spec, annotations = found.get("spec") or {}, (found.get("metadata") or {}).get("annotations") or {}
+    raw = None if annotations else _silent.unknown(spec)
+    if raw is None and not annotations:
+        return []
+    texts = list(_warnings(path, spec, annotations))
+    if raw and not texts:
+        _silent.add(raw)
+    return texts
+
+
+def _warnings(path: str, spec: Obj, annotations: Mapping[str, str]) -> Iterator[str]:
     place = f"{path}.spec" if path else "spec"
     where = f"{path}.metadata.annotations" if path else "metadata.annotations"
     if not _PLACING.isdisjoint(spec):

@@ -8,9 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from karmada.kube.kinds import checks, pod_rules
+from karmada.kube.kinds import checks
 from karmada.kube.kinds.pod_warnings import for_pods
-from karmada.kube.kinds.podspec import containers_of, default_pod_only, default_pod_spec
+from karmada.kube.kinds.podspec import (
+    containers_of,
+    default_pod_only,
+    default_pod_spec,
+    validate_annotations,
+    validate_pod_spec,
+)
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects.errors import FieldError, FieldErrors, forbidden_field, invalid, required
 from karmada.kube.objects.types import Obj
@@ -66,8 +72,8 @@ def prepare_create(pod: Obj) -> None:
 def validate(pod: Obj) -> list[FieldError]:
     errors = FieldErrors()
     spec = pod.get("spec") or {}
-    pod_rules.pod_annotations(errors, "metadata.annotations", pod["metadata"].get("annotations"), spec)
-    pod_rules.pod_spec(errors, "spec", spec)
+    validate_annotations(errors, "metadata.annotations", pod["metadata"].get("annotations"), spec)
+    validate_pod_spec(errors, "spec", spec)
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             image = container.get("image") or ""

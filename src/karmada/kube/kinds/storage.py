@@ -12,9 +12,8 @@ from typing import Any
 from karmada.kube.kinds import checks
 from karmada.kube.kinds.claims import access_modes, claim_spec, default_claim_spec, share_data_source
 from karmada.kube.kinds.filling import fill, fill_text, part
-from karmada.kube.kinds.pod_rules import node_selector
 from karmada.kube.kinds.pod_warnings import VOLUME_PLUGINS, claim_warnings, fractional_bytes, node_selector_term
-from karmada.kube.kinds.podspec import default_volume_source
+from karmada.kube.kinds.podspec import default_volume_source, node_selector
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import (

@@ -1,6 +1,6 @@
 """The kinds of apps/v1, and the older ReplicationController and PodTemplate.
 
-All of them wrap a pod template, so defaults and rules are those of podspec.py and pod_rules.py plus a few of their own.
+All of them wrap a pod template, so defaults and rules are those of podspec.py plus a few of their own.
 What cannot change once created is a selector (it would orphan the pods) and, for a StatefulSet, nearly everything.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from karmada.kube.kinds import checks, pod_rules
+from karmada.kube.kinds import checks
 from karmada.kube.kinds.claims import claim_spec, default_claim_spec
 from karmada.kube.kinds.filling import fill, fill_text, part, set_zero
 from karmada.kube.kinds.pod_warnings import claim_warnings, for_template
-from karmada.kube.kinds.podspec import default_template
+from karmada.kube.kinds.podspec import default_template, validate_template
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.kinds.scale import WorkloadScale
 from karmada.kube.kinds.workload_status import (
@@ -124,7 +124,7 @@ def selector_and_template(errors: list[FieldError], spec: Obj, kind: str) -> boo
     labels = (template.get("metadata") or {}).get("labels") or {}
     if selector != {} and not (selector and _selects(selector, labels)):
         errors.append(invalid("spec.template.metadata.labels", dict(sorted(labels.items())), _NO_MATCH))
-    pod_rules.template(errors, "spec.template", template)
+    validate_template(errors, "spec.template", template)
     return True
 
 
@@ -309,14 +309,14 @@ def validate_replication_controller(obj: Obj) -> list[FieldError]:
     labels = (template.get("metadata") or {}).get("labels") or {}
     if selector and not _selects({"matchLabels": selector}, labels):
         errors.append(invalid("spec.template.metadata.labels", labels, _NO_MATCH))
-    pod_rules.template(errors, "spec.template", template)
+    validate_template(errors, "spec.template", template)
     always_restarts(errors, template, "ReplicationController")
     return errors
 
 
 def validate_pod_template(obj: Obj) -> list[FieldError]:
     errors = FieldErrors()
-    pod_rules.template(errors, "template", obj.get("template") or {})
+    validate_template(errors, "template", obj.get("template") or {})
     return errors
 
 

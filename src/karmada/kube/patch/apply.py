@@ -38,8 +38,7 @@ from karmada.kube.patch.managedfields import (
     sort_entries,
     with_entries,
 )
-from karmada.kube.patch.ownership import applied, collapse, compare, created
-from karmada.kube.patch.places import KEYED, STRUCT, Place, root_place
+from karmada.kube.patch.ownership import KEYED, STRUCT, Place, applied, collapse, compare, created, root_place
 from karmada.kube.patch.typed import check, drop_nulls, merge_objects
 from karmada.kube.schema.node import Node
 

@@ -27,8 +27,7 @@ import orjson
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.fieldset import LEAF, FieldSet, difference, union, valid, within, without
-from karmada.kube.patch.ownership import compare, created
-from karmada.kube.patch.places import SYSTEM_META, root_place
+from karmada.kube.patch.ownership import SYSTEM_META, compare, created, root_place
 from karmada.kube.schema.node import Node
 
 APPLY: Final = "Apply"

@@ -15,7 +15,7 @@ from karmada.kube.objects.errors import MESSAGE
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.fieldset import item_key, member_key, text
 from karmada.kube.patch.gotext import go_syntax, go_type, go_value
-from karmada.kube.patch.places import ANY_KIND, KEYED, MAP, OBJECT_META, SET, STRUCT, SYSTEM_META, Place
+from karmada.kube.patch.ownership import ANY_KIND, KEYED, MAP, OBJECT_META, SET, STRUCT, SYSTEM_META, Place
 from karmada.kube.schema.node import UNSET, Node
 
 _MISSING: Final = object()

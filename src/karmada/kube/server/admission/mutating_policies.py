@@ -18,7 +18,7 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.jsonpatch import Dialect, JsonPatchError, apply_json_patch
-from karmada.kube.patch.places import OBJECT_META, root_place
+from karmada.kube.patch.ownership import OBJECT_META, root_place
 from karmada.kube.patch.typed import check, merge_objects
 from karmada.kube.schema.decode import DecodeError, normalize
 from karmada.kube.schema.node import Node
