@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karmada.kube.runtime.quarantine import QUARANTINE
-from karmada.kube.runtime.watchdog import THRESHOLD_SECONDS, watching_for_stalls
+from karmada.kube.runtime.watchdog import REPORT_SECONDS, Stalls, watching_for_stalls
 
 if TYPE_CHECKING:
     from karmada.components.flags import Given
@@ -26,8 +26,19 @@ def open_quarantine(path: Path) -> None:
 
 
 @contextmanager
-def ending_hangs(given: Given, threshold: float = THRESHOLD_SECONDS) -> Iterator[None]:
-    """Around the life of a program, on its loop; a stall of `threshold` seconds counts."""
-    limit: float = given.get("hang_timeout", 0.0)
-    with watching_for_stalls(threshold=threshold, limit=limit, blame=QUARANTINE.blame):
+def ending_hangs(given: Given) -> Iterator[None]:
+    """Around the life of a program, on its loop."""
+    with watching_for_stalls(limit=_limit(given), blame=QUARANTINE.blame):
         yield
+
+
+@contextmanager
+def ending_hangs_at_the_start(given: Given) -> Iterator[None]:
+    """Around the start of a server, which may hold the loop for long to check its store: only controllers may not."""
+    with watching_for_stalls(Stalls(), REPORT_SECONDS, limit=_limit(given), known_only=True, blame=QUARANTINE.blame):
+        yield
+
+
+def _limit(given: Given) -> float:
+    limit: float = given.get("hang_timeout", 0.0)
+    return limit

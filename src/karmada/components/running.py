@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from karmada.components.hanging import ending_hangs, open_quarantine
+from karmada.components.hanging import ending_hangs, ending_hangs_at_the_start, open_quarantine
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.runtime.waiting import cancel_and_wait
-from karmada.kube.runtime.watchdog import REPORT_SECONDS
 
 if TYPE_CHECKING:
     from karmada.kube.server.config import ServerConfig
@@ -149,7 +148,7 @@ async def run(
     addresses: Callable[[], Mapping[str, str]] = dict,
 ) -> None:
     """Until `stopping`, which may be set before everything has started. `given`: the flags of the program."""
-    with ending_hangs(given, REPORT_SECONDS):  # short stalls are no news while much is loaded
+    with ending_hangs_at_the_start(given):
         started = await start_unless(stopping, server.start())
     try:
         if started:

@@ -90,6 +90,31 @@ def test_many_callbacks_in_a_row_are_not_one_that_hangs() -> None:
     assert callback.seconds == 0.0
 
 
+def hanging_until(ended: threading.Event, seconds: float) -> None:
+    """Hold the loop for so long, of CPU time, or until the process would have ended."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end and not ended.is_set():
+        pass
+
+
+@pytest.mark.parametrize("known_only", [True, False])
+async def test_what_is_no_controllers_ends_a_process_only_after_its_start(
+    known_only: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended = threading.Event()
+    dog = Watchdog(Stalls(), limit=0.5, known_only=known_only, leave=lambda _code: ended.set())
+    with caplog.at_level(logging.WARNING):
+        dog.start()
+
+        def over() -> bool:
+            hanging_until(ended, 2.0)
+            return ended.is_set() or any("The event loop stalled" in record.message for record in caplog.records)
+
+        await eventually(over)
+        dog.stop()
+    assert ended.is_set() is not known_only
+
+
 class Looper(Reconciler):
     """A reconciler that loops until the watchdog has ended the process, so to say."""
 

@@ -116,13 +116,18 @@ class Watchdog:
         threshold: float = THRESHOLD_SECONDS,
         *,
         limit: float = 0.0,
+        known_only: bool = False,
         blame: Blame | None = None,
         leave: Callable[[int], None] = os._exit,
     ) -> None:
-        """`limit`: after how many seconds of one callback the process ends; 0: never. `leave` ends it."""
+        """`limit`: after how many seconds of one callback the process ends; 0: never. `leave` ends it.
+
+        `known_only`: it ends for the work of a controller only, which the next process leaves alone.
+        """
         self._stalls = stalls
         self._threshold = threshold
         self._limit = limit
+        self._known_only = known_only
         self._blame = blame
         self._leave = leave
         self._stopping = threading.Event()
@@ -182,7 +187,7 @@ class Watchdog:
             match running.seen(self._outermost(seen), _STALL_LOOK_SECONDS):
                 case Verdict.REPORT:
                     self._log("The event loop hangs", running.seconds, seen)
-                case Verdict.END:
+                case Verdict.END if not self._known_only or any(work.controller for work in work_on(seen)):
                     self._end(running.seconds, seen)
                     return
 
@@ -218,10 +223,11 @@ def watching_for_stalls(
     threshold: float = THRESHOLD_SECONDS,
     *,
     limit: float = 0.0,
+    known_only: bool = False,
     blame: Blame | None = None,
 ) -> Iterator[Stalls]:
     """Around the life of a server, on its loop."""
-    dog = Watchdog(stalls, threshold, limit=limit, blame=blame)
+    dog = Watchdog(stalls, threshold, limit=limit, known_only=known_only, blame=blame)
     dog.start()
     try:
         yield stalls
