@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from karmada.cli.commands.create.generator import Recipe, generator
-from karmada.cli.commands.create.sources import collect
+from karmada.cli.commands.create.sources import collect, read_or_fail
 from karmada.cli.targeting import connect
 
 if TYPE_CHECKING:
@@ -152,18 +151,10 @@ def tls(name: str, cert: str, key: str, append_hash: bool) -> Recipe:
     """
     if not cert or not key:
         raise connect.failure("key and cert must be specified")
-    pair = {"tls.crt": _file(cert), "tls.key": _file(key)}
+    refusal = "Cannot read file {path}, open {path}"
+    pair = {"tls.crt": read_or_fail(cert, refusal), "tls.key": read_or_fail(key, refusal)}
     _check_pair(cert, key, pair["tls.crt"], pair["tls.key"])
     return _secret(name, "kubernetes.io/tls", pair, append_hash)
-
-
-def _file(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise connect.failure(
-            f"Cannot read file {path}, open {path}: {(error.strerror or str(error)).lower()}"
-        ) from error
 
 
 def _check_pair(cert_path: str, key_path: str, cert: bytes, key: bytes) -> None:

@@ -63,9 +63,9 @@ def _from_files(files: Sequence[str], file_key: str) -> Iterator[tuple[str, byte
                 raise connect.failure("cannot give a key name for a directory path")
             for child in sorted(Path(path).iterdir()):
                 if child.is_file() and not child.is_symlink():
-                    yield child.name, _read(str(child))
+                    yield child.name, read_or_fail(str(child))
             continue
-        yield key if given or not file_key else file_key, _read(path)
+        yield key if given or not file_key else file_key, read_or_fail(path)
 
 
 def _parse_source(word: str) -> tuple[str, str]:
@@ -81,16 +81,16 @@ def _parse_source(word: str) -> tuple[str, str]:
     return key, path
 
 
-def _read(path: str) -> bytes:
+def read_or_fail(path: str, refusal: str = "error reading {path}") -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise connect.failure(f"error reading {path}: {(error.strerror or str(error)).lower()}") from error
+        raise connect.failure(f"{refusal.format(path=path)}: {(error.strerror or str(error)).lower()}") from error
 
 
 def _from_env_files(paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     for path in paths:
-        text = _read(path).removeprefix(b"\xef\xbb\xbf")
+        text = read_or_fail(path).removeprefix(b"\xef\xbb\xbf")
         for number, line in enumerate(text.split(b"\n"), start=1):
             try:
                 pair = _env_line(line.removesuffix(b"\r").decode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karmada.cli.output.describing.sheet import Sheet
-from karmada.cli.output.describing.words import at, marks, meta, names, selector_text
+from karmada.cli.output.describing.words import at, marks, meta, moment, names, selector_text
 
 if TYPE_CHECKING:
     from karmada.cli.output.describing.around import Around
@@ -18,7 +18,7 @@ async def network_policy(sheet: Sheet, obj: Obj, _around: Around) -> None:
     spec = obj.get("spec") or {}
     types = spec.get("policyTypes") or []
     names(sheet, obj)
-    sheet.field("Created on", _created(meta(obj, "creationTimestamp")))
+    sheet.field("Created on", moment(meta(obj, "creationTimestamp"), "%Y-%m-%d %H:%M:%S %z %Z"))
     marks(sheet, obj)
     sheet.row(0, "Spec:")
     selector = spec.get("podSelector") or {}
@@ -31,14 +31,6 @@ async def network_policy(sheet: Sheet, obj: Obj, _around: Around) -> None:
         sheet.row(1, f"Allowing {way.lower()} traffic:")
         _rules(sheet, spec.get(way.lower()) or [], way.lower(), peers, word)
     sheet.row(1, f"Policy Types: {', '.join(types)}")
-
-
-def _created(text: str) -> str:
-    from datetime import datetime
-
-    from karmada.kube.objects.times import parse_time
-
-    return datetime.fromtimestamp(parse_time(text)).astimezone().strftime("%Y-%m-%d %H:%M:%S %z %Z")
 
 
 def _rules(sheet: Sheet, rules: list[Obj], way: str, peers: str, word: str) -> None:

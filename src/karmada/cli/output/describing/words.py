@@ -37,13 +37,13 @@ def meta(obj: Obj, key: str, default: Any = "") -> Any:
 # times
 
 
-def moment(text: str) -> str:
-    """Return a time of the API, in local time: Sun, 15 Nov 2026 13:26:51 +0000."""
+def moment(text: str, shape: str = "%a, %d %b %Y %H:%M:%S %z") -> str:
+    """Return a time of the API, in local time: Sun, 15 Nov 2026 13:26:51 +0000, or in another shape."""
     from datetime import datetime
 
     from karmada.kube.objects.times import parse_time
 
-    return datetime.fromtimestamp(parse_time(text)).astimezone().strftime("%a, %d %b %Y %H:%M:%S %z")
+    return datetime.fromtimestamp(parse_time(text)).astimezone().strftime(shape)
 
 
 def moment_or_zero(text: str | None) -> str:

@@ -16,7 +16,7 @@ from karmada.kube.kinds.schedule import Schedule, parse_schedule
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, ApiError
 from karmada.kube.objects.gvrs import CRONJOBS, JOBS
-from karmada.kube.objects.meta import controller_of, creation_time, has_condition, is_deleting, make_owner
+from karmada.kube.objects.meta import controller_of, creation_time, is_deleting, make_owner
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -26,6 +26,7 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
+from karmada.kube.sim.controllers.job_tally import end_of
 from karmada.kube.sim.controllers.podcontrol import BY_CONTROLLER, index_by_controller, is_namespace_ending, owner_key
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
@@ -107,7 +108,7 @@ class CronJobs(Reconciler):
         listed = {reference["uid"] for reference in look.active}
         for job in look.jobs:
             name, uid = job["metadata"]["name"], job["metadata"]["uid"]
-            ended = _end_of(job)
+            ended = end_of(job)
             if uid in listed and ended:
                 look.active = [reference for reference in look.active if reference["uid"] != uid]
                 self._emit(look, NORMAL, "SawCompletedJob", f"Saw completed job: {name}, condition: {ended}")
@@ -193,7 +194,7 @@ class CronJobs(Reconciler):
         """Record a time as done whose Job exists, created before a crash or by a user under this name."""
         existing = await self._client.get(JOBS, key.name, key.namespace)
         owner = controller_of(existing)
-        if owner is not None and owner["uid"] == look.cronjob["metadata"]["uid"] and not _end_of(existing):
+        if owner is not None and owner["uid"] == look.cronjob["metadata"]["uid"] and not end_of(existing):
             look.active = [*look.active, _reference(existing)]
         look.made.append(existing)
         look.status["lastScheduleTime"] = rfc3339(at)
@@ -216,15 +217,10 @@ class CronJobs(Reconciler):
             most = look.spec.get(limit)
             if most is None:
                 continue
-            ended = [job for job in look.jobs if _end_of(job) == kind and not is_deleting(job)]
+            ended = [job for job in look.jobs if end_of(job) == kind and not is_deleting(job)]
             ended.sort(key=_started)
             for job in ended[: max(0, len(ended) - most)]:
                 await self._delete(look, key_of(job).name, job["metadata"]["uid"])
-
-
-def _end_of(job: Obj) -> str:
-    conditions = (job.get("status") or {}).get("conditions")
-    return next((kind for kind in ("Complete", "Failed") if has_condition(conditions, kind)), "")
 
 
 def _started(job: Obj) -> tuple[str, str]:

@@ -37,7 +37,7 @@ from karmada.kube.sim.controllers.job_status import (
 from karmada.kube.sim.controllers.job_tally import (
     Tally,
     deadline,
-    is_finished,
+    end_of,
     is_indexed,
     limits_per_index,
     tally,
@@ -118,7 +118,7 @@ class Jobs(Reconciler):
         if job is not None and job["spec"].get("managedBy", OWN_MANAGER) != OWN_MANAGER:
             return Done
         await self._untrack_orphans(key, job)
-        if job is None or is_finished(job):
+        if job is None or end_of(job):
             self._resting.forget(key)
             return Done
         rest = self._resting.left(job)
@@ -143,7 +143,7 @@ class Jobs(Reconciler):
 
     def _counts(self, job: Obj | None, pod: Obj) -> bool:
         """Return whether the Job counts the pod's end and removes its finalizer."""
-        if job is None or is_finished(job):
+        if job is None or end_of(job):
             return False
         owner = controller_of(pod)
         if owner is not None:

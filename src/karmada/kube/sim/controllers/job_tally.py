@@ -168,9 +168,10 @@ def is_giving_up(job: Obj) -> bool:
     return has_condition((job.get("status") or {}).get("conditions"), "FailureTarget")
 
 
-def is_finished(job: Obj) -> bool:
+def end_of(job: Obj) -> str:
+    """Return Complete or Failed; "" while it continues."""
     conditions = (job.get("status") or {}).get("conditions")
-    return has_condition(conditions, "Complete") or has_condition(conditions, "Failed")
+    return next((kind for kind in ("Complete", "Failed") if has_condition(conditions, kind)), "")
 
 
 def verdict(job: Obj, found: Tally, now: float) -> Verdict | None:
