@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from karmada.admission.context import CREATE, DELETE, UPDATE, Context, Refusal, Settings
-from karmada.admission.handling import run_mutating, run_validating
-from karmada.admission.table import HOOKS, Hook
+from karmada.admission.hooks import Hook, run_mutating, run_validating
+from karmada.admission.table import HOOKS
 from karmada.features import default_gates
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj

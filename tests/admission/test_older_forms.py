@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from karmada.admission.context import Context
-from karmada.admission.handling import run_mutating, run_validating
-from karmada.admission.table import MUTATING, VALIDATING, Hook
+from karmada.admission.hooks import Hook, run_mutating, run_validating
+from karmada.admission.table import MUTATING, VALIDATING
 from karmada.api.crds import all_kinds
 from karmada.api.older_forms import present_ingress, present_policy
 from karmada.api.schema import kind_schema

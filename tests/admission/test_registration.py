@@ -6,8 +6,9 @@ from importlib import import_module
 import pytest
 from click.testing import CliRunner
 
+from karmada.admission.hooks import Hook, Rule
 from karmada.admission.registration import webhook_configurations
-from karmada.admission.table import HOOKS, Hook, Rule
+from karmada.admission.table import HOOKS
 from karmada.cli.commands.webhook_config import webhook_config
 from karmada.kube.kinds.admissionregistration import default_mutating, default_validating, validate_webhooks
 from karmada.kube.objects.types import Obj

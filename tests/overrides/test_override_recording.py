@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from karmada.overrides.recording import html_safe, record, work_annotations
+from karmada.overrides.hook import work_annotations
+from karmada.overrides.recording import html_safe, record
 from tests.support.overriding import applied, config_map, cop, deployment, op, rule
 
 CLUSTER_WIDE = "policy.karmada.io/applied-cluster-overrides"

@@ -19,7 +19,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.overrides.engine import Overrides
-from karmada.overrides.recording import work_annotations
+from karmada.overrides.hook import work_annotations
 from karmada.overrides.triggers import Triggers, affected
 from tests.support.cases import cases
 from tests.support.overriding import DEPLOYMENTS, cluster, cop, deployment, op, rule

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from karmada.admission.context import CREATE, UPDATE, Context, Refusal, Settings
 from karmada.admission.deletion_protection import REFUSAL, is_protected
-from karmada.admission.handling import run_mutating, run_validating
+from karmada.admission.hooks import Hook, run_mutating, run_validating
 from karmada.admission.not_acted_on import warning_of
-from karmada.admission.table import MUTATING, PROTECTION, VALIDATING, Hook
+from karmada.admission.table import MUTATING, PROTECTION, VALIDATING
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.admission.interface import DELETE, Attributes
@@ -44,13 +44,12 @@ class _HookPlugin(BuiltinPlugin):
     def handles(self, attributes: Attributes) -> bool:
         return not attributes.subresource and (attributes.group_resource, attributes.operation) in self.hooks
 
-    def _hook(self, attributes: Attributes) -> Hook:
-        return self.hooks[attributes.group_resource, attributes.operation]
-
-    def _context(self, attributes: Attributes) -> Context:
-        return Context(
+    def _found(self, attributes: Attributes) -> tuple[Hook, Context]:
+        """Return the hook of a write that `handles`, and its context."""
+        context = Context(
             self.settings, attributes.operation, attributes.namespace, attributes.dry_run, attributes.warnings
         )
+        return self.hooks[attributes.group_resource, attributes.operation], context
 
 
 class KarmadaDefaults(_HookPlugin):
@@ -58,10 +57,10 @@ class KarmadaDefaults(_HookPlugin):
     hooks = by_resource(MUTATING)
 
     async def admit(self, attributes: Attributes) -> None:
-        hook = self._hook(attributes)
+        hook, context = self._found(attributes)
         assert attributes.obj is not None
         try:
-            run_mutating(hook, attributes.obj, attributes.old, self._context(attributes))
+            run_mutating(hook, attributes.obj, attributes.old, context)
         except Refusal as refusal:
             raise denied(hook, refusal) from refusal
 
@@ -72,10 +71,10 @@ class KarmadaRules(_HookPlugin):
     hooks = by_resource(VALIDATING)
 
     async def validate(self, attributes: Attributes) -> None:
-        hook = self._hook(attributes)
+        hook, context = self._found(attributes)
         assert attributes.obj is not None
         try:
-            await run_validating(hook, attributes.obj, attributes.old, self._context(attributes))
+            await run_validating(hook, attributes.obj, attributes.old, context)
         except Refusal as refusal:
             raise denied(hook, refusal) from refusal
 

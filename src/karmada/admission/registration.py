@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 
-from karmada.admission.table import MUTATING, VALIDATING, Hook
+from karmada.admission.hooks import Hook
+from karmada.admission.table import MUTATING, VALIDATING
 from karmada.kube.objects.types import Obj
 
 URL = "https://karmada-webhook.karmada-system.svc:443"

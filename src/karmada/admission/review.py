@@ -13,9 +13,8 @@ from typing import Any
 import orjson
 
 from karmada.admission.context import BAD_REQUEST, DELETE, Context, Refusal, Settings
-from karmada.admission.handling import run_mutating, run_validating
+from karmada.admission.hooks import Hook, run_mutating, run_validating
 from karmada.admission.not_acted_on import warning_of
-from karmada.admission.table import Hook
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.jsonpatch import diff

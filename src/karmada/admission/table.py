@@ -7,56 +7,10 @@ for kinds and forms that Karmada no longer has are marked `older`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, TypeAlias
-
-from karmada.admission.context import CREATE, DELETE, UPDATE, Context
+from karmada.admission.context import CREATE, DELETE, UPDATE
+from karmada.admission.hooks import Hook, Mutate, Rule, Validate
 from karmada.api.well_known import DELETION_PROTECTED
-from karmada.kube.objects.errors import FieldError
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.objects.types import Obj
-
-Mutate: TypeAlias = Callable[[Obj, "Obj | None", Context], None]
-"""(obj, old, context): completes the object in place."""
-Found: TypeAlias = list[FieldError]
-Validate: TypeAlias = Callable[[Obj, "Obj | None", Context], "Found | Awaitable[Found]"]
-"""(obj, old, context): the errors; awaited where other objects are read. `obj` is {} for a deletion."""
-
-
-class Rule:
-    """A function of this package, loaded when it is first called."""
-
-    __slots__ = ("_function", "place")
-
-    def __init__(self, module: str, name: str) -> None:
-        self.place = (f"karmada.admission.{module}", name)
-        self._function: Callable[[Obj, Obj | None, Context], Any] | None = None
-
-    def __call__(self, obj: Obj, old: Obj | None, context: Context) -> Any:
-        function = self._function
-        if function is None:
-            module, name = self.place
-            function = self._function = getattr(import_module(module), name)
-        return function(obj, old, context)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hook:
-    name: str
-    path: str
-    resource: GroupResource
-    """Resource it is for; "*" in "*" for all."""
-    operations: tuple[str, ...] = (CREATE, UPDATE)
-    mutate: Mutate | None = None
-    validate: Validate | None = None
-    seconds: int = 3
-    side_effects: str = "None"
-    label: str = ""
-    """Only objects that carry this label, if one is given."""
-    older: bool = False
-
 
 _POLICY, _WORK, _CONFIG = "policy.karmada.io", "work.karmada.io", "config.karmada.io"
 _NETWORKING, _AUTOSCALING = "networking.karmada.io", "autoscaling.karmada.io"

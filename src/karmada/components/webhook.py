@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from karmada.admission.context import Settings
-    from karmada.admission.table import Hook
+    from karmada.admission.hooks import Hook
     from karmada.kube.runtime.metrics import Metrics
     from karmada.kube.runtime.serving import ObservabilityServer
 

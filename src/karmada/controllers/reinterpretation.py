@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from karmada.api.config import ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration
-from karmada.controllers.template_refs import ref_of_binding
+from karmada.controllers.templates import ref_of_binding
 from karmada.interpreter.lua.rules import target_of
 from karmada.interpreter.webhook.hooks import concerned_by
 from karmada.kube.objects.gvk import GVK

@@ -1,4 +1,4 @@
-"""Templates: light ones, which informers keep, and whole ones, which are read from the server.
+"""Templates: references to them, light ones, which informers keep, and whole ones, which are read from the server.
 
 The objects of every propagated kind are watched, so what is kept of one decides what ten thousand cost. A light
 template has its labels, the annotations of the policy that claims it, and two digests of the content: one changes with
@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from karmada.api import well_known
-from karmada.controllers.template_refs import Ref, ref_of
 from karmada.kube.client.client import Client
+from karmada.kube.objects import meta
 from karmada.kube.objects.doc import SharedObject
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVK, gvk_of
@@ -28,7 +28,69 @@ from karmada.kube.objects.shapes import Shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
-from karmada.kube.runtime.keys import number
+from karmada.kube.runtime.keys import Key, number
+
+_LAZILY: Final = "lazily "
+"""The prefix of a key whose template was not changed by a user: a lazy policy does not update its binding then."""
+
+
+class Ref(NamedTuple):
+    """`namespace` is "" for what lives in none."""
+
+    gvk: GVK
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> Key:
+        """Within the kind."""
+        return Key(self.namespace, self.name)
+
+    def queued(self, *, lazily: bool) -> Key:
+        text = f"{self.gvk.api_version}/{self.gvk.kind}/{self.name}"
+        return Key(self.namespace, _LAZILY + text if lazily else text)
+
+    def __str__(self) -> str:
+        return f"{self.gvk.kind} {self.key}"
+
+
+def ref_of(obj: Obj) -> Ref:
+    namespace, name = meta.key(obj)
+    return Ref(gvk_of(obj), namespace, name)
+
+
+def resource_of_binding(binding: Obj) -> Obj:
+    """Return the spec.resource of a binding, in the binding's own namespace whatever it says.
+
+    The right to write bindings in a namespace must not be one to propagate objects of other namespaces.
+    """
+    resource: Obj = binding["spec"]["resource"]
+    namespace = meta.namespace(binding)
+    return resource if (resource.get("namespace") or "") == namespace else {**resource, "namespace": namespace}
+
+
+def ref_of_binding(binding: Obj) -> Ref:
+    """Return the template of a binding."""
+    resource = resource_of_binding(binding)
+    return Ref(gvk_of(resource), resource.get("namespace") or "", resource["name"])
+
+
+def unqueued(key: Key) -> tuple[Ref, bool]:
+    """Return the template, and whether the key was enqueued lazily."""
+    lazily = key.name.startswith(_LAZILY)
+    api_version, kind, name = key.name.removeprefix(_LAZILY).rsplit("/", 2)
+    return Ref(gvk_of({"apiVersion": api_version, "kind": kind}), key.namespace, name), lazily
+
+
+def kind_queued(key: Key) -> str:
+    """Return the kind in a key of `Ref.queued`: a lane, so that a kind whose interpretation is slow blocks no other."""
+    return key.name.removeprefix(_LAZILY).rpartition("/")[0]
+
+
+def kind_of_binding_key(key: Key) -> str:
+    """Return the kind at the end of a binding's name: each kind has a lane."""
+    return key.name.rpartition("-")[2]
+
 
 _MOST, _MOST_BYTES = 512, 4 << 20
 _UNKNOWN_WEIGHT: Final = _MOST_BYTES // 64
@@ -81,15 +143,12 @@ def _digests(obj: Obj) -> tuple[int, int]:
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     frame = {field: value for field, value in metadata.items() if field not in _NOT_FRAME}
     content = {field: value for field, value in obj.items() if field not in _NOT_CONTENT}
+    users = [
+        {key: value for key, value in marks.items() if _OURS not in key or key == well_known.SKIP_AUTO_PROPAGATION}
+        for marks in (labels, annotations)
+    ]
     common = _digest(frame, content)
-    whole = hash((common, metadata.get("generation"), _digest(labels, annotations)))
-    return whole, hash((common, _digest(_users(labels), _users(annotations))))
-
-
-def _users(marks: Mapping[str, str]) -> Mapping[str, str]:
-    """Labels or annotations without the control plane's own."""
-    kept = well_known.SKIP_AUTO_PROPAGATION
-    return {key: value for key, value in marks.items() if _OURS not in key or key == kept}
+    return hash((common, metadata.get("generation"), _digest(labels, annotations))), hash((common, _digest(*users)))
 
 
 def _digest(*parts: Mapping[str, Any]) -> int:

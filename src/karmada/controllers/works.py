@@ -1,4 +1,4 @@
-"""Works, as every controller writes them: one object for one cluster, with the labels by which it is found again.
+"""Works, what they carry, and how every controller writes them: one object for one cluster, with labels to find it by.
 
 `Works.ensure` creates or updates the Work of an object for a cluster. The manifest is mutated here as admission would,
 so that a stored Work and one rendered again from the same object are equal, and nothing is written.
@@ -22,15 +22,34 @@ from karmada.admission.work import record
 from karmada.api import well_known
 from karmada.api.work import Work
 from karmada.controllers.context import Context
-from karmada.controllers.manifests import Identity, carries, identity_of, manifests_of
 from karmada.interpreter.pruning import pruned
 from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import Write
+
+Identity: TypeAlias = tuple[str, str, str, str]
+"""Group, kind, namespace and name of an object, in whatever version."""
+
+
+def manifests_of(work: Obj) -> list[Obj]:
+    """Return what a Work carries."""
+    return ((work.get("spec") or {}).get("workload") or {}).get("manifests") or []
+
+
+def identity_of(obj: Obj) -> Identity:
+    gvk = gvk_of(obj)
+    return gvk.group, gvk.kind, *meta.key(obj)
+
+
+def carries(work: Obj, identity: Identity) -> bool:
+    """Return whether one of the manifests of a Work is that of this object."""
+    return any(isinstance(manifest, dict) and identity_of(manifest) == identity for manifest in manifests_of(work))
+
 
 Labels: TypeAlias = Mapping[str, str] | Callable[[Mapping[str, str]], Mapping[str, str]]
 """Labels of a Work, or what makes them from those that it has."""

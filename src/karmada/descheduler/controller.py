@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from karmada.api.work import ResourceBinding
 from karmada.controllers.context import Context
 from karmada.controllers.failover.reports import report
-from karmada.controllers.template_refs import resource_of_binding
+from karmada.controllers.templates import resource_of_binding
 from karmada.descheduler.rules import concerns, descheduled, targets_of
 from karmada.estimator.terms import EstimateError
 from karmada.kube.objects import meta

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
+from karmada.api.well_known import APPLIED_CLUSTER_OVERRIDES, APPLIED_OVERRIDES
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
 from karmada.overrides.compiled import Rule
-from karmada.overrides.engine import Overrides
+from karmada.overrides.engine import Applied, Overrides
 from karmada.overrides.errors import OverrideError
-from karmada.overrides.recording import work_annotations
 
 COMPONENT: Final = "override-manager"
 """The source of the events."""
 _SUCCEED: Final = "ApplyOverridePolicySucceed"
 _FAILED: Final = "ApplyOverridePolicyFailed"
+_NOTHING: Final[dict[str, str]] = {}
 
 
 class Overridden(NamedTuple):
@@ -53,3 +54,16 @@ def override_with(overrides: Overrides, recorder: EventRecorder) -> Override:
 def _emit_applied(recorder: EventRecorder, obj: Obj, cluster: str, rules: Iterable[Rule]) -> None:
     for rule in rules:
         recorder.event(obj, NORMAL, _SUCCEED, f"Apply {rule.policy} for cluster({cluster}) succeed.")
+
+
+def work_annotations(applied: Applied) -> Mapping[str, str]:
+    """For the Work of a manifest; empty when nothing was applied."""
+    if not applied.cluster_policies and not applied.policies:
+        return _NOTHING
+    both = ((APPLIED_CLUSTER_OVERRIDES, applied.cluster_policies), (APPLIED_OVERRIDES, applied.policies))
+    return {key: _joined(rules) for key, rules in both if rules}
+
+
+def _joined(rules: Iterable[Rule]) -> str:
+    in_order = sorted(rules, key=lambda rule: rule.policy.name)
+    return f"[{','.join(rule.record for rule in in_order)}]"

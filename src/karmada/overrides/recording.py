@@ -7,17 +7,12 @@ Work that did not change is not written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 import orjson
 
-from karmada.api.well_known import APPLIED_CLUSTER_OVERRIDES, APPLIED_OVERRIDES
 from karmada.kube.objects.types import Obj
-
-if TYPE_CHECKING:
-    from karmada.overrides.compiled import Rule
-    from karmada.overrides.engine import Applied
 
 _ITEM_FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "plaintext": ("path", "operator", "value"),
@@ -32,20 +27,6 @@ _ITEM_FIELDS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Fields that are recorded of an item, in this order; with a question mark only where there is something."""
 _PATCH_FIELDS: Final = ("subPath", "operator", "value")
-_NOTHING: Final[dict[str, str]] = {}
-
-
-def work_annotations(applied: Applied) -> Mapping[str, str]:
-    """For the Work of a manifest; empty when nothing was applied."""
-    if not applied.cluster_policies and not applied.policies:
-        return _NOTHING
-    both = ((APPLIED_CLUSTER_OVERRIDES, applied.cluster_policies), (APPLIED_OVERRIDES, applied.policies))
-    return {key: _joined(rules) for key, rules in both if rules}
-
-
-def _joined(rules: Iterable[Rule]) -> str:
-    in_order = sorted(rules, key=lambda rule: rule.policy.name)
-    return f"[{','.join(rule.record for rule in in_order)}]"
 
 
 def record(policy: str, overriders: Obj) -> str:

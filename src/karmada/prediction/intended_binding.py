@@ -42,7 +42,7 @@ async def admitted(policy: Obj, namespace: str) -> Obj:
     import msgspec
 
     from karmada.admission.context import Context, Refusal, Settings
-    from karmada.admission.handling import run_mutating, run_validating
+    from karmada.admission.hooks import run_mutating, run_validating
     from karmada.admission.table import MUTATING, VALIDATING
     from karmada.api.policy import PropagationPolicy
     from karmada.kube.objects.copying import copy_json

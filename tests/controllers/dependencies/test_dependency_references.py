@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from karmada.controllers.dependencies.references import annotation_of, dependency_index, indexed_under, refers_to, shown
-from karmada.controllers.template_refs import Ref
+from karmada.controllers.templates import Ref
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from tests.support.cases import cases

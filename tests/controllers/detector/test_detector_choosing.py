@@ -8,7 +8,7 @@ import pytest
 
 from karmada.controllers.detector.claims import CLUSTER_POLICIES, POLICIES, claim_of, claiming_patch
 from karmada.controllers.detector.policies import Waiting, best
-from karmada.controllers.template_refs import Ref, unqueued
+from karmada.controllers.templates import Ref, unqueued
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from tests.support.cases import cases

@@ -14,11 +14,14 @@ from karmada.api.work import ResourceBinding
 from karmada.components.assembly import Assembly
 from karmada.controllers.context import Context, Settings
 from karmada.controllers.detector import detector_parts
+from karmada.controllers.detector.detector import DETECTOR, Detector
+from karmada.controllers.templates import Ref
 from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.client.client import Client
 from karmada.kube.client.http_transport import HttpTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
@@ -103,6 +106,10 @@ async def test_a_thousand_templates_cost_two_writes_each(folder: Path, one_polic
         calls = _count_calls(plane.context.client.transport)
         bindings = plane.context.informers.of(ResourceBinding.gvr)
         controllers = plane.manager.controllers.values()
+        detector = plane.manager.controllers[DETECTOR].reconciler
+        assert isinstance(detector, Detector)
+        templates = [Ref(GVK("apps", "v1", "Deployment"), "default", f"d{number}") for number in range(count)]
+        await eventually(lambda: all(ref in detector.waiting for ref in templates))
         await eventually(lambda: all(controller.queue.idle for controller in controllers))
         started = time.perf_counter()
         if one_policy:

@@ -11,7 +11,7 @@ from karmada.api import matching
 from karmada.controllers.detector.claims import POLICIES
 from karmada.controllers.detector.policies import Policies, ReadSelectors, Waiting
 from karmada.controllers.detector.policy import requeue_waiting
-from karmada.controllers.template_refs import Ref
+from karmada.controllers.templates import Ref
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime import time_slice

@@ -16,7 +16,7 @@ from karmada.cli.targeting import connect
 
 if TYPE_CHECKING:
     from karmada.cli.targeting.session import Session
-    from karmada.controllers.manifests import Identity
+    from karmada.controllers.works import Identity
     from karmada.kube.client.discovery import Catalog, Mapping
     from karmada.kube.objects.types import Obj
 
@@ -118,7 +118,7 @@ async def _carried(control: Session, cluster: str) -> set[Identity]:
     """Return the identities of all manifests in the cluster's Works."""
     from karmada.api.well_known import execution_namespace
     from karmada.api.work import Work
-    from karmada.controllers.manifests import identity_of, manifests_of
+    from karmada.controllers.works import identity_of, manifests_of
 
     pages = control.client.pages(Work.gvr, execution_namespace(cluster))
     return {identity_of(manifest) async for page in pages for work in page.items for manifest in manifests_of(work)}

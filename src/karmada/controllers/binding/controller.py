@@ -23,11 +23,17 @@ from karmada.controllers.concurrently import for_each, outcomes_of
 from karmada.controllers.context import GROUPED, Context
 from karmada.controllers.errors import together
 from karmada.controllers.indexes import WORKS_OF, owners_of_work
-from karmada.controllers.manifests import Identity, identity_of, manifests_of
 from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
-from karmada.controllers.template_refs import kind_of_binding_key, ref_of_binding, resource_of_binding
-from karmada.controllers.templates import Templates
-from karmada.controllers.works import WantedWork, WorkBeingDeleted, Works, longer_name
+from karmada.controllers.templates import Templates, kind_of_binding_key, ref_of_binding, resource_of_binding
+from karmada.controllers.works import (
+    Identity,
+    WantedWork,
+    WorkBeingDeleted,
+    Works,
+    identity_of,
+    longer_name,
+    manifests_of,
+)
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects import meta

@@ -12,7 +12,7 @@ import orjson
 from karmada.api.cluster_bounds import bounded_text
 from karmada.api.well_known import cluster_of_namespace
 from karmada.controllers.execution.status import APPLIED, LONGEST_MESSAGE, UNKNOWN, identifier
-from karmada.controllers.manifests import manifests_of
+from karmada.controllers.works import manifests_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj

@@ -27,7 +27,7 @@ from karmada.controllers.indexes import (
     traits_of_work,
 )
 from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
-from karmada.controllers.template_refs import kind_of_binding_key, resource_of_binding
+from karmada.controllers.templates import kind_of_binding_key, resource_of_binding
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.types import Obj

@@ -8,17 +8,16 @@ policy come from its dependents: Overwrite wins over Abort, and a warning event 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from karmada.api import well_known
 from karmada.api.work import ResourceBinding
+from karmada.controllers.dependencies.references import label_of
 from karmada.controllers.detector.bindings import OtherOwner, resource_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import ignores_status
 from karmada.kube.runtime.keys import Key
 
-BY_DEPENDENT: Final = "depended-by"
 _OVERWRITE, _ABORT = "Overwrite", "Abort"
 
 
@@ -50,35 +49,6 @@ def strategy(dependents: Iterable[Obj]) -> Strategy:
     if len(preserves) > 1:
         disagreements.append("PreserveResourcesOnDeletion conflicted (true vs false)")
     return Strategy(_OVERWRITE if True in overwrites else _ABORT, True in preserves, tuple(disagreements))
-
-
-# labels
-
-
-def label_of(dependent: Obj) -> dict[str, str]:
-    """Return the label by which a dependent binding marks its attached bindings."""
-    return {
-        well_known.depended_by_label(*meta.key(dependent)): meta.labels(dependent).get(well_known.BINDING_ID, ""),
-    }
-
-
-@ignores_status
-def dependent_index(binding: Obj) -> Iterable[str]:
-    return [
-        _indexed(meta.namespace(binding), label, value)
-        for label, value in meta.labels(binding).items()
-        if label.startswith(well_known.DEPENDED_BY_PREFIX)
-    ]
-
-
-def indexed_under(dependent: Obj) -> str:
-    """Return the index value of the bindings attached to this one."""
-    ((label, value),) = label_of(dependent).items()
-    return _indexed(meta.namespace(dependent), label, value)
-
-
-def _indexed(namespace: str, label: str, value: str) -> str:
-    return f"{namespace}/{label}={value}"
 
 
 # spec.requiredBy

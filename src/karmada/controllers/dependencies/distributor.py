@@ -21,8 +21,7 @@ from karmada.controllers.dependencies import attached, references
 from karmada.controllers.detector.policies import NotYet
 from karmada.controllers.indexes import traits_of_binding
 from karmada.controllers.reinterpretation import reinterpretation, requeue_bindings
-from karmada.controllers.template_refs import Ref, kind_of_binding_key, ref_of_binding
-from karmada.controllers.templates import changed, light_of
+from karmada.controllers.templates import Ref, changed, kind_of_binding_key, light_of, ref_of_binding
 from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterError
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta
@@ -72,10 +71,7 @@ class Distributor(Reconciler):
         self._informers = context.informers
         self._interpreter = interpreter
         self._recorder = context.recorder(DISTRIBUTOR)
-        indexes = {
-            references.BY_DEPENDENCY: references.dependency_index,
-            attached.BY_DEPENDENT: attached.dependent_index,
-        }
+        indexes = {references.DEPENDENCIES: references.dependency_index}
         self._informer = context.informers.of(ResourceBinding.gvr, indexes=indexes)
         self._bindings = ResourceWriter(context.client, ResourceBinding.gvr, self._informer)
         self.watches = (
@@ -129,7 +125,7 @@ class Distributor(Reconciler):
             return
         ref = Ref(gvk, *meta.key(obj))
         for where in references.indexed_under(ref):
-            keys = self._informer.keys_by_index(references.BY_DEPENDENCY, where)
+            keys = self._informer.keys_by_index(references.DEPENDENCIES, where)
             if keys:
                 self._queue.add_all(keys, priority, when=partial(self._depends, ref, meta.labels(obj)))
 
@@ -272,7 +268,7 @@ class Distributor(Reconciler):
     # detaching
 
     def _attached_to(self, binding: Obj) -> list[Obj]:
-        return self._informer.by_index(attached.BY_DEPENDENT, attached.indexed_under(binding))
+        return self._informer.by_index(references.DEPENDENCIES, references.attached_to(binding))
 
     async def _orphans(self, binding: Obj, dependencies: Sequence[Obj]) -> list[Obj]:
         """Attached bindings whose objects are no longer dependencies."""

@@ -13,13 +13,14 @@ from typing import Any, Final
 import orjson
 
 from karmada.api import well_known
-from karmada.controllers.template_refs import Ref
+from karmada.controllers.templates import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import ignores_status
 
-BY_DEPENDENCY: Final = "dependencies"
+DEPENDENCIES: Final = "dependencies"
+"""An index of bindings: by what they depend on (`indexed_under`), and by what depends on them (`attached_to`)."""
 _ANY: Final = ""
 
 
@@ -72,7 +73,16 @@ def recorded_on(binding: Obj) -> tuple[Obj, ...]:
 
 @ignores_status
 def dependency_index(binding: Obj) -> Iterable[str]:
-    return [
+    metadata = binding["metadata"]
+    namespace, annotations = metadata.get("namespace", ""), metadata.get("annotations") or {}
+    attached = [
+        _attached(namespace, label, value)
+        for label, value in (metadata.get("labels") or {}).items()
+        if label.startswith(well_known.DEPENDED_BY_PREFIX)
+    ]
+    if well_known.DEPENDENCIES not in annotations:
+        return attached
+    return attached + [
         _indexed(
             dependency.get("apiVersion") or "",
             dependency.get("kind") or "",
@@ -81,6 +91,23 @@ def dependency_index(binding: Obj) -> Iterable[str]:
         )
         for dependency in recorded_on(binding)
     ]
+
+
+def label_of(dependent: Obj) -> dict[str, str]:
+    """Return the label by which a dependent binding marks its attached bindings."""
+    return {
+        well_known.depended_by_label(*meta.key(dependent)): meta.labels(dependent).get(well_known.BINDING_ID, ""),
+    }
+
+
+def attached_to(dependent: Obj) -> str:
+    """Return the index value of the bindings attached to this one."""
+    ((label, value),) = label_of(dependent).items()
+    return _attached(meta.namespace(dependent), label, value)
+
+
+def _attached(namespace: str, label: str, value: str) -> str:
+    return f"attached|{namespace}|{label}|{value}"
 
 
 def indexed_under(ref: Ref) -> tuple[str, str]:

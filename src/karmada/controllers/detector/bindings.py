@@ -20,7 +20,7 @@ from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.controllers.context import Context
 from karmada.controllers.detector.claims import CLUSTER_POLICIES, POLICIES, PolicyKind
 from karmada.controllers.indexes import BY_POLICY, policy_ids
-from karmada.controllers.template_refs import Ref, ref_of_binding
+from karmada.controllers.templates import Ref, ref_of_binding
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
@@ -118,14 +118,15 @@ class WantedBinding:
         self._finalizer = well_known.BINDING_FINALIZER if namespace else well_known.CLUSTER_BINDING_FINALIZER
 
     def fresh(self) -> Obj:
+        labels, annotations = self._kind.marks(self._policy)
         metadata: Obj = {"name": self.key.name}
         if self.key.namespace:
             metadata["namespace"] = self.key.namespace
         metadata |= {
             "ownerReferences": [self._owner],
             "finalizers": [self._finalizer],
-            "labels": self._kind.labels(self._policy),
-            "annotations": self._kind.annotations(self._policy),
+            "labels": labels,
+            "annotations": annotations,
         }
         cls = ResourceBinding if self.key.namespace else ClusterResourceBinding
         spec = self._spec
@@ -144,8 +145,9 @@ class WantedBinding:
         return {**current, "metadata": metadata, "spec": self._merged(current.get("spec") or {})}
 
     def _marks(self, current: Obj) -> dict[str, dict[str, str]]:
-        labels = {**meta.labels(current), **self._kind.labels(self._policy)}
-        annotations = {**meta.annotations(current), **self._kind.annotations(self._policy)}
+        own_labels, own_annotations = self._kind.marks(self._policy)
+        labels = {**meta.labels(current), **own_labels}
+        annotations = {**meta.annotations(current), **own_annotations}
         if self._kind is POLICIES:
             labels.pop(CLUSTER_POLICIES.id_label, None)
             for key in CLUSTER_POLICIES.annotation_keys:

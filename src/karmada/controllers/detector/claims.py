@@ -38,22 +38,19 @@ class PolicyKind:
     """Name of the kind in events."""
     full_noun: str
     """Name of the kind in events about preemption."""
-
-    @property
-    def annotation_keys(self) -> tuple[str, ...]:
-        return tuple(filter(None, (self.namespace_annotation, self.name_annotation)))
+    annotation_keys: tuple[str, ...]
+    """The two annotations, or the one."""
 
     def id_of(self, policy: Obj) -> str:
         return meta.labels(policy).get(self.id_label, "")
 
-    def labels(self, policy: Obj) -> dict[str, str]:
-        return {self.id_label: self.id_of(policy)}
-
-    def annotations(self, policy: Obj) -> dict[str, str]:
-        names = {self.name_annotation: meta.name(policy)}
+    def marks(self, policy: Obj) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the label and the annotations of what a policy claims."""
+        namespace, name = meta.key(policy)
+        names = {self.name_annotation: name}
         if self.namespace_annotation:
-            names[self.namespace_annotation] = meta.namespace(policy)
-        return names
+            names[self.namespace_annotation] = namespace
+        return {self.id_label: self.id_of(policy)}, names
 
     def title(self, policy: Obj) -> str:
         return f"{self.noun}({key_of(policy)})"
@@ -86,6 +83,7 @@ POLICIES: Final = PolicyKind(
     well_known.POLICY_FINALIZER,
     "policy",
     "propagation policy",
+    well_known.POLICY_CLAIM_ANNOTATIONS,
 )
 CLUSTER_POLICIES: Final = PolicyKind(
     ClusterPropagationPolicy.gvr,
@@ -96,6 +94,7 @@ CLUSTER_POLICIES: Final = PolicyKind(
     well_known.CLUSTER_POLICY_FINALIZER,
     "cluster policy",
     "cluster propagation policy",
+    well_known.CLUSTER_POLICY_CLAIM_ANNOTATIONS,
 )
 BOTH: Final = (POLICIES, CLUSTER_POLICIES)
 """In order of precedence."""
@@ -121,19 +120,15 @@ def claiming_changes(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None
     A namespaced policy replaces the claim of a cluster-wide one, never the reverse.
     """
     labels, annotations = meta.labels(template), meta.annotations(template)
+    own_labels, own_annotations = kind.marks(policy)
     others: dict[str, None] = {}
     other_marks: dict[str, None] = {}
     if kind is POLICIES:
-        others = _absent(labels, CLUSTER_POLICIES.id_label)
-        other_marks = _absent(annotations, *CLUSTER_POLICIES.annotation_keys)
-    if not others and not other_marks and labels.get(kind.id_label) == kind.id_of(policy):
+        others = {key: None for key in (CLUSTER_POLICIES.id_label,) if key in labels}
+        other_marks = {key: None for key in CLUSTER_POLICIES.annotation_keys if key in annotations}
+    if not others and not other_marks and labels.get(kind.id_label) == own_labels[kind.id_label]:
         return None
-    return {
-        "metadata": {
-            "labels": {**kind.labels(policy), **others},
-            "annotations": {**kind.annotations(policy), **other_marks},
-        }
-    }
+    return {"metadata": {"labels": {**own_labels, **others}, "annotations": {**own_annotations, **other_marks}}}
 
 
 def claiming_patch(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
@@ -152,10 +147,6 @@ def released(obj: Obj, kind: PolicyKind) -> Obj:
     labels = {key: value for key, value in meta.labels(obj).items() if key != kind.id_label}
     annotations = {key: value for key, value in meta.annotations(obj).items() if key not in kind.annotation_keys}
     return {**obj, "metadata": {**obj["metadata"], "labels": labels, "annotations": annotations}}
-
-
-def _absent(present: Mapping[str, str], *keys: str) -> dict[str, None]:
-    return {key: None for key in keys if key in present}
 
 
 def _patch(obj: Obj, labels: Mapping[str, str | None], annotations: Mapping[str, str | None]) -> Obj:

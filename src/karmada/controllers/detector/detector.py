@@ -38,8 +38,7 @@ from karmada.controllers.detector.release import Release
 from karmada.controllers.detector.replica_policies import KINDS as REPLICA_POLICIES
 from karmada.controllers.detector.replica_policies import ReplicaPolicies, decides, precision
 from karmada.controllers.reinterpretation import Concerns, reinterpretation
-from karmada.controllers.template_refs import Ref, kind_queued, ref_of, unqueued
-from karmada.controllers.templates import changed, changed_by_user
+from karmada.controllers.templates import Ref, changed, changed_by_user, kind_queued, ref_of, unqueued
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict
 from karmada.kube.objects.gvk import gvk_of

@@ -20,8 +20,7 @@ from typing import Final, Protocol
 from karmada.api import well_known
 from karmada.controllers.context import Context
 from karmada.controllers.indexes import policy_ids
-from karmada.controllers.template_refs import Ref
-from karmada.controllers.templates import light_of
+from karmada.controllers.templates import Ref, light_of
 from karmada.kube.client.discovery import Catalog, Mapping, NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound

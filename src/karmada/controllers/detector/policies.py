@@ -13,7 +13,7 @@ from typing import Final
 from karmada.api.matching import MISMATCH, ResourceSelectors, selectors_priority
 from karmada.controllers.context import Context
 from karmada.controllers.detector.claims import BOTH, POLICIES, PolicyKind
-from karmada.controllers.template_refs import Ref
+from karmada.controllers.templates import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK, gvk_of

@@ -17,7 +17,7 @@ from karmada.controllers.detector.claims import POLICIES, PolicyKind
 from karmada.controllers.detector.detector import Detector
 from karmada.controllers.detector.policies import is_lazy, selectors_of
 from karmada.controllers.detector.preemption import Preemption
-from karmada.controllers.template_refs import Ref
+from karmada.controllers.templates import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR, gvk_of
 from karmada.kube.objects.types import Obj

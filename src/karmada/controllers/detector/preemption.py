@@ -14,7 +14,7 @@ from karmada.controllers.detector.claims import CLUSTER_POLICIES, POLICIES, Poli
 from karmada.controllers.detector.detector import Detector
 from karmada.controllers.detector.policies import explicit_priority, selectors_of
 from karmada.controllers.errors import raise_together
-from karmada.controllers.template_refs import Ref
+from karmada.controllers.templates import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import gvk_of

@@ -7,7 +7,7 @@ from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import BindingWriter, binding_resource
 from karmada.controllers.detector.claims import PolicyKind, released, releasing_patch
 from karmada.controllers.detector.kinds import Kinds
-from karmada.controllers.template_refs import ref_of
+from karmada.controllers.templates import ref_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.shapes import METADATA

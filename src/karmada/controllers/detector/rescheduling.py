@@ -20,7 +20,7 @@ from karmada.controllers.detector.kinds import Kinds
 from karmada.controllers.detector.policies import read
 from karmada.controllers.detector.replica_policies import precision
 from karmada.controllers.indexes import BY_CLUSTER, target_clusters
-from karmada.controllers.template_refs import ref_of_binding
+from karmada.controllers.templates import ref_of_binding
 from karmada.estimator.amounts import quantity
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR

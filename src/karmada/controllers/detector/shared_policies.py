@@ -9,7 +9,7 @@ from __future__ import annotations
 from karmada.controllers.detector.claims import CLUSTER_POLICIES
 from karmada.controllers.detector.detector import Detector
 from karmada.controllers.detector.policy import requeue_claimed, requeue_waiting, watch
-from karmada.controllers.template_refs import Ref, ref_of_binding
+from karmada.controllers.templates import Ref, ref_of_binding
 from karmada.kube.objects import meta
 from karmada.kube.runtime.controller import ControllerOptions, Done, Reconciler, Result
 from karmada.kube.runtime.keys import Key

@@ -37,9 +37,9 @@ from karmada.controllers.execution.status import (
     identifier,
     work_of,
 )
-from karmada.controllers.manifests import carries, identity_of, manifests_of
 from karmada.controllers.reinterpretation import Concerns, reinterpretation
 from karmada.controllers.shards import by_execution_namespace
+from karmada.controllers.works import carries, identity_of, manifests_of
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import INTERPRET_HEALTH, INTERPRET_STATUS, RETAIN, InterpreterError
 from karmada.kube.client.discovery import NoMatch

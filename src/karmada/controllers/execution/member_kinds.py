@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from karmada.api import well_known
-from karmada.controllers.manifests import manifests_of
+from karmada.controllers.works import manifests_of
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import RETAIN
 from karmada.kube.client.client import Client

@@ -17,7 +17,7 @@ from karmada.controllers.indexes import (
     target_clusters,
     traits_of_binding,
 )
-from karmada.controllers.template_refs import ref_of_binding
+from karmada.controllers.templates import ref_of_binding
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import INTERPRET_HEALTH
 from karmada.kube.objects.errors import ApiError, Conflict

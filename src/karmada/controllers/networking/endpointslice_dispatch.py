@@ -16,7 +16,6 @@ from karmada.api.networking import MultiClusterService
 from karmada.api.work import Work
 from karmada.controllers.context import Context
 from karmada.controllers.indexes import traits_of_work
-from karmada.controllers.manifests import Identity, carries, identity_of
 from karmada.controllers.networking.carriers import MULTI_CLUSTER_SERVICES, SERVICE_NAME, carried, service_of
 from karmada.controllers.networking.exposure import consumers, is_cross_cluster, participation_changed, problem_of, uses
 from karmada.controllers.networking.index import (
@@ -30,7 +29,7 @@ from karmada.controllers.networking.index import (
 )
 from karmada.controllers.networking.reports import Report, reported
 from karmada.controllers.networking.serving import carriers_of, cluster_of, siblings, usable
-from karmada.controllers.works import Works, longer_name
+from karmada.controllers.works import Identity, Works, carries, identity_of, longer_name
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch

@@ -23,7 +23,7 @@ NETWORKING: Final = "networking"
 """The name of the index, of the informer of Works; `values` is its function."""
 EXPORT_KIND: Final = ServiceExport.gvk.kind
 MARKER_KIND: Final = MultiClusterService.gvk.kind
-_KINDS: Final = frozenset({EXPORT_KIND, MARKER_KIND, SLICE_KIND})
+_KINDS: Final = (EXPORT_KIND, MARKER_KIND, SLICE_KIND)
 
 
 def carriers(flow: Flow, service: Key) -> str:
@@ -70,11 +70,22 @@ def sent_for(service: Key) -> str:
 def values(work: Obj) -> Iterable[str]:
     """Return the values by which a Work is found; a plain function, as it runs for every change of every Work."""
     manifests = ((work.get("spec") or {}).get("workload") or {}).get("manifests") or ()
-    kinds = _KINDS.intersection([manifest.get("kind") for manifest in manifests if isinstance(manifest, dict)])
+    found = [manifest.get("kind") for manifest in manifests if isinstance(manifest, dict)]
+    kinds = [kind for kind in _KINDS if kind in found]
     annotations = work["metadata"].get("annotations") or {}
     if not kinds and well_known.PROVISION_CLUSTER not in annotations:
         return ()
     return [*_of_carrier(work), *_of_requirement(work, kinds), *_of_marker(work, kinds), *_of_sent(work)]
+
+
+def applied_exports(work: Obj) -> Iterable[str]:
+    """Return another index of Works: those of ServiceExports that were applied, by cluster."""
+    manifests = ((work.get("spec") or {}).get("workload") or {}).get("manifests") or ()
+    if EXPORT_KIND not in [manifest.get("kind") for manifest in manifests if isinstance(manifest, dict)]:
+        return ()
+    cluster = _cluster(work)
+    applied = meta.has_condition((work.get("status") or {}).get("conditions"), "Applied")
+    return (cluster,) if applied and cluster is not None and not meta.is_deleting(work) else ()
 
 
 def is_marker(work: Obj) -> bool:

@@ -6,32 +6,20 @@ watched from the first ServiceExport on that was applied there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from karmada.api import well_known
 from karmada.api.multicluster import ServiceExport
 from karmada.controllers.networking.carriers import EXPORTS
 from karmada.controllers.networking.collector import Collector
-from karmada.controllers.networking.index import EXPORT_KIND, holds
+from karmada.controllers.networking.index import EXPORT_KIND, applied_exports
 from karmada.kube.objects import meta
 from karmada.kube.objects.shapes import METADATA
-from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.members.members import Member
 
 SERVICE_EXPORT: Final = "service-export-controller"
-
-
-def applied_exports(work: Obj) -> Iterable[str]:
-    """Return an index of Works: those of ServiceExports that were applied, by cluster."""
-    if not holds(work, EXPORT_KIND) or meta.is_deleting(work):
-        return ()
-    cluster = well_known.cluster_of_namespace(meta.namespace(work))
-    applied = meta.has_condition((work.get("status") or {}).get("conditions"), "Applied")
-    return (cluster,) if applied and cluster is not None else ()
 
 
 class ServiceExports(Collector):

@@ -53,6 +53,7 @@ class SchedulingEngine:
             context.gates, options.plugins, propagate_empty=options.propagate_empty, estimators=estimators, meter=meter
         )
         self._following = [one for one in self._algorithm.remote if isinstance(one, FollowsReports)]
+        self.follows_reports = bool(self._following)
         self._clusters = context.informers.of(Cluster.gvr)
         self._clusters.add_handler(self._cluster_changed)
         self._changes: dict[str, Obj | None] = {}
@@ -90,10 +91,9 @@ class SchedulingEngine:
 
     def reported(self, old: Obj | None, new: Obj) -> None:
         """Note that a binding changed, perhaps its status."""
-        if self._following:
-            for cluster in reported_changes(old, new):
-                for estimator in self._following:
-                    estimator.changed(cluster)
+        for cluster in reported_changes(old, new):
+            for estimator in self._following:
+                estimator.changed(cluster)
 
     # decisions
 

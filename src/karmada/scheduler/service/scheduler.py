@@ -34,6 +34,7 @@ from karmada.scheduler.service.core import Options, SchedulingEngine
 from karmada.scheduler.service.metrics import SchedulerMetrics
 from karmada.scheduler.service.schedule_type import ScheduleType, schedule_type_of
 from karmada.scheduler.service.triggers import (
+    BY_GROUP,
     BY_KIND,
     BY_PLACEMENT,
     SchedulerSelector,
@@ -41,6 +42,7 @@ from karmada.scheduler.service.triggers import (
     bindings_of_kinds,
     concerns_bindings,
     frees_quota,
+    index_by_group,
     index_by_kind,
     index_by_placement,
     is_known,
@@ -101,7 +103,7 @@ class BindingScheduler(Reconciler):
         self._queue: WorkQueue[Key] | None = None
         self._follow_ups = context.follow_ups
         self._at_creation = AtCreation(core, self._ours, context.clock, COMPONENT, self._is_running)
-        indexes = {BY_PLACEMENT: index_by_placement, BY_KIND: index_by_kind}
+        indexes = {BY_PLACEMENT: index_by_placement, BY_GROUP: index_by_group, BY_KIND: index_by_kind}
         self._bindings = context.informers.of(kind.gvr, indexes=indexes)
         self._bindings.add_handler(self._binding_changed)
         self._clusters = context.informers.of(Cluster.gvr)
@@ -175,7 +177,7 @@ class BindingScheduler(Reconciler):
         return int(((binding.get("spec") or {}).get("schedulePriority") or {}).get("priority") or 0)
 
     def _binding_changed(self, old: Obj | None, new: Obj | None) -> None:
-        if new is not None:
+        if new is not None and self._core.follows_reports:
             self._core.reported(old, new)
         if new is not None and (is_known(old, new) or self._ours(new)):
             if self._core.assumptions is not None and self._kind is ResourceBinding:

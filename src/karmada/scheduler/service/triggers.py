@@ -30,20 +30,34 @@ from karmada.scheduler.placement import plan_of
 from karmada.scheduler.service.writing import SCHEDULED
 
 DEFAULT_NAME = "default-scheduler"
-BY_PLACEMENT = "placement"
+BY_PLACEMENT, BY_GROUP = "placement", "placement-group"
 BY_KIND = "template-kind"
 """Bindings by the kind of their template: `apiVersion|kind`."""
 _COMPLETE = "CompleteAPIEnablements"
 _MARKS = (well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID, well_known.BINDING_MANAGED_BY)
 
 
+@ignores_status
 def index_by_placement(binding: Obj) -> Iterable[str]:
-    """Return the key by scheduler, placement and group of clusters that counts; none for suspended ones."""
+    """Return the key by scheduler and placement, of bindings whose placement has no groups of clusters."""
     spec = binding.get("spec") or {}
     placement = spec.get("placement")
-    if placement is None or is_suspended(binding):
+    if placement is None or placement.get("clusterAffinities") or is_suspended(binding):
         return ()
-    return (orjson.dumps([spec.get("schedulerName") or DEFAULT_NAME, _group(binding, placement), placement]).decode(),)
+    return (_placement_key(spec, "", placement),)
+
+
+def index_by_group(binding: Obj) -> Iterable[str]:
+    """Return the key by scheduler, placement and the group that counts, of bindings whose placement has groups."""
+    spec = binding.get("spec") or {}
+    placement = spec.get("placement")
+    if not placement or not placement.get("clusterAffinities") or is_suspended(binding):
+        return ()
+    return (_placement_key(spec, _group(binding, placement), placement),)
+
+
+def _placement_key(spec: Obj, group: str | None, placement: Obj) -> str:
+    return orjson.dumps([spec.get("schedulerName") or DEFAULT_NAME, group, placement]).decode()
 
 
 def _group(binding: Obj, placement: Obj) -> str | None:
@@ -156,12 +170,10 @@ class SchedulerSelector:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def named(self, binding: Obj) -> bool:
-        return ((binding.get("spec") or {}).get("schedulerName") or DEFAULT_NAME) == self.name
-
     def served(self, binding: Obj) -> bool:
         """Return whether a binding may be scheduled here now."""
-        return self.named(binding) and not is_suspended(binding)
+        spec = binding.get("spec") or {}
+        return (spec.get("schedulerName") or DEFAULT_NAME) == self.name and not is_suspended(binding)
 
     def __call__(self, binding: Obj) -> bool:
         """Return whether changes of a binding trigger scheduling."""
@@ -180,7 +192,11 @@ class SchedulerSelector:
 
 def is_known(old: Obj | None, new: Obj) -> bool:
     """Return whether all that decides whose a binding is, and what it wants, is as it was."""
-    return old is not None and _identity(old) == _identity(new) and meta.labels(old) == meta.labels(new)
+    if old is None:
+        return False
+    before, now = old["metadata"], new["metadata"]
+    same = before.get("uid") == now.get("uid") and before.get("generation") == now.get("generation")
+    return same and (before.get("labels") or {}) == (now.get("labels") or {})
 
 
 def _identity(binding: Obj) -> tuple[str | None, int | None]:
@@ -207,11 +223,12 @@ def _selectable(cluster: Obj) -> object:
 
 async def bindings_for(clusters: Sequence[Obj], bindings: Informer, ours: SchedulerSelector) -> AsyncIterator[Key]:
     """Yield the bindings that one of these states of a cluster may concern."""
-    async for value in in_slices(list(bindings.index_values(BY_PLACEMENT)) if clusters else ()):
-        scheduler, group, placement = orjson.loads(value)
-        if scheduler == ours.name and any(_selects(placement, group, cluster) for cluster in clusters):
-            async for key in in_slices(bindings.keys_by_index(BY_PLACEMENT, value)):
-                yield key
+    for index in (BY_PLACEMENT, BY_GROUP):
+        async for value in in_slices(list(bindings.index_values(index)) if clusters else ()):
+            scheduler, group, placement = orjson.loads(value)
+            if scheduler == ours.name and any(_selects(placement, group, cluster) for cluster in clusters):
+                async for key in in_slices(bindings.keys_by_index(index, value)):
+                    yield key
 
 
 def _selects(placement: Obj, group: str | None, cluster: Obj) -> bool:

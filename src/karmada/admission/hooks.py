@@ -1,4 +1,6 @@
-"""Running a hook, in-process or as a webhook: the errors of its rules become one refusal.
+"""A hook: which rule defaults or validates which kind; and running it, in-process or as a webhook.
+
+The errors of a rule become one refusal.
 
 Rules take it for granted that an object has the shape of its kind. Where one does not (nothing has checked that before
 a mutating hook), a rule raises; only then the object is checked against the type of its kind, so that a well-formed one
@@ -8,18 +10,59 @@ never pays for the check, and the refusal says what is wrong with the shape.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from karmada.admission.context import BAD_REQUEST, Context, Refusal, in_one_text
+from karmada.admission.context import BAD_REQUEST, CREATE, UPDATE, Context, Refusal, in_one_text
 from karmada.admission.limits import GROUPS, limit_errors
-from karmada.admission.table import Hook
 from karmada.kube.objects.errors import FieldError
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.api.kind import Resource
+
+Mutate: TypeAlias = Callable[[Obj, "Obj | None", Context], None]
+"""(obj, old, context): completes the object in place."""
+Found: TypeAlias = list[FieldError]
+Validate: TypeAlias = Callable[[Obj, "Obj | None", Context], "Found | Awaitable[Found]"]
+"""(obj, old, context): the errors; awaited where other objects are read. `obj` is {} for a deletion."""
+
+
+class Rule:
+    """A function of this package, loaded when it is first called."""
+
+    __slots__ = ("_function", "place")
+
+    def __init__(self, module: str, name: str) -> None:
+        self.place = (f"karmada.admission.{module}", name)
+        self._function: Callable[[Obj, Obj | None, Context], Any] | None = None
+
+    def __call__(self, obj: Obj, old: Obj | None, context: Context) -> Any:
+        function = self._function
+        if function is None:
+            module, name = self.place
+            function = self._function = getattr(import_module(module), name)
+        return function(obj, old, context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    name: str
+    path: str
+    resource: GroupResource
+    """Resource it is for; "*" in "*" for all."""
+    operations: tuple[str, ...] = (CREATE, UPDATE)
+    mutate: Mutate | None = None
+    validate: Validate | None = None
+    seconds: int = 3
+    side_effects: str = "None"
+    label: str = ""
+    """Only objects that carry this label, if one is given."""
+    older: bool = False
+
 
 _WRITTEN_BY_USERS = (*GROUPS, "config.karmada.io")
 """Groups of objects that may be large, and of which few are written."""
