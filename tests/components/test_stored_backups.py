@@ -11,7 +11,8 @@ from karmada.kube.objects.gvrs import SECRETS
 from karmada.kube.server.storage.dump import restore
 from karmada.kube.server.storage.open import open_store
 from tests.support.etcd_cluster import EtcdCluster
-from tests.support.stored_state import backup_of, contents, label, plane_of, serving, stored_states, unpack
+from tests.support.karmada_server import served
+from tests.support.stored_state import backup_of, contents, label, plane_of, stored_states, unpack
 
 MADE = [packed for packed in stored_states() if backup_of(packed).exists()]
 
@@ -45,6 +46,6 @@ async def test_every_object_is_restored_and_served(packed: Path, tmp_path: Path,
     restored = await contents(store)
     await store.close()
     assert {key: obj for key, (_, obj) in restored.items()} == {key: obj for key, (_, obj) in held.items()}
-    async with serving(plane_of(folder, url).server) as server:
+    async with served(plane_of(folder, url).server) as server:
         secret = await server.client(user_agent="tests").get(SECRETS, "stored", "default")
     assert secret["data"] == {"password": "aHVudGVyMg=="}

@@ -20,6 +20,7 @@ from karmada.kube.objects.gvrs import CONFIG_MAPS, DEPLOYMENTS, LEASES, SECRETS
 from karmada.kube.server.watchcache.entry import encode_value, storage_key
 from karmada.version import VERSION
 from tests.support.eventually import eventually
+from tests.support.karmada_server import served
 from tests.support.stored_state import (
     MEMBER,
     WEB,
@@ -30,7 +31,6 @@ from tests.support.stored_state import (
     member,
     plane_of,
     running,
-    serving,
     stored_states,
     unpack,
 )
@@ -58,16 +58,16 @@ async def test_every_object_is_what_was_stored(packed: Path, tmp_path: Path) -> 
 
 async def test_every_kind_is_served_and_resource_versions_go_on(packed: Path, tmp_path: Path) -> None:
     held = unpack(packed, tmp_path / "plane")
-    async with serving(plane_of(tmp_path / "plane").server) as server:
+    async with served(plane_of(tmp_path / "plane").server) as server:
         client = server.client(user_agent="tests")
-        served: dict[str, str] = {}
+        listed: dict[str, str] = {}
         for gvr in (*(info.gvr for info in all_kinds()), DEPLOYMENTS, SECRETS, LEASES, WIDGETS):
             for obj in (await client.list_all(gvr)).items:
-                served[obj["metadata"]["uid"]] = obj["metadata"]["resourceVersion"]
+                listed[obj["metadata"]["uid"]] = obj["metadata"]["resourceVersion"]
         stored = {obj["metadata"]["uid"]: str(revision) for revision, obj in held.values() if "metadata" in obj}
-        missing = [uid for uid in served if uid not in stored]
+        missing = [uid for uid in listed if uid not in stored]
         assert not missing
-        assert {uid: stored[uid] for uid in served} == served, "starting changes nothing of these kinds"
+        assert {uid: stored[uid] for uid in listed} == listed, "starting changes nothing of these kinds"
         secret = await client.get(SECRETS, "stored", "default")
         assert secret["data"] == {"password": "aHVudGVyMg=="}
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new", "namespace": "default"}}
@@ -113,7 +113,7 @@ async def test_what_a_later_version_adds_does_not_prevent_a_downgrade(packed: Pa
     unknown = storage_key(GroupResource("policy.karmada.io", "laterpolicies"), "default", "x")
     await server.store.write(unknown, encode_value({**later, "kind": "LaterPolicy"}), expected=0)
     await server.store.close()
-    async with serving(plane_of(tmp_path / "plane").server) as again:
+    async with served(plane_of(tmp_path / "plane").server) as again:
         client = again.client(user_agent="tests")
         policy = await client.patch(PropagationPolicy.gvr, WEB, "default", {"metadata": {"labels": {"a": "b"}}})
         assert "addedLater" not in policy["spec"]

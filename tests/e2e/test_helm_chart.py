@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.e2e.manifests import propagated_web
 from tests.e2e.sim_fleet import SimFleet
 from tests.support.eventually import eventually_blocking
 from tests.support.karmadactl import Karmadactl
@@ -29,24 +30,7 @@ WHOLE = (
     "clusterroles,clusterrolebindings,persistentvolumes,mutatingwebhookconfigurations,validatingwebhookconfigurations"
 )
 OF_EVERY_NAMESPACE = {"ConfigMap/kube-root-ca.crt", "ServiceAccount/default"}
-WEB = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: default}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: c, image: nginx}]}
----
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: web, namespace: default}
-spec:
-  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
-  placement: {clusterAffinity: {clusterNames: [member1, member2]}}
-"""
+WEB = propagated_web("member1", "member2")
 
 
 def pem_values(config: dict[str, Any]) -> dict[str, str]:

@@ -8,29 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from karmada.api.cluster import Cluster
+from tests.e2e.manifests import propagated_web
 from tests.e2e.registering import NAME, Registering, registering, wait
 from tests.support.cases import cases
 from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
-WEB = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: default}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: c, image: nginx}]}
----
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: web, namespace: default}
-spec:
-  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
-  placement: {clusterAffinity: {clusterNames: [m1]}}
-"""
+WEB = propagated_web("m1")
 
 
 @pytest.fixture(scope="module", name="registering")

@@ -24,17 +24,20 @@ def control_plane(
 
 
 @asynccontextmanager
+async def served(server: ApiServer) -> AsyncIterator[ApiServer]:
+    """Run a server; the block begins when it has all kinds."""
+    async with run_server(server):
+        await until_served(server)
+        yield server
+
+
+@asynccontextmanager
 async def serving(
     folder: Path, clock: Clock | None = None, gates: FeatureGates | None = None, **settings: Any
 ) -> AsyncIterator[ApiServer]:
     """Started, with all kinds there."""
-    server = control_plane(folder, clock, gates, **settings)
-    await server.start()
-    try:
-        await until_served(server)
+    async with served(control_plane(folder, clock, gates, **settings)) as server:
         yield server
-    finally:
-        await server.stop()
 
 
 @asynccontextmanager

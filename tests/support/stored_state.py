@@ -14,7 +14,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ import yaml
 from karmada.api.cluster import Cluster
 from karmada.api.crds import all_kinds
 from karmada.api.policy import PropagationPolicy
-from karmada.apiserver.mount import until_served
 from karmada.components.controlplane import ControlPlane
 from karmada.controllers.context import Settings
 from karmada.kube.client.client import Client
@@ -41,6 +40,8 @@ from karmada.version import VERSION
 from tests.support.custom_kinds import definition
 from tests.support.eventually import eventually
 from tests.support.fleet import TOKEN, deployment, encoded, new_server
+from tests.support.karmada_server import served
+from tests.support.running import run_server
 
 DATA = Path(__file__).parents[1] / "components" / "data"
 SAMPLES = Path(__file__).parents[1] / "api" / "data" / "kinds"
@@ -95,26 +96,9 @@ async def running(plane: ControlPlane) -> AsyncIterator[Client]:
         await plane.stop()
 
 
-@asynccontextmanager
-async def serving(server: ApiServer) -> AsyncIterator[ApiServer]:
-    """The API without any controller on it."""
-    await server.start()
-    try:
-        await until_served(server)
-        yield server
-    finally:
-        await server.stop()
-
-
-@asynccontextmanager
-async def member(folder: Path) -> AsyncIterator[ApiServer]:
+def member(folder: Path) -> AbstractAsyncContextManager[ApiServer]:
     """An empty cluster that knows the token in the stored Secret."""
-    server = _new_member(folder)
-    await server.start()
-    try:
-        yield server
-    finally:
-        await server.stop()
+    return run_server(_new_member(folder))
 
 
 def _new_member(folder: Path) -> ApiServer:
@@ -142,7 +126,7 @@ async def make(packed: Path) -> None:
             for obj in _others():
                 await client.create(await client.resource(GVK.parse(obj["apiVersion"], obj["kind"])), obj)
             await _add_widget(client)
-        async with serving(plane_of(folder).server) as server:
+        async with served(plane_of(folder).server) as server:
             await _add_samples(server.client(user_agent="kubectl"))
             held = await contents(server.store)
         reader = SqliteReader(folder / "state.db")

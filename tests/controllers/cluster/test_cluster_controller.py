@@ -284,7 +284,8 @@ async def test_works_of_a_pull_cluster_that_is_not_ready_are_released(plane: Con
     await gone(plane)
 
 
-async def test_works_of_a_pull_cluster_that_is_ready_wait_for_its_agent(plane: ControlPlane) -> None:
+async def delete_ready_pull_cluster(plane: ControlPlane) -> Obj:
+    """Return its one Work, which waits for the agent."""
     await plane.add_cluster("m1", "Pull")
     await settled(plane)
     await plane.set_ready("m1", "True")
@@ -293,6 +294,12 @@ async def test_works_of_a_pull_cluster_that_is_ready_wait_for_its_agent(plane: C
     await eventually(lambda: len(works) and taints(plane) == [])
     await plane.client.delete(Cluster.gvr, "m1")
     await eventually(lambda: [w for w in works.list() if w["metadata"].get("deletionTimestamp")] and idle(plane))
+    (left,) = works.list()
+    return left
+
+
+async def test_works_of_a_pull_cluster_that_is_ready_wait_for_its_agent(plane: ControlPlane) -> None:
+    await delete_ready_pull_cluster(plane)
     assert cached(plane) is not None
     await plane.set_ready("m1", "False")  # the agent is gone for good
     await gone(plane)
@@ -300,17 +307,9 @@ async def test_works_of_a_pull_cluster_that_is_ready_wait_for_its_agent(plane: C
 
 async def test_the_namespace_of_a_ready_pull_cluster_outlives_its_works(plane: ControlPlane) -> None:
     """The agent's right to the Works is a Role there."""
-    await plane.add_cluster("m1", "Pull")
-    await settled(plane)
-    await plane.set_ready("m1", "True")
-    await plane.client.create(Work.gvr, work())
-    works = plane.context.informers.of(Work.gvr)
-    await eventually(lambda: len(works) and taints(plane) == [])
-    await plane.client.delete(Cluster.gvr, "m1")
-    await eventually(lambda: [w for w in works.list() if w["metadata"].get("deletionTimestamp")] and idle(plane))
+    left = await delete_ready_pull_cluster(plane)
     namespace = await plane.client.get(NAMESPACES, "karmada-es-m1")
     assert "deletionTimestamp" not in namespace["metadata"]
-    (left,) = works.list()
     await remove_finalizer(plane.client, Work.gvr, left, "karmada.io/execution-controller")  # as the agent does
     await gone(plane)
     assert await plane.get(NAMESPACES, "karmada-es-m1") is None

@@ -26,10 +26,10 @@ from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.manager import Manager
 from karmada.kube.runtime.writes import patch_if_changed, retry_on_conflict, set_status
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
 from tests.kube.runtime.sample_controller import CONFIG_MAPS, SECRETS, Copier
 from tests.support.eventually import LIMIT, eventually
 from tests.support.objects import kube_object
+from tests.support.running import api_server
 
 DEPLOYMENTS = GVR("apps", "v1", "deployments")
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -37,10 +37,8 @@ CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 @pytest.fixture
 async def server(folder: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(ServerConfig(data_dir=folder, storage="memory://", port=0, controllers=False))
-    await server.start()
-    yield server
-    await server.stop()
+    async with api_server(folder, controllers=False) as server:
+        yield server
 
 
 @pytest.fixture(params=["in-process", "https"])

@@ -77,6 +77,20 @@ async def writer_on(api: FakeApi, client: Client) -> tuple[ResourceWriter, Infor
     return ResourceWriter(client, CONFIG_MAPS, informer), informer
 
 
+async def raced(exists: bool, unseen: list[str], races: list[str]) -> tuple[FakeApi, Others, Racing, ResourceWriter]:
+    """A writer whose informer has stopped, and what others have done unseen since."""
+    api = FakeApi()
+    others = Others(api)
+    if exists:
+        await others.do("recreate")
+    transport = Racing(api, others, races)
+    writer, informer = await writer_on(api, Client(transport))
+    await informer.stop()
+    for deed in unseen:
+        await others.do(deed)
+    return api, others, transport, writer
+
+
 DEEDS = st.sampled_from(("touch", "delete", "recreate", "nothing"))
 
 
@@ -86,15 +100,7 @@ def test_whatever_others_do_the_object_ends_as_wanted_and_nothing_of_theirs_is_l
     exists: bool, unseen: list[str], races: list[str]
 ) -> None:
     async def run() -> None:
-        api = FakeApi()
-        others = Others(api)
-        if exists:
-            await others.do("recreate")
-        transport = Racing(api, others, races)
-        writer, informer = await writer_on(api, Client(transport))
-        await informer.stop()
-        for deed in unseen:
-            await others.do(deed)
+        api, others, transport, writer = await raced(exists, unseen, races)
         try:
             written = await writer.converge(KEY, wanted)
         except Conflict:
@@ -198,15 +204,7 @@ def test_what_exists_is_changed_and_what_does_not_is_never_made(
         return {**current, "data": {**current["data"], "ours": "x"}}
 
     async def run() -> None:
-        api = FakeApi()
-        others = Others(api)
-        if exists:
-            await others.do("recreate")
-        transport = Racing(api, others, races)
-        writer, informer = await writer_on(api, Client(transport))
-        await informer.stop()
-        for deed in unseen:
-            await others.do(deed)
+        api, _, transport, writer = await raced(exists, unseen, races)
         written = await writer.change(KEY, ours)
         stored = api.objects.get((CONFIG_MAPS, *KEY))
         assert "POST" not in transport.requests

@@ -25,6 +25,7 @@ from karmada.kube.server.config import ServerConfig
 from tests.kube.runtime.sample_controller import CONFIG_MAPS, SECRETS
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
+from tests.support.running import api_server
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.e2e
@@ -32,10 +33,8 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(ServerConfig(data_dir=tmp_path, storage="memory://", port=0, controllers=False))
-    await server.start()
-    yield server
-    await server.stop()
+    async with api_server(tmp_path, controllers=False) as server:
+        yield server
 
 
 class Program:

@@ -18,6 +18,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.watchcache import unloaded
+from tests.support.running import run_server
 
 EVENTS, SERVICES = GVR("", "v1", "events"), GVR("", "v1", "services")
 POLICIES = GVR("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies")
@@ -26,12 +27,10 @@ BINDINGS = GVR("admissionregistration.k8s.io", "v1", "validatingadmissionpolicyb
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(
-        ServerConfig(data_dir=tmp_path, storage=f"sqlite://{tmp_path}/s.db?sync=off", port=0), FakeClock()
-    )
-    await server.start()
-    yield server
-    await server.stop()
+    async with run_server(
+        ApiServer(ServerConfig(data_dir=tmp_path, storage=f"sqlite://{tmp_path}/s.db?sync=off", port=0), FakeClock())
+    ) as server:
+        yield server
 
 
 def event(name: str, **more: object) -> Obj:

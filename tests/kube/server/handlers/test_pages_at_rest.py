@@ -18,6 +18,7 @@ from karmada.kube.server.handlers import reads
 from karmada.kube.server.storage.interface import Page, Stored, StoreDamaged
 from karmada.kube.server.watchcache.collection import Collection
 from tests.support.cases import cases
+from tests.support.running import run_server
 
 EVENTS, NAMESPACES = GVR("", "v1", "events"), GVR("", "v1", "namespaces")
 LATER_EVENTS = GVR("events.k8s.io", "v1", "events")
@@ -26,10 +27,8 @@ LATER_EVENTS = GVR("events.k8s.io", "v1", "events")
 @pytest.fixture(params=["memory:", "sqlite://{}/s.db?sync=off"], ids=["memory", "sqlite"])
 async def server(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[ApiServer]:
     storage = request.param.format(tmp_path)
-    server = ApiServer(ServerConfig(data_dir=tmp_path, storage=storage, port=0), FakeClock())
-    await server.start()
-    yield server
-    await server.stop()
+    async with run_server(ApiServer(ServerConfig(data_dir=tmp_path, storage=storage, port=0), FakeClock())) as server:
+        yield server
 
 
 @pytest.fixture

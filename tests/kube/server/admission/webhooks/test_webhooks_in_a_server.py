@@ -12,17 +12,15 @@ from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.config import ServerConfig
 from tests.kube.server.admission.webhooks.hooks import Hooks, config_map, labelling, respond
 from tests.support.objects import kube_object
+from tests.support.running import api_server
 
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(ServerConfig(data_dir=tmp_path, storage="memory://", port=0, controllers=False))
-    await server.start()
-    yield server
-    await server.stop()
+    async with api_server(tmp_path, controllers=False) as server:
+        yield server
 
 
 @pytest.fixture
