@@ -187,8 +187,10 @@ class Resource:
     printer: Printer | None = None
     """How the kind looks in a table, if neither columns nor kinds/tables define it."""
     group_resource: GroupResource = field(init=False)
+    api_version: str = field(init=False)
 
     def __post_init__(self) -> None:
+        self.api_version = self.gvk.api_version
         self.group_resource = GroupResource(self.gvk.group, self.plural)
         self.singular = self.singular or self.gvk.kind.lower()
         self.list_kind = self.list_kind or self.gvk.kind + "List"

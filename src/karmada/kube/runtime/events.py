@@ -134,6 +134,7 @@ class Event:
             "apiVersion": self.api_version,
             "resourceVersion": self.version,
         }
+        first = rfc3339(self.first)
         return {
             "apiVersion": "v1",
             "kind": "Event",
@@ -142,8 +143,8 @@ class Event:
             "reason": self.reason,
             "message": self.message,
             "source": {"component": self.component, **({"host": self.host} if self.host else {})},
-            "firstTimestamp": rfc3339(self.first),
-            "lastTimestamp": rfc3339(self.last),
+            "firstTimestamp": first,
+            "lastTimestamp": first if self.last == self.first else rfc3339(self.last),
             "count": self.count,
             "type": self.type,
             "reportingComponent": self.component,

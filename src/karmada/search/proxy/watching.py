@@ -114,7 +114,7 @@ def _end_of_initial(resource: Resource, options: ListOptions) -> Obj | None:
     if not (options.bookmarks and (options.send_initial_events or options.resource_version in ("", ANY))):
         return None
     metadata = {"annotations": {INITIAL_EVENTS_END: "true"}}
-    return {"kind": resource.gvk.kind, "apiVersion": resource.gvk.api_version, "metadata": metadata}
+    return {"kind": resource.gvk.kind, "apiVersion": resource.api_version, "metadata": metadata}
 
 
 def _revision(version: str) -> int:

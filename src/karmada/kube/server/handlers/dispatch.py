@@ -270,7 +270,7 @@ class Handlers:
     def _delete_body(self, request: Request, resource: Resource) -> Obj | None:
         if not request.body and request.obj is None:
             return None
-        return self.bodies.delete_options(request, resource.gvk.api_version)
+        return self.bodies.delete_options(request, resource.api_version)
 
     def _subresource(self, request: Request, resource: Resource) -> Awaitable[Result]:
         sub = resource.subresources.get(request.info.subresource)

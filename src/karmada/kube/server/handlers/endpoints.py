@@ -150,7 +150,7 @@ class Endpoints:
             sent,
             resource.schema(),
             manager=options.manager or manager_of(request),
-            api_version=resource.gvk.api_version,
+            api_version=resource.api_version,
             now=rfc3339(self._clock.now()),
         )
         if entries:

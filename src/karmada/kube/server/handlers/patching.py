@@ -162,7 +162,8 @@ class Patcher:
         """In place: fill in the type of the endpoint; refuse another."""
         if not isinstance(patched, dict):
             raise BadRequest("the patch does not leave an object")
-        if patched.setdefault("apiVersion", self._gvk.api_version) != self._gvk.api_version:
+        api_version = self._gvk.api_version
+        if patched.setdefault("apiVersion", api_version) != api_version:
             raise BadRequest("the apiVersion of the object may not be changed by a patch")
         if patched.setdefault("kind", self._gvk.kind) != self._gvk.kind:
             raise BadRequest("the kind of the object may not be changed by a patch")

@@ -63,7 +63,7 @@ class Scaling:
         self._bodies.normalize(config, SCALE, self.schema())
         _check_place(config, namespace, name)
         given: Obj = config.get("metadata") or {}
-        parent: Obj = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind, "metadata": {"name": name}}
+        parent: Obj = {"apiVersion": resource.api_version, "kind": resource.gvk.kind, "metadata": {"name": name}}
         if namespace:
             parent["metadata"]["namespace"] = namespace
         replicas = (config.get("spec") or {}).get("replicas")

@@ -83,7 +83,7 @@ def record_owners(
         after,
         resource.schema(),
         manager=manager,
-        api_version=resource.gvk.api_version,
+        api_version=resource.api_version,
         now=now,
         subresource=subresource,
         custom=resource.custom,

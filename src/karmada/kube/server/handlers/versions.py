@@ -44,7 +44,7 @@ async def shown(resource: Resource, entry: Doc, status: int = 200) -> ObjectResu
 def converter(resource: Resource) -> Callable[[list[Obj]], Awaitable[list[Obj]]]:
     async def convert(objects: list[Obj]) -> list[Obj]:
         if resource.convert is not None:
-            objects = await resource.convert(objects, resource.gvk.api_version)
+            objects = await resource.convert(objects, resource.api_version)
         if resource.from_storage is not None:
             read = resource.from_storage
             objects = [read(obj) async for obj in in_slices(objects)]

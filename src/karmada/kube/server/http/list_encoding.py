@@ -84,7 +84,7 @@ def list_writing(
     if form.transform:
         head = {"kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": metadata}
         return _writing(head, "items", lambda obj: partial(obj, form.version), form, pretty)
-    head = {"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata}
+    head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
     return _writing(head, "items", show, form, pretty)
 
 
@@ -122,7 +122,7 @@ def _stored_parts(result: ListResult) -> Iterator[Bytes]:
     """Yield the parts of a list of stored objects: the bytes that everybody shares."""
     resource = result.resource
     metadata = _list_meta(resource, result.metadata)
-    head = orjson.dumps({"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata})
+    head = orjson.dumps({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata})
     yield head[:-1] + b',"items":['
     opening, cut = (b"", 0) if resource.custom else (b"{", len(type_prefix(resource)))
     for entry in result.entries:
@@ -143,7 +143,7 @@ def list_of(result: ListResult, items: Sequence[Obj]) -> Obj:
     resource = result.resource
     return {
         "kind": resource.list_kind,
-        "apiVersion": resource.gvk.api_version,
+        "apiVersion": resource.api_version,
         "metadata": _list_meta(resource, result.metadata),
         "items": items,
     }

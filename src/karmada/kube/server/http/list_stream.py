@@ -52,4 +52,4 @@ async def collected(result: StreamedList) -> Obj:
 
 def _head(result: StreamedList) -> Obj:
     resource = result.resource
-    return {"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": result.metadata}
+    return {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": result.metadata}

@@ -126,7 +126,7 @@ def _item(
     described: Obj = {"kind": resource.gvk.kind}
     if meta.namespace(obj):
         described["namespace"] = meta.namespace(obj)
-    described |= {"name": meta.name(obj), "apiVersion": resource.gvk.api_version}
+    described |= {"name": meta.name(obj), "apiVersion": resource.api_version}
     selector = _label_selector(series)
     value = {"timestamp": rfc3339(now), "value": str(Quantity(nano))}
     if version.version == "v1beta1":
