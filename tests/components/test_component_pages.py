@@ -79,6 +79,7 @@ def _events() -> set[str]:
     ("controllers/federated_hpa/controller.py", r'_(?:emit|refuse)\(round_, "(\w+)"'),
     ("controllers/federated_hpa/target.py", r'Step\(\s*"(\w+)"'),
     ("search/registry_status.py", r'"((?:Kinds|Clusters|AllClusters)\w+)"'),
+    ("components/quarantine_keeper.py", r'^(?:QUARANTINED|RELEASED|_REASON): Final = "(\w+)"'),
     ("kube/autoscaling/sources.py", r'(?:SourceFailed\(|UNKNOWN_SOURCE = )"(?!FailedGetExternal)(\w+)"'),
 )
 def test_every_reason_of_a_condition_is_explained(source: str, pattern: str) -> None:

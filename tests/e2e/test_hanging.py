@@ -73,14 +73,13 @@ def install_interpreter(packages: Path, file: Path) -> Path:
 class Plane:
     """A control plane with the plug-in; `file` has it hang."""
 
-    def __init__(self, folder: Path, kubectl: str) -> None:
+    def __init__(self, folder: Path, kubectl: str, *flags: str) -> None:
         self.file = folder / "hang"
         self.file.touch()
         packages = install_interpreter(folder / "packages", self.file)
-        flags = ["--hang-timeout=4s", "--namespace-deletion-delay=0s"]
         self.server = ServerProcess(
             folder / "plane",
-            flags,
+            ["--hang-timeout=4s", *flags],
             module="karmada.components.karmada",
             greeting="Control plane",
             env={**os.environ, "PYTHONPATH": str(packages)},
@@ -158,6 +157,23 @@ def test_a_template_that_hangs_a_controller_is_left_alone_until_something_is_don
     end(plane, name)
     eventually_blocking(lambda: plane.quarantined() == [])
     eventually_blocking(lambda: (name in plane.propagated()) is comes_back)
+
+
+def test_a_worker_that_hangs_is_started_again_by_its_parent(tmp_path: Path, kubectl_path: str) -> None:
+    plane = Plane(tmp_path, kubectl_path, "--workers=2")
+    plane.server.start()
+    try:
+        plane.apply(POLICY)
+        plane.apply(deployment("hung-worker"))
+        eventually_blocking(lambda: plane.quarantined() == [key("hung-worker")])
+        assert re.search(r'"A worker has ended and is started again" .*code=70', plane.server.log())
+        plane.apply(deployment("beside"))
+        eventually_blocking(lambda: "beside" in plane.propagated())
+        assert "hung-worker" not in plane.propagated()
+        _released(plane, "hung-worker")
+        eventually_blocking(lambda: "hung-worker" in plane.propagated())
+    finally:
+        plane.server.stop()
 
 
 def test_make_up_starts_a_control_plane_again_that_hung(tmp_path: Path, kubectl_path: str) -> None:

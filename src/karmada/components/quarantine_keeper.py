@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from karmada.controllers.context import Context
 
 NAME: Final = "quarantine"
-QUARANTINED, RELEASED = "Quarantined", "ReleasedFromQuarantine"
+QUARANTINED: Final = "Quarantined"
+RELEASED: Final = "ReleasedFromQuarantine"
 _REASON: Final = "EventLoopHung"
 _WITH_CONDITIONS: Final = {
     kind.gvk: kind.gvr

@@ -38,6 +38,16 @@ def test_the_next_process_holds_the_key_that_hung_the_loop(clock: FakeClock) -> 
     assert (entry.seconds, entry.stack, entry.at) == (30.2, "spin (plugin.py:3)", clock.now())
 
 
+def test_a_key_is_noted_even_if_its_object_cannot_be_read(clock: FakeClock) -> None:
+    def changing() -> str:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    file = File()
+    opened(file, clock).blame([Work("key", "ns/web", "detector", changing)], 30, "")
+    (entry,) = opened(file, clock).entries()
+    assert (entry.key, entry.fingerprint, entry.object) == ("ns/web", "", {})
+
+
 def test_the_innermost_work_of_a_controller_is_to_blame(clock: FakeClock) -> None:
     quarantine = Quarantine(clock)
     quarantine.blame([Work("object", "pods ns/web", "other"), key("ns/innocent")], 30, "")

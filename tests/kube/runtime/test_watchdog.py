@@ -147,7 +147,7 @@ async def test_a_hang_names_the_key_or_object_while_it_lasts_and_ends_the_proces
     await client.create(PODS, {"metadata": {"name": "web", "namespace": "ns"}})
     informers = Informers(client)
     controller = Controller(Looper(ended, Watch(PODS, when=loops)), informers)
-    dog = Watchdog(Stalls(), limit=1.0, blame=quarantine.blame, leave=leave)
+    dog = Watchdog(Stalls(), limit=1.0, known_only=True, blame=quarantine.blame, leave=leave)
     with caplog.at_level(logging.WARNING):
         dog.start()
         informers.start()

@@ -222,17 +222,22 @@ class Quarantine:
             return
         controller, at = guilty.controller, self._clock.now()
         entries = self.of(controller).entries
-        entries[guilty.name] = Entry(
-            controller=controller,
-            key=guilty.name,
-            fingerprint=guilty.fingerprint(),
-            object=_reference(guilty.about()),
-            at=at,
-            seconds=round(seconds, 1),
-            stack=stack,
-        )
+        hung = Entry(controller=controller, key=guilty.name, at=at, seconds=round(seconds, 1), stack=stack)
+        entries[hung.key] = hung
         if sum(at - entry.at < _WITHIN_SECONDS for entry in entries.values()) >= _TOO_MANY:
-            entries[WHOLE] = Entry(controller=controller, key=WHOLE, at=at, seconds=round(seconds, 1), stack=stack)
+            entries[WHOLE] = msgspec.structs.replace(hung, key=WHOLE)
+        self.save()
+        self._add_details(hung, guilty)
+
+    def _add_details(self, hung: Entry, guilty: Work) -> None:
+        """Note of what object it is, which is read from a cache that the hanging loop may be changing."""
+        try:
+            now, about = guilty.fingerprint(), _reference(guilty.about())
+        except Exception as error:  # noqa: BLE001 - what matters is saved
+            log.error("The object is not known", error, controller=hung.controller, key=hung.key)
+            return
+        entries = self.of(hung.controller).entries
+        entries[hung.key] = msgspec.structs.replace(hung, fingerprint=now, object=about)
         self.save()
 
     def collect(self) -> Iterable[Metric]:
