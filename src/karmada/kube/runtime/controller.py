@@ -56,9 +56,6 @@ if TYPE_CHECKING:
     from karmada.kube.runtime.metrics import ControllerMetrics
 
 Mapper: TypeAlias = Callable[[Obj], Iterable[Key]]
-_AddAfter: TypeAlias = Callable[[Key, float, int], None]
-_Target: TypeAlias = tuple[str, GVR | GVK]
-"""The controller of a handler and the resource that it gets, found in the handler's frame when that hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +272,7 @@ class Controller:
         self._unsubscribe.append(self._exclusion.follow())
         for watch, informer in self.sources:
             informer.start()
-            handler = self._exclusion.guarded(watch.resource, self._handler(watch, informer))
-            self._unsubscribe.append(informer.subscribe(handler, watch.filter))
+            self._unsubscribe.append(informer.subscribe(self._handler(watch, informer), watch.filter))
 
     async def start(self) -> None:
         """Start the workers once the informers have synced; unless it has subscribed, with all existing objects queued.
@@ -324,50 +320,35 @@ class Controller:
 
     def _handler(self, watch: Watch, informer: Informer, takes: Callable[[Key], bool] | None = None) -> Handler:
         """Return a handler; `takes`: which keys are taken over, for existing objects; None: changes of those owned."""
+        return self._exclusion.guarded(watch.resource, partial(self._handle, watch, informer, takes))
+
+    def _handle(
+        self, watch: Watch, informer: Informer, takes: Callable[[Key], bool] | None, old: Obj | None, new: Obj | None
+    ) -> None:
+        """Queue the keys that a change concerns, or let a walk find them."""
+        exists = takes is not None or self._starting or informer.delivering
+        if (watch.walk is not None and exists) or (watch.when is not None and not watch.when(old, new)):
+            return
         if watch.walk is not None:
-            return self._walking_handler(watch, watch.walk, informer)
-        when, map_to, given, pending, after = watch.when, watch.map_to, watch.priority, watch.pending, watch.after
-        target = self.name, watch.resource
-        add_after: _AddAfter = self.queue.add_after  # without a pause the same as add
-        if self._sharing is not None:
-            add_after = self._adding_if(takes or self._owns)
-
-        def priority(obj: Obj) -> int:
+            self.queue.add_from(partial(watch.walk, old, new, partial(self._add_found, watch)))
+            return
+        owns = takes or (None if self._sharing is None else self._owns)
+        given, own = watch.priority, watch.map_to is own_key
+        for obj in (new if new is not None else old,) if own else (old, new):
+            if obj is None:
+                continue
             if not isinstance(given, int):
-                return given(obj)
-            exists = takes or self._starting or informer.delivering
-            return Priority.BACKLOG if exists and not pending(obj) else given
+                priority = given(obj)
+            else:
+                priority = Priority.BACKLOG if exists and not watch.pending(obj) else given
+            for key in (key_of(obj),) if own else watch.map_to(obj):
+                if owns is None or owns(key):
+                    self.queue.add_after(key, watch.after, priority)  # without a pause the same as add
 
-        if map_to is own_key:
-
-            def handle_own(old: Obj | None, new: Obj | None, _target: _Target = target) -> None:
-                obj = new if new is not None else old
-                if obj is not None and (when is None or when(old, new)):
-                    add_after(key_of(obj), after, priority(obj))
-
-            return handle_own
-
-        def handle(old: Obj | None, new: Obj | None, _target: _Target = target) -> None:
-            if when is None or when(old, new):
-                for obj in (old, new):
-                    if obj is not None:
-                        for key in map_to(obj):
-                            add_after(key, after, priority(obj))
-
-        return handle
-
-    def _walking_handler(self, watch: Watch, walk: Walk, informer: Informer) -> Handler:
-        given, target = watch.priority, (self.name, watch.resource)
-
-        def add(key: Key, priority: int = Priority.NEW, /) -> None:
-            self.add(key, given if isinstance(given, int) and priority == Priority.NEW else priority)
-
-        def handle(old: Obj | None, new: Obj | None, _target: _Target = target) -> None:
-            if self._starting or informer.delivering or (watch.when is not None and not watch.when(old, new)):
-                return
-            self.queue.add_from(lambda: walk(old, new, add))
-
-        return handle
+    def _add_found(self, watch: Watch, key: Key, priority: int = Priority.NEW, /) -> None:
+        """Queue a key that the walk of a watch has found."""
+        given = watch.priority
+        self.add(key, given if isinstance(given, int) and priority == Priority.NEW else priority)
 
     # sharing
 
@@ -377,15 +358,6 @@ class Controller:
 
     def _owns(self, key: Key) -> bool:
         return self._sharing is None or self._sharing.owns(self._shard(key))
-
-    def _adding_if(self, takes: Callable[[Key], bool]) -> _AddAfter:
-        add_after = self.queue.add_after
-
-        def add(key: Key, seconds: float, priority: int) -> None:
-            if takes(key):
-                add_after(key, seconds, priority)
-
-        return add
 
     async def disown(self) -> None:
         self.reconciler.disown(self._owns)
@@ -404,8 +376,7 @@ class Controller:
         for watch, informer in self.sources:
             if watch.walk is not None:
                 continue
-            handler = self._exclusion.guarded(watch.resource, self._handler(watch, informer, gained))
-            subscriptions = [Subscription(handler, watch.filter)]
+            subscriptions = [Subscription(self._handler(watch, informer, gained), watch.filter)]
             own = watch.map_to is own_key
             for key in informer.keys():  # noqa: SIM118 - no dict: it gives objects
                 obj = informer.get(key) if not own or gained(key) else None
@@ -467,11 +438,6 @@ class Controller:
         return "success"
 
 
-_HANDLERS: Final = tuple(
-    f"{maker.__qualname__}.<locals>.handle" for maker in (Controller._handler, Controller._walking_handler)
-)
-
-
 @describes_work
 def _reconciled(frame: FrameType) -> Work | None:
     """Return the key that a frame reconciles."""
@@ -485,8 +451,10 @@ def _reconciled(frame: FrameType) -> Work | None:
 @describes_work
 def _delivered(frame: FrameType) -> Work | None:
     """Return the object that a frame delivers to a controller."""
-    if not frame.f_code.co_qualname.startswith(_HANDLERS):
+    if frame.f_code is not Controller._handle.__code__:
         return None
-    name, resource = frame.f_locals["_target"]
+    controller: Controller = frame.f_locals["self"]
+    watch: Watch = frame.f_locals["watch"]
     old, new = frame.f_locals["old"], frame.f_locals["new"]
-    return Work("object", name_of_delivery(resource, new or old), name, partial(fingerprint, new), lambda: new or old)
+    name = name_of_delivery(watch.resource, new or old)
+    return Work("object", name, controller.name, partial(fingerprint, new), lambda: new or old)
