@@ -204,14 +204,11 @@ def test_components_have_the_command_lines_ports_and_probes_of_init(values: Obj,
     assert certificate_files(pod(values, name)) == certificate_files(made["spec"]["template"]["spec"])
 
 
-@pytest.mark.parametrize(
-    ("values", "name"),
-    [
-        ("everything", "controller-manager"),
-        ("everything", "scheduler"),
-        ("everything", "descheduler"),
-        ("agent", "agent"),
-    ],
+@cases(
+    ("everything", "controller-manager"),
+    ("everything", "scheduler"),
+    ("everything", "descheduler"),
+    ("agent", "agent"),
 )
 def test_what_hung_a_program_is_in_a_volume_that_outlives_its_restart(values: str, name: str) -> None:
     spec = pod(VALUES[values], f"Deployment/karmada-{name}")
