@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -157,6 +158,32 @@ def test_a_template_that_hangs_a_controller_is_left_alone_until_something_is_don
     end(plane, name)
     eventually_blocking(lambda: plane.quarantined() == [])
     eventually_blocking(lambda: (name in plane.propagated()) is comes_back)
+
+
+def test_the_api_stays_when_many_templates_hang_a_controller(tmp_path: Path, kubectl_path: str) -> None:
+    plane = Plane(tmp_path, kubectl_path)
+    plane.server.start()
+    try:
+        hung = [deployment(f"hung-{number}") for number in range(5)]
+        plane.apply({"apiVersion": "v1", "kind": "List", "items": hung})
+        plane.karmadactl("apply", "-f", "-", stdin=json.dumps(POLICY), check=False)  # it may end before it answers
+        noted = plane.server.data_dir / "quarantine.json"
+        while '"*"' not in (noted.read_text() if noted.exists() else ""):
+            assert plane.server.process is not None
+            assert plane.server.process.wait(LIMIT) == EXIT_CODE
+            with suppress(AssertionError):  # it may hang before it is ready
+                plane.server.start()
+        assert plane.server.process is not None
+        if plane.server.process.poll() is not None:
+            plane.server.start()
+        eventually_blocking(lambda: len(plane.quarantined()) == 4)
+        assert len(set(plane.quarantined()) - {"*"}) == 3
+        plane.karmadactl("delete", "deployments", "-n", "default", *(obj["metadata"]["name"] for obj in hung))
+        plane.karmadactl("quarantine", "release", "--all")
+        plane.apply(deployment("beside"))
+        eventually_blocking(lambda: plane.propagated() == {"beside"})
+    finally:
+        plane.server.stop()
 
 
 def test_a_worker_that_hangs_is_started_again_by_its_parent(tmp_path: Path, kubectl_path: str) -> None:
