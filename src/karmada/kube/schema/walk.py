@@ -155,7 +155,7 @@ def _finder(properties: dict[str, Node], walkers: dict[str, Walk]) -> Callable[[
 
 def _struct(node: Node) -> Walk:
     properties, omit, name = node.properties, node.omit_empty, node.definition.rpartition(".")[2]
-    plain_class = {key: _PLAIN[child.type] for key, child in properties.items() if _is_plain(child)}.get
+    plain_class = {key: _plain_class(child) for key, child in properties.items()}.get
     always = [(key, None if key in node.null else properties[key]) for key in node.always if key in properties]
     walkers: dict[str, Walk] = {}
     walker_of, find = walkers.get, _finder(properties, walkers)
@@ -214,15 +214,15 @@ def _recognising(walk: Walk) -> Walk:
 
 
 def _list(node: Node, items: Node) -> Walk:
-    if _is_plain(items):
-        return _plain_list(node, items)
-    child = walker(items)
+    child, plain = walker(items), _plain_class(items)
 
     def walk(value: Any, path: Path) -> Any:
         if value.__class__ is not list:
             raise Mismatch(value, node.go_type)
         path.append(0)
         for index, item in enumerate(value):
+            if item.__class__ is plain:
+                continue
             path[-1] = index
             new = _zero(items, path) if item is None else child(item, path)
             if new is not item:
@@ -233,53 +233,21 @@ def _list(node: Node, items: Node) -> Walk:
     return walk
 
 
-def _plain_list(node: Node, items: Node) -> Walk:
-    wanted, go_type = _PLAIN[items.type], items.go_type
-
-    def walk(value: Any, _: Path) -> Any:
-        if value.__class__ is not list:
-            raise Mismatch(value, node.go_type)
-        for index, item in enumerate(value):
-            if item.__class__ is not wanted:
-                if item is not None:
-                    raise Mismatch(item, go_type)
-                value[index] = wanted()
-        return value
-
-    return walk
-
-
 def _map(node: Node, values: Node) -> Walk:
-    if _is_plain(values):
-        return _plain_map(node, values)
-    child = walker(values)
+    child, plain = walker(values), _plain_class(values)
 
     def walk(obj: Any, path: Path) -> Any:
         if obj.__class__ is not dict:
             raise Mismatch(obj, node.go_type)
         path.append("")
         for key, value in obj.items():
+            if value.__class__ is plain:
+                continue
             path[-1] = _Key(key)
             new = _zero(values, path) if value is None else child(value, path)
             if new is not value:
                 obj[key] = new
         path.pop()
-        return obj
-
-    return walk
-
-
-def _plain_map(node: Node, values: Node) -> Walk:
-    wanted, go_type = _PLAIN[values.type], values.go_type
-
-    def walk(obj: Any, _: Path) -> Any:
-        if obj.__class__ is not dict:
-            raise Mismatch(obj, node.go_type)
-        for key, value in obj.items():
-            if value.__class__ is not wanted:
-                if value is not None:
-                    raise Mismatch(value, go_type)
-                obj[key] = wanted()
         return obj
 
     return walk
@@ -478,9 +446,9 @@ def _schema_union(allowed: type, complaint: str) -> Callable[[Node], Walk]:
     return compile_union
 
 
-def _is_plain(node: Node) -> bool:
-    """Fields for which the class of the value says everything."""
-    return node.type in _PLAIN and not node.special and node.items is None and node.values is None
+def _plain_class(node: Node) -> type | None:
+    """Return the class of the values of a place where that says everything; None where it does not."""
+    return None if node.special or node.items is not None or node.values is not None else _PLAIN.get(node.type)
 
 
 _PLAIN: dict[str, type] = {"string": str, "boolean": bool}
