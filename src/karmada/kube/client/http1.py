@@ -183,10 +183,11 @@ class Connection(asyncio.Protocol):
     # what can be done with it
 
     @property
-    def reusable(self) -> bool:
-        """Not if it has ended, was out of time, or has received something without a request."""
-        usable = not self._ended and self._error is None and self._transport is not None
-        return self._finished and usable and not self._data
+    def is_stale(self) -> bool:
+        """Return whether it ended, was out of time, received something without a request, or has waited too long."""
+        ended = self._ended or self._error is not None or self._transport is None
+        idle = time.monotonic() - self.idle_since > _IDLE_SECONDS
+        return ended or idle or not self._finished or bool(self._data)
 
     def close(self, *, at_once: bool = True) -> None:
         """`at_once`: also if not all has gone that was sent."""
@@ -483,24 +484,20 @@ class Connections:
         waiting = self._idle.get(origin)
         while waiting:
             connection = waiting.pop()
-            if not _is_stale(connection):
+            if not connection.is_stale:
                 return connection
             connection.close()
         return None
 
     def give_back(self, connection: Connection) -> None:
-        if not connection.reusable or connection.origin not in self._users:
+        connection.idle_since = time.monotonic()
+        if connection.is_stale or connection.origin not in self._users:
             connection.close()
             return
-        connection.idle_since = time.monotonic()
         waiting = self._idle.setdefault(connection.origin, deque())
         waiting.append(connection)
-        while waiting and _is_stale(waiting[0]):  # the one that has waited longest
+        while waiting and waiting[0].is_stale:  # the one that has waited longest
             waiting.popleft().close()
-
-
-def _is_stale(connection: Connection) -> bool:
-    return not connection.reusable or time.monotonic() - connection.idle_since > _IDLE_SECONDS
 
 
 async def open_connection(origin: Origin, seconds: float | None) -> Connection:

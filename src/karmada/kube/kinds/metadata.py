@@ -155,8 +155,9 @@ def metadata_update_errors(obj: Obj, old: Obj) -> list[FieldError]:
         if new:
             shown = "[]string{" + ", ".join(f'"{name}"' for name in new) + "}"
             errors.append(forbidden_field("metadata.finalizers", NO_NEW_FINALIZERS + shown))
-    changed = [key for key in _IMMUTABLE if meta.get(key) != before.get(key)]
-    errors += [invalid(f"metadata.{key}", meta.get(key), checks.IMMUTABLE) for key in changed]
+    for key in _IMMUTABLE:
+        if meta.get(key) != before.get(key):
+            errors.append(invalid(f"metadata.{key}", meta.get(key), checks.IMMUTABLE))
     if (meta.get("generation") or 0) < (before.get("generation") or 0):
         errors.append(invalid("metadata.generation", meta.get("generation"), "must not be decremented"))
     return errors
