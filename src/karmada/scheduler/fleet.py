@@ -4,11 +4,16 @@ A cluster keeps its slot (a row number) as long as it is there, so arrays over s
 A `Fleet` itself never changes: `updated` makes the next one from what has changed since, so that a decision that waits
 for an answer from afar ends on the fleet it began with. For every slot it is known at which version the cluster last
 changed in each respect (`Facet`); a heartbeat that only reports other usage makes nobody match selectors again.
+
+Arrays have one row for each cluster; a fleet and all that were made from it share one `ClusterArrays`. An array
+remembers the version it is as new as; when it is read with a newer fleet, only the rows of clusters that have changed
+since, in the respect that matters, are computed again, into a copy: who still works with the older fleet keeps the
+older array. The arrays that were not used for the longest are dropped when there are too many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -16,9 +21,57 @@ import numpy.typing as npt
 
 from karmada.estimator.amounts import Bools, Ints
 from karmada.kube.objects import meta
+from karmada.kube.objects.memo import Memo
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.capacity import Capacity, summary_of
-from karmada.scheduler.cluster_arrays import ClusterArrays
+
+Compute = Callable[["Fleet", Ints], "Ints | list[int]"]
+"""The values for some slots."""
+_LIMIT = 2048
+
+
+class ClusterArrays:
+    __slots__ = ("_arrays", "_numbers", "symbols")
+
+    def __init__(self) -> None:
+        self._arrays: Memo[Hashable, tuple[int, Ints]] = Memo(_LIMIT)
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self.symbols: list[tuple[str, ...]] = []
+        """The texts that numbers in arrays stand for."""
+
+    def number(self, texts: tuple[str, ...]) -> int:
+        """Return the number that stands for some texts."""
+        found = self._numbers.get(texts)
+        if found is None:
+            found = self._numbers[texts] = len(self.symbols)
+            self.symbols.append(texts)
+        return found
+
+    def array(self, key: Hashable, facet: Facet, fleet: Fleet, compute: Compute) -> Ints:
+        """Return the values for all slots; those of empty slots mean nothing. Not to be written to."""
+        found = self._arrays.get(key)
+        if found is None:
+            values = _computed(fleet, fleet.by_name, None, compute)
+        else:
+            version, values = found
+            if version == fleet.version:
+                return values
+            if version > fleet.version:
+                return _computed(fleet, fleet.by_name, None, compute)
+            rows = fleet.changed_since(version, facet)
+            if len(rows):
+                values = _computed(fleet, rows, values, compute)
+        self._arrays.put(key, (fleet.version, values))
+        return values
+
+
+def _computed(fleet: Fleet, rows: Ints, old: Ints | None, compute: Compute) -> Ints:
+    values = np.zeros(fleet.size, np.int64)
+    if old is not None:
+        values[: len(old)] = old
+    if len(rows):
+        values[rows] = compute(fleet, rows)
+    return values
 
 
 class Facet(IntEnum):
