@@ -88,7 +88,8 @@ histories: $(TOOLS) ## Play random histories of failing clusters for long (HISTO
 	@echo "==> Histories drawn with SEED=$(SEED)"
 	@HISTORIES=$(or $(HISTORIES),2000) $(PYTEST) $(DRAWING) -n 0 -k no_history tests/controllers/failover/test_failover_histories.py
 
-hostile: $(TOOLS) ## Make every field of every kind large, and measure what that costs others (ONLY='ConfigMap.*', some hours for all)
+hostile: $(TOOLS) ## All attacks at once for a minute, then every field of every kind made large (ONLY='Role.*'; some hours for all)
+	@$(BIN)/python -m tests.hostile.soak $(or $(SECONDS),60)
 	@$(BIN)/python -m tests.hostile '$(or $(ONLY),.*)'
 
 lint: $(TOOLS) ## Check style, types and the layering of the packages

@@ -18,7 +18,8 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.aside import ASIDE
 from tests.hostile.growing import NAME, Growth, Repairs, first, grown, has_place, with_one
-from tests.hostile.plane import Answer, HostilePlane
+from tests.hostile.plane import HostilePlane
+from tests.hostile.sending import Answer
 from tests.hostile.turns import Turn, longest_turn
 
 TURN_SECONDS = 0.05
@@ -161,9 +162,8 @@ class Costs:
         yield "delete", turn, answer
 
     async def _gone(self, path: str) -> None:
-        finalizers = {"metadata": {"finalizers": None}, "spec": {"finalizers": None}}
         while (await self._plane.send("GET", path)).code != 404:
-            await self._plane.send("PATCH", path, {"metadata": finalizers["metadata"]}, media=_MERGE)
+            await self._plane.send("PATCH", path, {"metadata": {"finalizers": None}}, media=_MERGE)
             await asyncio.sleep(0.01)
         await self._plane.rest()
 

@@ -115,6 +115,8 @@ def _is_written(path: Path, name: str) -> bool:
     """Return whether users write it when they create an object, and it says more than which object it is."""
     if path == ("metadata",):
         return name in _METADATA
+    if path == ("spec",) and name == "finalizers":
+        return False  # of a namespace: only what set them takes them away
     return bool(path) or name not in ("apiVersion", "kind", "status")
 
 

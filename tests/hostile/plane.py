@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import logging
-import ssl
-import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import orjson
+from typing import Any
 
 from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterPropagationPolicy
@@ -23,67 +18,25 @@ from karmada.kube.objects.gvrs import CONFIG_MAPS, CRDS, DEPLOYMENTS
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.config import ServerConfig
 from tests.hostile.growing import NAME
+from tests.hostile.sending import Answer, Sender
 from tests.linearity.shapes import SCHEMA, crd
 from tests.support.eventually import eventually
 from tests.support.workloads import one_container, workload
 
 MEMBERS = ("m1", "m2")
 WIDGETS = GVR("example.com", "v1", "widgets")
-_MOST_READ = 64 << 20
-
-
-class Answer(NamedTuple):
-    code: int
-    body: bytes
-
-    def json(self) -> Any:
-        return orjson.loads(self.body)
-
-
-class Client:
-    """Blocking requests in threads, one connection for each."""
-
-    def __init__(self, plane: ControlPlane) -> None:
-        self._plane = plane
-        pki = plane.server.pki
-        self._tls = ssl.create_default_context(cadata=pki.ca.cert_pem.decode())
-        self._tls.load_cert_chain(pki.directory / "admin.crt", pki.directory / "admin.key")
-        self._local = threading.local()
-
-    async def __call__(
-        self, method: str, path: str, body: Any = None, *, accept: str = "application/json", media: str = ""
-    ) -> Answer:
-        data = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
-        headers = {"Accept": accept, "Content-Type": media or "application/json"}
-        return await asyncio.to_thread(self._send, method, path, data, headers)
-
-    def _send(self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]) -> Answer:
-        connection: http.client.HTTPSConnection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            config = self._plane.server.config
-            connection = http.client.HTTPSConnection(config.host, self._plane.server.port, context=self._tls)
-            self._local.connection = connection
-        try:
-            connection.request(method, path, data, dict(headers))
-            response = connection.getresponse()
-            if "watch=" in path:  # its beginning
-                answer = Answer(response.status, response.read1(_MOST_READ))
-                connection.close()
-            else:
-                answer = Answer(response.status, response.read())
-        except http.client.RemoteDisconnected:  # the server has closed it since the last request
-            connection.close()
-            return self._send(method, path, data, headers)
-        except BaseException:
-            connection.close()
-            raise
-        return answer
 
 
 class HostilePlane:
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
-        self.send = Client(plane)
+        self.sender = Sender(plane.server.port, plane.server.pki.directory)
+
+    async def send(
+        self, method: str, path: str, body: Any = None, *, accept: str = "application/json", media: str = ""
+    ) -> Answer:
+        """Send in a thread."""
+        return await asyncio.to_thread(self.sender, method, path, body, accept=accept, media=media)
 
     async def rest(self) -> None:
         """Wait until the controllers have nothing to do."""

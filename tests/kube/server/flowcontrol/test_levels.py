@@ -88,21 +88,31 @@ async def test_flows_take_turns() -> None:
 
 
 async def test_who_was_charged_least_is_next() -> None:
-    levels = made(4, level("a", 1, queue=50))
-    assert await levels.enter("a", "heavy", 4) == 4
-    order, tasks = await waiting(levels, "a", ["heavy"] * 2 + ["light"] * 4)
-    levels.leave("a", 4)
-    await asyncio.gather(*tasks[2:])
-    assert order == ["light"] * 4
-    for _ in range(2):
+    levels = made(2, level("a", 1, queue=50))
+    assert [await levels.enter("a", "heavy") for _ in range(2)] == [1, 1]
+    order, tasks = await waiting(levels, "a", ["heavy"] * 2 + ["light"] * 3)
+    for _ in range(5):
         levels.leave("a")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert order == ["light", "light", "heavy", "light", "heavy"]
     await asyncio.gather(*tasks)
-    assert order == ["light"] * 4 + ["heavy"] * 2
+
+
+async def test_what_takes_one_seat_does_not_wait_for_what_takes_several() -> None:
+    levels = made(8, level("a", 1, queue=50))
+    assert await levels.enter("a", "heavy", 4) == 4
+    behind = asyncio.create_task(levels.enter("a", "heavy", 3))
+    await asyncio.sleep(0)
+    assert [await levels.enter("a", "light") for _ in range(8)] == [1] * 8
+    assert not behind.done()
+    levels.leave("a", 4)
+    assert await behind == 3
 
 
 async def test_what_a_request_has_cost_besides_is_charged_and_what_it_has_not_is_given_back() -> None:
-    levels = made(2, level("a", 1, queue=50))
-    await levels.enter("a", "first", 2)
+    levels = made(1, level("a", 1, queue=50))
+    await levels.enter("a", "first")
     levels.charge("a", "dear", 5)
     levels.charge("a", "cheap", 5)
     levels.charge("a", "cheap", -4)
@@ -115,11 +125,11 @@ async def test_what_a_request_has_cost_besides_is_charged_and_what_it_has_not_is
     await asyncio.gather(*tasks)
 
 
-async def test_a_request_gets_no_more_seats_than_its_level_has() -> None:
-    levels = made(3, level("a", 1))
+async def test_a_request_gets_no_more_than_half_of_the_seats_of_its_level() -> None:
+    levels = made(6, level("a", 1))
     assert await levels.enter("a", "x", 10) == 3
     with pytest.raises(TooManyRequests):
-        await levels.enter("a", "y")
+        await levels.enter("a", "y", 2)
     levels.leave("a", 3)
     assert await levels.enter("a", "y", 2) == 2
 

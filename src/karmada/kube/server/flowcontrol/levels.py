@@ -3,7 +3,8 @@
 A request holds one seat or several while it is carried out. A level that is full lends itself what others leave free,
 up to what they may lend; what then finds no seat waits (or is refused at once, as the level says). Each flow is charged
 for the seats that it is given, and of those that wait the one that was charged least is next: somebody with a thousand
-requests, or with a few that cost much, waits behind their own and not before others.
+requests, or with a few that cost much, waits behind their own and not before others. What takes several seats has
+half as many as the level for itself, so that what takes one never waits until a long list is done.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,6 +42,9 @@ class Level:
     """How many requests of one flow may wait; 0: none."""
     seats: int = 0
     used: int = 0
+    """By requests of one seat."""
+    wide: int = 0
+    """Seats of requests that take several, of half as many as the level has."""
     waiting: OrderedDict[Hashable, deque[tuple[int, asyncio.Future[None]]]] = field(default_factory=OrderedDict)
     """How many seats each wants, by flow."""
     charged: dict[Hashable, float] = field(default_factory=dict)
@@ -77,9 +81,17 @@ class Level:
             self.charged.clear()
         self.charged[flow] = max(self.least, self.charged.get(flow, self.least) + seats)
 
-    def next(self) -> Hashable:
-        """Return the flow that is next of those that wait."""
-        return min(self.waiting, key=lambda flow: self.charged.get(flow, self.least))
+    def take(self, flow: Hashable, seats: int) -> None:
+        if seats > 1:
+            self.wide += seats
+        else:
+            self.used += 1
+        self.charge(flow, seats)
+
+    def next(self, fits: Callable[[Level, int], bool]) -> Hashable | None:
+        """Return the flow that is next of those that wait and whose first request fits."""
+        ready = [flow for flow, queue in self.waiting.items() if fits(self, queue[0][0])]
+        return min(ready, key=lambda flow: self.charged.get(flow, self.least), default=None)
 
     @property
     def borrowed(self) -> int:
@@ -100,7 +112,7 @@ class Levels:
         for name, level in new.items():
             before = self._levels.get(name)
             if before is not None:
-                level.used, level.waiting = before.used, before.waiting
+                level.used, level.wide, level.waiting = before.used, before.wide, before.waiting
                 level.charged, level.least = before.charged, before.least
         for name, before in self._levels.items():
             if name not in new:
@@ -119,17 +131,16 @@ class Levels:
         return sum(len(queue) for level in self._levels.values() for queue in level.waiting.values())
 
     async def enter(self, name: str, flow: Hashable, wanted: int = 1) -> int:
-        """Have so many seats, or all of a level that has fewer, after a wait if need be; return how many to leave.
+        """Have so many seats, or half of what the level has, after a wait if need be; return how many to leave.
 
         TooManyRequests if none are to be had.
         """
         level = self._levels[name]
         if level.exempt:
             return 0
-        seats = max(1, min(wanted, level.seats))
-        if not level.waiting and self._are_free(level, seats):
-            level.used += seats
-            level.charge(flow, seats)
+        seats = max(1, min(wanted, level.seats // 2))
+        if flow not in level.waiting and self._are_free(level, seats) and self._next(level) is None:
+            level.take(flow, seats)
             return seats
         queue = level.waiting.get(flow)
         if len(queue or ()) >= level.queue_limit:
@@ -152,8 +163,11 @@ class Levels:
 
     def leave(self, name: str, seats: int = 1) -> None:
         level = self._levels[name]
-        level.used -= seats
-        if not level.used and not level.waiting:
+        if seats > 1:
+            level.wide -= seats
+        else:
+            level.used -= 1
+        if not level.used and not level.wide and not level.waiting:
             level.charged.clear()  # what was before does not count when somebody waits
         if self._queued:
             self._hand_out()
@@ -163,7 +177,9 @@ class Levels:
         self._levels[name].charge(flow, seats)
 
     def _are_free(self, level: Level, seats: int) -> bool:
-        borrowed = level.used + seats - level.seats
+        if seats > 1:
+            return level.wide + seats <= level.seats // 2
+        borrowed = level.used + 1 - level.seats
         if borrowed <= 0:
             return True
         if borrowed - 1 >= level.seats * level.borrowing:
@@ -174,20 +190,18 @@ class Levels:
     def _hand_out(self) -> None:
         """Give free seats to those who wait, flow by flow."""
         for level in self._levels.values():
-            while level.waiting:
-                flow = level.next()
+            while (flow := self._next(level)) is not None:
                 queue = level.waiting[flow]
-                seats, turn = queue[0]
-                if not self._are_free(level, seats):
-                    break
-                queue.popleft()
+                seats, turn = queue.popleft()
                 if not queue:
                     del level.waiting[flow]
                 if not turn.done():
-                    level.used += seats
                     level.least = max(level.least, level.charged.get(flow, 0.0))
-                    level.charge(flow, seats)
+                    level.take(flow, seats)
                     turn.set_result(None)
+
+    def _next(self, level: Level) -> Hashable | None:
+        return level.next(self._are_free) if level.waiting else None
 
     def _give_up(self, level: Level, flow: Hashable, seats: int, turn: asyncio.Future[None]) -> None:
         if turn.done() and not turn.cancelled() and turn.exception() is None:
