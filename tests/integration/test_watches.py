@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from karmada.kube.objects.gvrs import CONFIG_MAPS
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.http import watch_stream as watch_module
 from karmada.kube.server.watchcache.collection import Collection
+from karmada.kube.server.watchcache.subscription import Subscription
 from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision, served, types_and_names, watching
 from tests.support.cases import cases
 from tests.support.custom_kinds import definition
@@ -427,14 +429,18 @@ async def test_a_watch_with_an_unknown_accept_leaves_nothing_behind(http: Http, 
 async def test_a_slow_consumer_is_cut_off_and_resumes_without_a_gap(
     http: Http, server: ApiServer, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    defaults = Collection.subscribe.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(defaults, "buffer", 20)
-    collection = server.cache.collection(GroupResource("", "configmaps"))
-    before = collection.watchers
+    subscribe, ours = Collection.subscribe, list[Subscription]()
+
+    async def subscribed(self: Collection, *given: Any, **named: Any) -> Subscription:
+        subscription = await subscribe(self, *given, **{"buffer": 20, **named})
+        if subscription.namespace == "default":  # the server's own watches are of all namespaces
+            ours.append(subscription)
+        return subscription
+
+    monkeypatch.setattr(Collection, "subscribe", subscribed)
     start, filler, count = server.cache.revision, "x" * 200_000, 0
     async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion={start}") as events:
-        while collection.watchers > before:  # write until the buffers in between are full and the server gives up
+        while not ours[0].ended:  # write until the buffers in between are full and the server gives up
             await client.create(CONFIG_MAPS, config_map(f"n-{count:04d}", filler=filler), namespace="default")
             count += 1
             assert count < 2000, "the server holds an unbounded backlog for a client that does not read"
