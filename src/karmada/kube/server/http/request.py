@@ -12,8 +12,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote
 
-import orjson
-
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.selectors import parse_fields
 from karmada.kube.server.auth.user import User
@@ -133,24 +131,11 @@ class Request:
     """In which form the answer is sent, once that is negotiated."""
     live_bytes: int = 0
     """The size of the live object that a write changes, once it is read."""
-    _sent_bytes: int = -1
-
-    @property
-    def sent_bytes(self) -> int:
-        """Return the size of the body, also of one that came parsed."""
-        if self._sent_bytes < 0:
-            self._sent_bytes = len(self.body) if self.obj is None else _size(self.obj)
-        return self._sent_bytes
+    takes_long: bool | None = None
+    """Whether the work on what was sent may take long, once that is known (see handlers/aside)."""
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)
-
-
-def _size(obj: Any) -> int:
-    try:
-        return len(orjson.dumps(obj))
-    except TypeError:  # which is refused when it is to be stored
-        return 0
 
 
 def parse_path(method: str, path: str, query: Query) -> RequestInfo:
