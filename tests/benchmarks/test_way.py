@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-FILES, FUNCTIONS, CALLS = 241, 1_087, 6_640
+FILES, FUNCTIONS, CALLS = 188, 940, 4_830
 EVENTS = 17
 """6 about the Deployment, 3 about its binding, 4 about each Work: as many as Karmada's components emit."""
 _TOLERANCE = 1.02

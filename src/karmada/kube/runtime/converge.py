@@ -86,7 +86,8 @@ class ResourceWriter:
 
     async def converge(self, key: Key, make: Make, *, before: Callable[[], None] | None = None) -> Write | None:
         """See `converge`; starts from what the informer has, and creates or updates."""
-        return self._noted(await converge(make, self.get(key), self._put, partial(self.live, key), before=before))
+        current = self.informer.get(key)
+        return self._noted(await converge(make, current, self._put, partial(self.live, key), before=before))
 
     async def change(self, key: Key, make: Callable[[Obj], Obj]) -> Write | None:
         """Have an existing object as `make` says; None when, by the server itself, there is none."""
@@ -94,7 +95,7 @@ class ResourceWriter:
         async def of(current: Obj | None) -> Obj | None:
             return None if current is None else make(current)
 
-        current = self.get(key) or await self.live(key)
+        current = self.informer.get(key) or await self.live(key)
         return self._noted(await converge(of, current, self._put, partial(self.live, key)))
 
     async def delete(self, obj: Obj) -> None:

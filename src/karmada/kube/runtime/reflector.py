@@ -41,6 +41,8 @@ class Reflector(ABC):
         self._optional = optional
         self._clock = clock
         self._attempts = Attempts(clock, BackOff(0.2, 30.0))
+        self.running = False
+        """True from the start until it is stopped."""
         self._task: asyncio.Task[None] | None = None
         self._events = 0
         """Events so far; a watch without any that ends at once is a failure."""
@@ -65,14 +67,12 @@ class Reflector(ABC):
 
     def start(self) -> None:
         if self._task is None:
+            self.running = True
             self._task = asyncio.create_task(self._run(), name=f"informer {self._named}")
-
-    @property
-    def running(self) -> bool:
-        return self._task is not None and not self._task.done()
 
     async def stop(self) -> None:
         """End the watch; what is cached stays as it is, and nothing is notified after this returns."""
+        self.running = False
         task, self._task = self._task, None
         if task is not None:
             await cancel_and_wait(task)
