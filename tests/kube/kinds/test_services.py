@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from karmada.kube.kinds.endpoints import ENDPOINT_SLICE, ENDPOINTS
-from karmada.kube.kinds.services import SERVICE
+from karmada.kube.kinds.services import SERVICE, address_errors
 from karmada.kube.objects.copying import copy_json
 from tests.kube.kinds.texts import texts
 from tests.support.cases import cases
+from tests.support.counting import counted_calls
 
 
 def service(**spec: Any) -> dict[str, Any]:
@@ -220,3 +221,11 @@ def test_endpoints_need_addresses_that_are_addresses() -> None:
     assert "subsets[0].addresses[0].ip" in messages[0]
     assert "subsets[1]: Required value: must specify `addresses` or `notReadyAddresses`" in messages
     assert found["subsets"][0]["ports"] == [{"port": 80, "protocol": "TCP"}]
+
+
+def test_too_many_addresses_are_refused_without_a_look_at_each() -> None:
+    service = {"spec": {"clusterIPs": [f"a{number}" for number in range(10_000)]}}
+    with counted_calls() as calls:
+        [error] = address_errors(service)
+    assert calls.count < 100
+    assert str(error).endswith("may only hold up to 2 values")

@@ -256,9 +256,17 @@ def _affinity(errors: list[FieldError], spec: Obj) -> None:
 
 def address_errors(obj: Obj) -> list[FieldError]:
     """Return the errors of the addresses that a Service requests; checked before any are allocated."""
+    spec: Obj = obj.get("spec") or {}
+    many = spec.get("clusterIPs") or []
+    if len(many) > 2:  # one look is enough: this is done on the event loop
+        return [_too_many_addresses(many)]
     errors = FieldErrors()
-    _addresses(errors, {**(obj.get("spec") or {}), "externalIPs": None})
+    _addresses(errors, {**spec, "externalIPs": None})
     return errors
+
+
+def _too_many_addresses(addresses: list[str]) -> FieldError:
+    return invalid("spec.clusterIPs", addresses, "may only hold up to 2 values")
 
 
 def _addresses(errors: list[FieldError], spec: Obj) -> None:
@@ -266,7 +274,7 @@ def _addresses(errors: list[FieldError], spec: Obj) -> None:
     if single and many and single != many[0]:
         errors.append(invalid("spec.clusterIPs", many, "first value must match `clusterIP`"))
     if len(many) > 2:
-        errors.append(invalid("spec.clusterIPs", many, "may only hold up to 2 values"))
+        errors.append(_too_many_addresses(many))
     if NONE in many and len(many) > 1:
         errors.append(invalid("spec.clusterIPs", many, "'None' must be the first and only value"))
     for index, ip in enumerate(many):
