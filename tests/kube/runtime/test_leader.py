@@ -22,14 +22,17 @@ class Candidate:
     """A process that runs for the lease, again and again."""
 
     def __init__(self, api: FakeApi, clock: FakeClock, name: str) -> None:
-        self.connected = True
+        self.connected = self.answered = True
         transport = FakeTransport(api)
         original = transport.call
 
         async def call(request: Call) -> Any:
             if not self.connected:
                 raise ConnectionFailed("cut off")
-            return await original(request)
+            answer = await original(request)
+            if not self.answered:
+                await asyncio.Event().wait()
+            return answer
 
         transport.call = call  # type: ignore[method-assign,assignment]
         self.elector = LeaderElector(Client(transport), "lock", "ns", name, clock=clock)
@@ -94,6 +97,30 @@ async def test_a_released_lease_is_taken_at_the_next_try(fake: FakeApi, clock: F
     await clock.advance(5)
     assert two.elector.leading
     await two.kill()
+
+
+async def test_a_lease_is_released_although_a_renewal_was_cut_off_before_its_answer(
+    fake: FakeApi, clock: FakeClock
+) -> None:
+    one = Candidate(fake, clock, "one")
+    await clock.advance(1)
+    one.answered = False
+    await clock.advance(3)
+    await one.kill()
+    one.answered = True
+    await one.elector.release()
+    assert fake.objects[(LEASES, "ns", "lock")]["spec"]["holderIdentity"] == ""
+
+
+@cases({"holderIdentity": "thief"}, {"renewTime": "2023-11-14T22:13:22.000000Z"})
+async def test_a_lease_that_another_wrote_stays(spec: dict[str, str], fake: FakeApi, clock: FakeClock) -> None:
+    """Another can have the same identity, too."""
+    one = Candidate(fake, clock, "one")
+    await clock.advance(1)
+    await one.kill()
+    await Client(FakeTransport(fake)).patch(LEASES, "lock", "ns", {"spec": spec})
+    await one.elector.release()
+    assert fake.objects[(LEASES, "ns", "lock")]["spec"]["holderIdentity"] in ("one", "thief")
 
 
 async def test_a_leader_that_is_cut_off_stops_believing_before_another_starts(fake: FakeApi, clock: FakeClock) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _JITTER = 0.2
 _TRIES = 5
+_OURS = ("holderIdentity", "renewTime")
+"""They tell a write of this candidate from those of others, also of one identity."""
 
 
 class LeaderElector:
@@ -70,6 +72,8 @@ class LeaderElector:
         self._gauge = metrics.leading.labels(name) if metrics else None
         self.log = get_logger("leader").bind(lease=f"{namespace}/{name}", identity=identity)
         self._observed: Obj | None = None
+        self._sent: Obj = dict.fromkeys(_OURS)
+        """The last record that was to replace another, whether or not it was answered."""
         self._expires_at = 0.0
         self._renewed_at: float | None = None
 
@@ -170,10 +174,17 @@ class LeaderElector:
         }
         self._step_down()
         try:
-            lease = {**self._observed, "spec": released}
-            await with_timeout(self._clock, self._client.update(LEASES, lease), self.retry_period)
+            await with_timeout(self._clock, self._give_up(self._observed, released), self.retry_period)
         except (ApiError, ConnectionFailed, TimeoutError) as error:
             self.log.info("The lease could not be released and will run out", err=str(error))
+
+    async def _give_up(self, lease: Obj, spec: Obj) -> None:
+        try:
+            await self._client.update(LEASES, {**lease, "spec": spec})
+        except Conflict:  # a renewal that was cut off in its middle may have been stored
+            lease = await self._read()
+            if all((lease.get("spec") or {}).get(name) == self._sent[name] for name in _OURS):
+                await self._client.update(LEASES, {**lease, "spec": spec})
 
     def _step_down(self) -> None:
         if self._renewed_at is not None:
@@ -240,8 +251,8 @@ class LeaderElector:
         self._note(await self._client.create(LEASES, lease))
 
     async def _write(self, lease: Obj) -> None:
-        updated = {**lease, "spec": self._record(lease.get("spec") or {})}
-        self._note(await self._client.update(LEASES, updated))
+        self._sent = self._record(lease.get("spec") or {})
+        self._note(await self._client.update(LEASES, {**lease, "spec": self._sent}))
 
     def _record(self, old: Obj | None) -> Obj:
         """Return the lease in this candidate's name; other fields of the old record stay."""
