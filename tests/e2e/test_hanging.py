@@ -217,3 +217,22 @@ def test_make_up_starts_a_control_plane_again_that_hung(tmp_path: Path, kubectl_
             said = up.interrupt()
         assert "karmada hung and was started again (1 of 5 times in ten minutes)" in said
         assert "Stopped; the state is kept" in said
+
+
+def test_in_the_background_it_is_started_again_too_and_can_be_stopped(tmp_path: Path, kubectl_path: str) -> None:
+    file = tmp_path / "hang"
+    file.touch()
+    with LocalEnvironment(tmp_path, kubectl_path) as local:
+        local.ctl.env["PYTHONPATH"] = str(install_interpreter(tmp_path / "packages", file))
+        local.up(*PORT, "--members", "0", "--", "--hang-timeout=4s")
+        pid = local.pids()["karmada"]
+        for obj in (POLICY, deployment("hung-here")):
+            local.kubectl("apply", "-f", "-", stdin=json.dumps(obj))
+        eventually_blocking(lambda: local.pids().get("karmada", pid) != pid)
+        eventually_blocking(lambda: local.kubectl("get", "--raw", "/readyz", check=False).out == "ok")
+        assert local.status()["mode"] == "detached"
+        said = (local.folder / "logs" / "local-up.log").read_text()
+        assert "karmada hung and was started again (1 of 5 times in ten minutes)" in said
+        assert local.down("--purge", "--force").out.startswith("Stopped karmada, karmada-sim\n")
+        assert local.pids() == {}
+        assert not (local.folder / "logs").exists()

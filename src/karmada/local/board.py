@@ -65,6 +65,7 @@ class Board:
             await cancel_and_wait(self._ticking)
             self._ticking = None
         self._draw()
+        self._drawn = 0  # what is said from now on is not above the rows
 
     # updates
 

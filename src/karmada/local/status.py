@@ -94,8 +94,9 @@ async def look(folder: Folder) -> Status:
 
 
 def _mode(folder: Folder, detached: list[bool | None]) -> str:
-    if programs.mark_of(folder, SUPERVISOR).holder() is not None:
-        return "foreground"
+    supervisor = programs.mark_of(folder, SUPERVISOR).holder()
+    if supervisor is not None:
+        return "detached" if supervisor.detached else "foreground"
     if all(one is None for one in detached):
         return "stopped"
     return "detached" if all(detached) else "partly"

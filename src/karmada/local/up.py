@@ -3,7 +3,8 @@
 The programs start in parallel, with one exception: existing members start before the control plane, since its first
 health check counts at once and would mark them all not ready. Then the members are created, joined and awaited. In the
 foreground, local-up supervises the programs and stops all of them on an interrupt or when one exits by itself; a
-control plane that served and then hung is started again.
+control plane that served and then hung is started again. In the background it does so, too, but the others keep running
+when a program exits for another reason.
 Processes left over from a killed start are stopped first; the state is kept.
 """
 

@@ -12,6 +12,7 @@ from karmada.cli.targeting import connect
 
 if TYPE_CHECKING:
     from karmada.local.attaching import Attached
+    from karmada.local.background import Leave
     from karmada.local.choosing import Requested
     from karmada.local.folder import Folder
     from karmada.local.up import Outcome, Up
@@ -89,6 +90,7 @@ def local_up(
       karmadactl local-up -- --feature-gates Failover=true -v 2
     """
     from karmada.local.attaching import parse
+    from karmada.local.background import in_background
     from karmada.local.choosing import Requested
     from karmada.local.folder import Folder, Refused
 
@@ -101,23 +103,25 @@ def local_up(
             etcd=etcd,
             etcd_server=etcd_server,
         )
-        connect.run(_up(Folder(data_dir), requested, [parse(text) for text in attach], detach, flags))
+        attached = [parse(text) for text in attach]
+        connect.run(_up(Folder(data_dir), requested, attached, in_background() if detach else None, flags))
     except Refused as error:
         raise connect.failure(str(error)) from error
 
 
 async def _up(
-    folder: Folder, requested: Requested, attach: list[Attached], detach: bool, flags: tuple[str, ...]
+    folder: Folder, requested: Requested, attach: list[Attached], leave: Leave | None, flags: tuple[str, ...]
 ) -> None:
+    """`leave`: it is in the background."""
     import sys
 
     from karmada.local.board import Board
     from karmada.local.folder import shown
-    from karmada.local.up import Interrupted, Up
+    from karmada.local.up import SUPERVISOR, Interrupted, Up
 
     board = Board(sys.stdout)
     board.say(f"Starting in {shown(folder.root)}")
-    up = Up(folder, board, detach=detach, flags=flags, attach=attach)
+    up = Up(folder, board, detach=leave is not None, flags=flags, attach=attach)
     try:
         async with board:
             outcome = await up.start(requested)
@@ -125,13 +129,20 @@ async def _up(
         click.echo("Interrupted; everything is stopped")
         click.get_current_context().exit(130)
     failed = board.failed
-    click.echo(_how_to_go_on(folder, outcome, board.seconds, failed, foreground=not (detach or outcome.already)))
-    if detach or outcome.already:
+    foreground = leave is None and not outcome.already
+    click.echo(_how_to_go_on(folder, outcome, board.seconds, failed, foreground=foreground))
+    problem = connect.failure(f"not Ready: {', '.join(failed)}; see karmadactl local-status") if failed else None
+    if outcome.already:
         up.leave()
-        if failed:
-            raise connect.failure(f"not Ready: {', '.join(failed)}; see karmadactl local-status")
-        return
-    await _stay(up)
+        if problem is not None:
+            raise problem
+    elif leave is None:
+        await _stay(up)
+    else:
+        if problem is not None:
+            problem.show()
+        leave(0 if problem is None else problem.exit_code, folder.log(SUPERVISOR))
+        await _stay_behind(up)
 
 
 async def _stay(up: Up) -> None:
@@ -141,6 +152,19 @@ async def _stay(up: Up) -> None:
         click.echo("\nStopping")
         await up.stop()
     click.echo("Stopped; the state is kept")
+
+
+async def _stay_behind(up: Up) -> None:
+    """Supervise in the background: the other programs keep running when one exits by itself and is not restarted."""
+    from karmada.local.folder import Refused
+
+    try:
+        await up.until_stopped()
+    except Refused as error:
+        click.echo(error)
+        up.leave()
+    else:
+        await up.stop()
 
 
 def _how_to_go_on(folder: Folder, outcome: Outcome, seconds: float, failed: list[str], *, foreground: bool) -> str:
