@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
@@ -10,7 +11,8 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvrs import PODS
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Controller, Reconciler, Watch
+from karmada.kube.runtime.controller import Controller, Enqueue, Reconciler, Watch
+from karmada.kube.runtime.current_work import Work, stack_of, work_on
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.quarantine import QUARANTINE, WHOLE, Entry, fingerprint
@@ -127,4 +129,36 @@ async def test_an_object_that_hung_a_handler_is_not_delivered_until_it_is_releas
     await release(client, entry)
     await eventually(lambda: recorder.keys == ["other", "web"])
     assert "web" in delivered
+    await controller.stop(grace=0)
+
+
+async def test_a_change_of_which_the_walk_hung_starts_none_until_it_is_released(
+    client: Client, informers: Informers
+) -> None:
+    work: list[Work] = []
+
+    async def walk(_old: Obj | None, new: Obj | None, add: Enqueue) -> None:
+        work.extend(work_on(stack_of(threading.get_ident())))
+        add(Key("ns", new["metadata"]["name"] if new else ""))
+
+    web = await pod(client, "web")
+    recorder = Recorder(Watch(PODS, walk=walk))
+    controller = await started(recorder, informers)
+    changed = await client.patch(PODS, "web", "ns", {"spec": {"nodeName": "node"}}, type="merge")
+    await eventually(lambda: recorder.keys == ["web"])
+    await controller.stop(grace=0)
+    [found] = work
+    assert (found.what, found.controller, found.name) == ("object", NAME, "pods ns/web")
+    assert found.fingerprint() == fingerprint(changed) != fingerprint(web)
+    assert found.about() == changed
+    held(found.name, changed)
+
+    again = Recorder(Watch(PODS, walk=walk))
+    controller = await started(again, informers)
+    await client.update_status(PODS, {**changed, "status": {"phase": "Running"}})
+    await pod(client, "other")
+    await eventually(lambda: again.keys == ["other"])
+    await client.patch(PODS, "web", "ns", {"spec": {"nodeName": "another"}}, type="merge")
+    await eventually(lambda: again.keys == ["other", "web"])
+    assert QUARANTINE.entries() == []
     await controller.stop(grace=0)

@@ -330,7 +330,7 @@ class Controller:
         if (watch.walk is not None and exists) or (watch.when is not None and not watch.when(old, new)):
             return
         if watch.walk is not None:
-            self.queue.add_from(partial(watch.walk, old, new, partial(self._add_found, watch)))
+            self.queue.add_from(partial(self._walk, watch.walk, watch, old, new))
             return
         owns = takes or (None if self._sharing is None else self._owns)
         given, own = watch.priority, watch.map_to is own_key
@@ -344,6 +344,10 @@ class Controller:
             for key in (key_of(obj),) if own else watch.map_to(obj):
                 if owns is None or owns(key):
                     self.queue.add_after(key, watch.after, priority)  # without a pause the same as add
+
+    async def _walk(self, walk: Walk, watch: Watch, old: Obj | None, new: Obj | None) -> None:
+        """Queue the keys that a change concerns as the walk of its watch finds them."""
+        await walk(old, new, partial(self._add_found, watch))
 
     def _add_found(self, watch: Watch, key: Key, priority: int = Priority.NEW, /) -> None:
         """Queue a key that the walk of a watch has found."""
@@ -450,8 +454,8 @@ def _reconciled(frame: FrameType) -> Work | None:
 
 @describes_work
 def _delivered(frame: FrameType) -> Work | None:
-    """Return the object that a frame delivers to a controller."""
-    if frame.f_code is not Controller._handle.__code__:
+    """Return the object that a frame delivers to a controller, or of which the change has it walk."""
+    if frame.f_code not in (Controller._handle.__code__, Controller._walk.__code__):
         return None
     controller: Controller = frame.f_locals["self"]
     watch: Watch = frame.f_locals["watch"]
