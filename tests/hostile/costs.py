@@ -61,10 +61,11 @@ class Outcome:
 class Costs:
     """Cases of one plane, one after the other."""
 
-    def __init__(self, plane: HostilePlane, size: int) -> None:
-        """`size`: bytes of the larger object."""
+    def __init__(self, plane: HostilePlane, size: int, turn: float = TURN_SECONDS) -> None:
+        """`size`: bytes of the larger object; `turn`: the longest one that is no finding."""
         self._plane = plane
         self._size = size
+        self._turn = turn
         self._valid: dict[Resource, Obj | None] = {}
 
     async def of(self, growth: Growth) -> Outcome:
@@ -121,7 +122,7 @@ class Costs:
         async for step, turn, answer in self._measured(growth.resource, obj):
             if step == "create":
                 created = answer
-            if turn.seconds > TURN_SECONDS:
+            if turn.seconds > self._turn:
                 found.append(Finding(str(growth), step, f"{turn.seconds * 1000:.0f} ms in one turn: {turn.where}"))
         return found, created
 

@@ -21,7 +21,7 @@ from tests.hostile.turns import MeteredLoop, longest_turn
 ROUNDS = 2
 WATCHES = 20
 PATHS = ("/readyz", f"/api/v1/namespaces/{BLUE}/configmaps/mine")
-TURN_SECONDS = 0.25
+TURN_SECONDS = 0.5
 """CPU time at the reference speed of one turn, in which a part of each attack may be done."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.event_filter import EVERYTHING, EventFilter, Subscription, concerned, matching
+from karmada.kube.runtime.event_filter import EVERYTHING, EventFilter, Handler, Subscription, concerned, matching
 from tests.support.cases import cases
 
 
@@ -82,3 +82,22 @@ def test_a_condition_holds_for_a_change_of_which_either_object_fulfils_it(
     old: Obj | None, new: Obj | None, expected: bool
 ) -> None:
     assert matching(lambda o: o["spec"] == 1)(old, new) is expected
+
+
+def test_a_function_that_fails_hides_no_change_from_its_handlers_and_the_others() -> None:
+    called: list[str] = []
+
+    def broken(obj: Obj) -> Iterable[str]:
+        raise ValueError(obj["metadata"]["name"])
+
+    def handler(name: str) -> Handler:
+        return lambda _old, _new: called.append(name)
+
+    subscriptions = [
+        Subscription(handler("broken"), EventFilter(having=(broken, "red"))),
+        Subscription(handler("red"), EventFilter(having=(colour, "red"))),
+        Subscription(handler("blue"), EventFilter(having=(colour, "blue"))),
+    ]
+    for handle in concerned(subscriptions, RED, RED):
+        handle(RED, RED)
+    assert called == ["broken", "red"]

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.logging import get_logger
+
+log = get_logger("informer")
 
 Handler: TypeAlias = Callable[[Obj | None, Obj | None], None]
 """Takes the old and the new object: one that was added has no old, one that was deleted no new."""
@@ -45,7 +48,7 @@ class Subscription(NamedTuple):
 def concerned(subscriptions: Iterable[Subscription], old: Obj | None, new: Obj | None) -> list[Handler]:
     """Return the handlers that a change concerns, in their order."""
     event = "ADDED" if old is None else "DELETED" if new is None else "MODIFIED"
-    values: dict[Values, set[str]] = {}
+    values: dict[Values, set[str] | None] = {}
     differing: dict[str, bool] = {}
     found: list[Handler] = []
     for handler, wanted in subscriptions:
@@ -54,8 +57,9 @@ def concerned(subscriptions: Iterable[Subscription], old: Obj | None, new: Obj |
         if wanted.having is not None:
             function, value = wanted.having
             if function not in values:
-                values[function] = {each for obj in (old, new) if obj is not None for each in function(obj)}
-            if value not in values[function]:
+                values[function] = _values(function, old, new)
+            known = values[function]
+            if known is not None and value not in known:
                 continue
         if old is not None and new is not None and wanted.changed:
             for path in wanted.changed:
@@ -67,6 +71,15 @@ def concerned(subscriptions: Iterable[Subscription], old: Obj | None, new: Obj |
                 continue
         found.append(handler)
     return found
+
+
+def _values(function: Values, old: Obj | None, new: Obj | None) -> set[str] | None:
+    """Return the values that a function gives to either; None if it fails: then nobody is passed over."""
+    try:
+        return {each for obj in (old, new) if obj is not None for each in function(obj)}
+    except Exception as error:
+        log.exception("Values of an object cannot be read", error, function=function.__qualname__)
+        return None
 
 
 def matching(condition: Callable[[Obj], bool]) -> Predicate:
