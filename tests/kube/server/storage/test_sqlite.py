@@ -380,3 +380,22 @@ def _environment() -> dict[str, Any]:
     import karmada
 
     return {**os.environ, "PYTHONPATH": str(Path(karmada.__path__[0]).parent)}
+
+
+async def test_a_write_that_cannot_be_packed_is_refused_and_the_next_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, reported = await opened(tmp_path / "s.db"), list[Any]()
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context["exception"]))
+
+    def fail(_value: bytes) -> bytes:
+        raise TypeError("no bytes")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("karmada.kube.server.storage.sqlite.pack", fail)
+        with pytest.raises(StoreUnavailable, match="no bytes"):
+            await store.write("k", b"{}", expected=0)
+    assert [str(error) for error in reported] == ["no bytes"]
+    assert await store.write("k", b"{}", expected=0) == 1
+    assert store.last_error is None
+    await store.close()

@@ -368,7 +368,7 @@ class SqliteStore(LocalStore):
             self._space.check()
         try:
             batch = self._commit(pending)
-        except sqlite3.Error as e:
+        except Exception as e:
             self._roll_back(e)
             if is_full(e) and self._space.exceeded is None:
                 self._run_out(e)
@@ -376,6 +376,8 @@ class SqliteStore(LocalStore):
                 self._schedule_flush()
             else:
                 self._refuse([one.answer for one in pending])
+            if not isinstance(e, sqlite3.Error):
+                raise  # a mistake of ours, which the loop logs; its writers do not wait for ever
             return
         self._error = None
         self._unsynced.append(batch)
@@ -433,9 +435,10 @@ class SqliteStore(LocalStore):
         self._committed = revision
         return _Batch(revision, events, answers)
 
-    def _roll_back(self, error: sqlite3.Error) -> None:
+    def _roll_back(self, error: Exception) -> None:
         self._error = error
-        self._broken = getattr(error, "sqlite_errorcode", 0) & 0xFF not in _PASSING_ERRORS
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        self._broken = isinstance(error, sqlite3.Error) and code not in _PASSING_ERRORS
         if self._db.in_transaction:
             try:
                 self._cursor.execute("ROLLBACK")
