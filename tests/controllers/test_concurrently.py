@@ -77,3 +77,26 @@ async def test_calls_that_never_wait_run_in_slices_all_together(monkeypatch: pyt
     watching.cancel()
     assert sum(slices) == 1000
     assert max(slices) <= 32
+
+
+async def test_calls_that_wait_do_not_line_up_for_a_slice_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    lined_up = 0
+
+    class Line:
+        async def next(self, _owner: str) -> None:
+            nonlocal lined_up
+            lined_up += 1
+
+    monkeypatch.setattr(time_slice, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "_turns", Line)
+
+    async def waits(_item: int) -> None:
+        await asyncio.sleep(0)
+
+    async def never_waits(_item: int) -> None:
+        pass
+
+    await for_each(range(20), waits, limit=1)
+    assert lined_up <= 1
+    await for_each(range(20), never_waits, limit=1)
+    assert lined_up >= 19

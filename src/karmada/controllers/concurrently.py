@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
 from karmada.controllers.errors import raise_together
-from karmada.kube.runtime.time_slice import TimeSlice
+from karmada.kube.runtime.time_slice import SliceOfSteps
 
 _LIMIT: Final = 32
 T = TypeVar("T")
@@ -30,7 +30,7 @@ async def outcomes_of(
     outcomes: list[R | BaseException] = [asyncio.CancelledError()] * len(waiting)
     following = iter(range(len(waiting)))
 
-    turn = TimeSlice()  # of all of them together
+    turn = SliceOfSteps()  # of all of them together
 
     async def work() -> None:
         for position in following:

@@ -38,6 +38,33 @@ class TimeSlice:
         self._end = perf_counter() + SLICE_SECONDS
 
 
+class SliceOfSteps(TimeSlice):
+    """A slice of a loop whose steps may wait for something: while one does, others run, and that is turn enough.
+
+    Without this, each write that took longer than a slice would line up behind all others for nothing.
+    """
+
+    __slots__ = ("_others_ran",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._others_ran = False
+        asyncio.get_running_loop().call_soon(self._note)
+
+    def _note(self) -> None:
+        self._others_ran = True
+
+    async def next(self) -> None:
+        if self._others_ran:
+            self._end = perf_counter() + SLICE_SECONDS
+        else:
+            await super().next()
+        self._begin()
+
+
 class _Turns:
     """Who waits for a slice on one event loop, by owner."""
 
