@@ -13,7 +13,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.metrics import Counters, Histograms, growing
 
 UNSCHEDULABLE = "GetUnschedulableReplicas"
-"""What is estimated, besides what the scheduler asks for."""
+"""What is estimated, besides what the scheduler requests."""
 TOTAL, GET_OBJECT, GET_PODS = "Total", "GetObjectFromCache", "GetWorkloadUnschedulablePods"
 """The steps of it."""
 _POINTS = {REPLICAS: "estimate_replicas", SETS: "estimate_components"}

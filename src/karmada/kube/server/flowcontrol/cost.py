@@ -37,9 +37,6 @@ def actual(request: Request, result: Result | None, count: int) -> int:
     number = len(entries if result.objects is None else result.objects)
     some = entries[:: max(1, number // _LOOKS)][:_LOOKS]
     size = sum(entry.weight for entry in some) / max(1, len(some))
-    size = sum(entry.weight for entry in result.entries[:: max(1, number // _LOOKS)][:_LOOKS]) / min(
-        _LOOKS, number or 1
-    )
     return _seats(_matching(request, count) + number * _form(request) * max(1.0, size / _USUAL))
 
 

@@ -37,7 +37,7 @@ class ListWriting(NamedTuple):
 
 
 def list_parts(result: ListResult, form: Form, include: str, pretty: bool, now: float) -> Iterator[Part]:
-    """Return the parts of a list in every form but protobuf: each item is written when it is asked for."""
+    """Return the parts of a list in every form but protobuf: each item is written when it is requested."""
     if form.media == JSON and not pretty and not form.transform and result.objects is None:
         return _stored_parts(result)
     resource, metadata = result.resource, result.metadata
