@@ -49,7 +49,7 @@ def orphans(clusters: tuple[str, ...], output: str | None, way: connect.Way) -> 
       karmadactl orphans                    # in all clusters
       karmadactl orphans member1 member2
       karmadactl orphans -o json
-      karmadactl delete deployment.apps/old -n shop -C member1 -s members
+      kubectl --context member1 delete deployment.apps/old -n shop   # with the cluster's own kubeconfig
     """
     found, failures = connect.run(_search(clusters, way))
     if output:
